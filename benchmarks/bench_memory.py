@@ -28,10 +28,10 @@ def child(pool: str, out: str, limit: int, workers: int, what: str) -> None:
     """Build once and print the peak in KiB."""
     from dataclasses import replace
 
-    from cecdata.builds.build import build, make_pool
+    from cecdata.builds.build import build
 
-    make = make_pool if what == "pool" else build
-    make([pool], Path(out), replace(recipe(), limit=limit, **FILTERS), workers=workers)
+    config = replace(recipe(), limit=limit, **FILTERS)
+    build([pool], Path(out), config, pool=what == "pool", workers=workers)
     status = Path("/proc/self/status").read_text()
     print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
 

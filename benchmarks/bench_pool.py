@@ -18,12 +18,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 from common import arguments, cpu_s, machine
 
-from cecdata.builds.build import make_pool
+from cecdata.builds.build import build
 from cecdata.config import load
 from cecdata.corpus.quality import QUALITY
 
@@ -40,9 +41,9 @@ import resource, sys
 from pathlib import Path
 from cecdata.config import load
 from cecdata.corpus.quality import QUALITY
-from cecdata.builds.build import make_pool
+from cecdata.builds.build import build
 config = load("paper", split_sentences=True, mask=True, quality=tuple(QUALITY))
-make_pool([sys.argv[1]], Path(sys.argv[2]), config)
+build([sys.argv[1]], Path(sys.argv[2]), config, pool=True)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
@@ -79,7 +80,8 @@ def main() -> None:
             seconds = []
             for _ in range(3):  # the first one may compile kernels
                 shutil.rmtree(out, ignore_errors=True)
-                seconds.append(cpu_s(lambda config=config: make_pool([str(file)], out, config)))
+                work = partial(build, [str(file)], out, config, pool=True)
+                seconds.append(cpu_s(work))
             print(f"{name:30} {size / min(seconds):6.1f} MB a CPU second")
         print(f"goal: {GOAL} MB a CPU second for all but near-duplicates")
         if asked.datatrove:

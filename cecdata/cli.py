@@ -12,7 +12,7 @@ from cecdata.common import command_group
 #: command → (module:attribute, what `--help` says of it)
 COMMANDS = {
     "build": ("cecdata.commands.build:build", "Make training pairs from clean text."),
-    "pool": ("cecdata.commands.pool:pool", "Gather clean, distinct sentences into a dataset."),
+    "pool": ("cecdata.commands.build:pool", "Gather clean, distinct sentences into a dataset."),
     "status": ("cecdata.commands.build:status", "Show how far a running build is."),
     "verify": (
         "cecdata.commands.datasets:verify",
@@ -24,14 +24,12 @@ COMMANDS = {
         "cecdata.commands.datasets:export",
         "Write a split in the format of another tool.",
     ),
-    "push": ("cecdata.commands.push:push", "Upload a dataset to the Hugging Face hub."),
-    "preview": ("cecdata.commands.look:preview", "Show perturbed copies of one sentence."),
-    "inspect": (
-        "cecdata.commands.look:inspect",
-        "Show what an operator may write for a character.",
+    "preview": (
+        "cecdata.commands.look:preview",
+        "Show what the operators write for a sentence or a character.",
     ),
     "contamination": (
-        "cecdata.commands.contamination:contamination",
+        "cecdata.commands.look:contamination",
         "Find the rows of a corpus that benchmarks also have.",
     ),
     "embed": ("cecdata.commands.embed:embed", "Embed a dataset or a corpus into FAISS files."),
@@ -40,11 +38,11 @@ COMMANDS = {
         "Find the sentences that are most similar to one.",
     ),
     "audit": (
-        "cecdata.commands.audit:audit",
+        "cecdata.commands.recipes:audit",
         "Measure how well a recipe's errors resemble real ones.",
     ),
     "fit": (
-        "cecdata.commands.fit:fit",
+        "cecdata.commands.recipes:fit",
         "Fit a recipe to a sample of real errors (uses labels).",
     ),
     "doctor": ("cecdata.commands.doctor:doctor", "Show what this machine and installation have."),

@@ -11,7 +11,7 @@ SENTENCES = "".join(f"第{n}号列车将于今天晚上准时到达本站的站�
 COMMANDS = (
     ("--help",),
     ("build", "--help"),
-    ("inspect", "homophone", "在"),
+    ("preview", "在", "--operator", "homophone"),
     ("preview", "他的病情已经好转。", "--copies", "2", "--json"),
     ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1"),
     ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1", "--json"),

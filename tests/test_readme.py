@@ -87,7 +87,7 @@ def test_rows_of_the_operators_are_what_they_write(text: str) -> None:
     for operator, target, shown in rows[:-1]:
         before, written, after = re.split(r"\*\*", shown)
         replaced = target[len(before) : len(target) - len(after)]
-        found = CliRunner().invoke(cli, ["inspect", operator, replaced])
+        found = CliRunner().invoke(cli, ["preview", replaced, "--operator", operator])
         assert re.search(rf"^{written}\s", found.output, re.MULTILINE), (operator, found.output)
 
 

@@ -21,33 +21,19 @@ Weights = Mapping[str, Mapping[str, float]]  # by operator, what a recipe change
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The substitutions of each character: [C] (key = right · characters + wrong, sorted; P).
+    """The substitutions of each character: [C] (key = right · characters + wrong, sorted; P)."""
 
-    `operator` is the index in `operators` of the one that contributes most to P.
-    """
-
-    name: str
     key: NDArray[np.int64]
     chance: NDArray[np.float64]
-    operator: NDArray[np.int8]
-    operators: tuple[str, ...]
 
-    def of(self, right: str, wrong: str) -> tuple[float, str, int]:
-        """Return P, the operator that contributes most to it, and the rank from 1.
-
-        The result is (0.0, "", 0) if the wrong character is no candidate.
-        """
-        slots, count = code_point_slots(), len(standard_characters())
+    def of(self, right: str, wrong: str) -> float:
+        """Return P(wrong | right), or 0 if the wrong character is no candidate."""
+        slots = code_point_slots()
         row, column = int(slots[ord(right)]) - 1, int(slots[ord(wrong)]) - 1
-        if min(row, column) < 0:
-            return 0.0, "", 0
-        low, high = np.searchsorted(self.key, (row * count, (row + 1) * count))
-        at = low + int(np.searchsorted(self.key[low:high], row * count + column))
-        if at == high or self.key[at] != row * count + column:
-            return 0.0, "", 0
-        rank = 1 + int((self.chance[low:high] > self.chance[at]).sum())
-        name = self.operators[self.operator[at]] if self.operators else ""
-        return float(self.chance[at]), name, rank
+        key = row * _count() + column
+        at = int(np.searchsorted(self.key, key))
+        known = min(row, column) >= 0 and at < len(self.key) and self.key[at] == key
+        return float(self.chance[at]) if known else 0.0
 
     def mean_candidates(self) -> float:
         """Return the mean number of candidates of a character of running text."""
@@ -76,7 +62,7 @@ def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> 
 
 
 def recipe_choices(
-    name: str, prior: Mapping[str, float], weights: Weights | None = None, *, limited: bool = True
+    prior: Mapping[str, float], weights: Weights | None = None, *, limited: bool = True
 ) -> Choices:
     """Return the choices of a recipe; unless `limited`, also those too rare for the engine.
 
@@ -84,21 +70,17 @@ def recipe_choices(
     running text is proportional to its prior divided by the share of the text that it can edit.
     """
     count, parts = _count(), []
-    operators = substituting(prior, weights)
-    for position, operator in enumerate(operators):
+    for operator in substituting(prior, weights):
         table = table_of(operator, limited=limited)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
-        key = rows * count + table.replacement
         weight = table.weight * prior[operator.name] / editable_share(table)
-        parts.append((key, weight, np.full(len(key), position, np.int8)))
-    key, weight, place_of = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts.append((rows * count + table.replacement, weight))
+    key, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-weight, key))
-    key, weight, place_of = key[order], weight[order], place_of[order]
+    key, weight = key[order], weight[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
     mass, rows = np.add.reduceat(weight, first), key[first] // count
-    total = np.bincount(rows, mass, count)
-    names = tuple(operator.name for operator in operators)
-    return Choices(name, key[first], mass / total[rows], place_of[first], names)
+    return Choices(key[first], mass / np.bincount(rows, mass, count)[rows])
 
 
 def editable_share(table: ConfusionSet) -> float:
@@ -106,27 +88,11 @@ def editable_share(table: ConfusionSet) -> float:
     return max(float(np.average(np.diff(table.bounds) > 0, weights=_frequencies())), 1e-9)
 
 
-def table_of(operator: Operator, *, limited: bool) -> ConfusionSet:
+def table_of(operator: Operator, *, limited: bool = True) -> ConfusionSet:
     """Return the operator's confusion set: complete or, if `limited`, as the engine uses it."""
     bulk = operator.confusions
     assert isinstance(bulk, CharConfusions)
     return bulk.build(bulk.least if limited else 0.0)
-
-
-def uniform(name: str, key: NDArray[np.int64]) -> Choices:
-    """Return choices with equal probabilities; `key` is sorted and distinct."""
-    rows = key // _count()
-    chance = 1 / np.maximum(np.bincount(rows, minlength=_count()), 1)[rows]
-    return Choices(name, key, chance, np.zeros(len(key), np.int8), ())
-
-
-def same_pinyin() -> Choices:
-    """Return the set that most tools use: all characters with a common syllable."""
-    from cecdata.operators.links import sound_links
-
-    kinds = ("same_sound", "tone")
-    links = sound_links({"tone": 1.0}, kinds, np.ones(_count()), 0.0)
-    return uniform("same pinyin, uniform", links.key)
 
 
 def _count() -> int:

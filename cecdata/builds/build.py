@@ -11,13 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cecdata.builds.blocks import Input, taken
-from cecdata.builds.corrupt import Corrupt, Publish
+from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Engine, Step, Threads
-from cecdata.builds.identity import of_build, of_pool, paths_read
+from cecdata.builds.identity import identity_of, paths_read
 from cecdata.builds.output import opened
 from cecdata.builds.place import Done, Place
-from cecdata.builds.publish import publish_pairs, publish_pool, run_of
+from cecdata.builds.publish import publish, restated, run_of
 from cecdata.builds.read import Read, look
 from cecdata.common.progress import step
 from cecdata.config import Config
@@ -25,7 +25,7 @@ from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.reading import empty_corpus
 from cecdata.filters import active
 from cecdata.perturbation.engine import Histogram
-from cecdata.shards.manifest import Manifest
+from cecdata.shards.manifest import About, Manifest
 
 
 def build(
@@ -33,22 +33,26 @@ def build(
     out: Path | str,
     config: Config,
     *,
+    pool: bool = False,
+    about: About | None = None,
     workers: int = 1,
     engine: str = "local",
     overwrite: bool = False,
     command: str = "",
 ) -> Manifest:
-    """Build the dataset at `out`, or resume it; check a finished one and leave it unchanged.
+    """Build the dataset at `out`, or resume it; check a finished one and leave its rows unchanged.
 
-    `out` is a folder, or the URI of a place in a store. The engine, `local` or `ray`, runs at most
-    `workers` tasks at once; the bytes depend on neither. Raises InputError, RefusedError,
-    DiskFullError.
+    `out` is a folder, or the URI of a place in a store. With `pool`, it gets the sentences of the
+    first two stages; a build of that pool gives the rows of a build of the corpus. `about` is what
+    the publisher states in the card, by default what a finished dataset has. The engine, `local` or
+    `ray`, runs at most `workers` tasks at once; the bytes depend on neither. Raises InputError,
+    RefusedError, DiskFullError.
     """
     started = time.monotonic()
     with taken(corpus, config) as source:
         if overwrite:
             look(source)
-        identity, reads = of_build(source, config), paths_read(source.given, config)
+        identity, reads = identity_of(source, config, pool=pool), paths_read(source.given, config)
         with (
             opened(out, identity, overwrite=overwrite, reads=reads) as output,
             engine_of(engine, workers) as runner,
@@ -56,66 +60,17 @@ def build(
             finished = output.finished()
             if finished is not None:
                 output.drop()
-                return finished
+                return restated(output, finished, about)
             run = Run(output.place, output.build, runner, output.bind)
             plan = {"read": len(source.blocks), "distinct": 1 << source.bits}
             output.plan(plan)
-            pool = run.pool(source, config, counts=True)
-            copies, whole = copies_of(config, pool.sentences)
-            settled = replace(config, copies=copies)
-            histogram = histogram_of(output.place, pool, _settings(settled))
-            stage = Corrupt(
-                *run.start(),
-                pool.buckets,
-                pool.sentences,
-                config.shard_sentences,
-                _settings(settled),
-                tuple(histogram.rates().items()),
-                whole,
-            )
-            output.plan({**plan, "corrupt": stage.count, "sentences": pool.sentences})
+            found = run.pool(source, config, counts=not pool)
+            histogram = None if pool else run.histogram(found, config)
+            stage = run.last_stage(found, config, histogram)
+            output.plan({**plan, stage.name: stage.count, "sentences": found.sentences})
             chunks = run.all(stage, stage.count)
             facts = run_of(started, workers, command)
-            return publish_pairs(output, source, pool, histogram, chunks, facts)
-
-
-def make_pool(
-    corpus: Sequence[str],
-    out: Path | str,
-    config: Config,
-    *,
-    workers: int = 1,
-    engine: str = "local",
-    overwrite: bool = False,
-    command: str = "",
-) -> Manifest:
-    """Write the pool of a corpus to `out`: the first two stages, published as a dataset.
-
-    A build of the pool gives the rows of a build of the corpus with the same settings. Arguments
-    and errors are those of `build`.
-    """
-    started = time.monotonic()
-    with taken(corpus, config) as source:
-        if overwrite:
-            look(source)
-        identity, reads = of_pool(source, config), [file.path for file in source.given]
-        with (
-            opened(out, identity, overwrite=overwrite, reads=reads) as output,
-            engine_of(engine, workers) as runner,
-        ):
-            finished = output.finished()
-            if finished is not None:
-                output.drop()
-                return finished
-            run = Run(output.place, output.build, runner, output.bind)
-            plan = {"read": len(source.blocks), "distinct": 1 << source.bits}
-            output.plan(plan)
-            pool = run.pool(source, config, counts=False)
-            stage = Publish(*run.start(), pool.buckets, pool.sentences, config.shard_sentences)
-            output.plan({**plan, "publish": stage.count, "sentences": pool.sentences})
-            chunks = run.all(stage, stage.count)
-            facts = run_of(started, workers, command)
-            return publish_pool(output, source, pool, config, chunks, facts)
+            return publish(output, source, found, histogram or config, chunks, facts, about)
 
 
 @contextmanager
@@ -154,15 +109,6 @@ class Survey:
 
 def survey(corpus: Sequence[str], config: Config, *, workers: int = 1) -> Survey:
     """Run the first two stages in a temporary folder, and count."""
-    with surveyed(corpus, config, workers=workers) as (found, _):
-        return found
-
-
-@contextmanager
-def surveyed(
-    corpus: Sequence[str], config: Config, *, workers: int = 1
-) -> Iterator[tuple[Survey, Place]]:
-    """Run the first two stages in a temporary folder, which the buckets of the pool are in."""
     active(config)  # an unknown filter is refused before the corpus is read
     with taken(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
         run = Run(Place(folder), "survey", Threads(workers))
@@ -170,8 +116,7 @@ def surveyed(
         histogram = histogram_of(run.place, pool, _settings(config))
         chunks = -(-pool.sentences // config.shard_sentences)
         tasks = {"read": len(source.blocks), "distinct": 1 << source.bits, "corrupt": chunks}
-        size = sum(file.bytes for file in source.given)
-        yield Survey(pool, histogram, tasks, size), run.place
+        return Survey(pool, histogram, tasks, sum(file.bytes for file in source.given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +157,20 @@ class Run:
         if not pool.sentences:
             raise empty_corpus(source.names, pool.rejected)
         return pool
+
+    def histogram(self, pool: Pool, config: Config) -> Histogram:
+        """Return the counts that the rates come from."""
+        copies, _ = copies_of(config, pool.sentences)
+        return histogram_of(self.place, pool, _settings(replace(config, copies=copies)))
+
+    def last_stage(self, pool: Pool, config: Config, histogram: Histogram | None) -> Chunks:
+        """Return the stage that makes pairs with these rates, or publishes the sentences."""
+        chunks = pool.buckets, pool.sentences, config.shard_sentences
+        if histogram is None:
+            return Publish(*self.start(), *chunks)
+        whole = copies_of(config, pool.sentences)[1]
+        rates = tuple(histogram.rates().items())
+        return Corrupt(*self.start(), *chunks, _settings(histogram.config), rates, whole)
 
     def _one_by_one(self, stage: Distinct, count: int) -> list[Done]:
         """Run the second stage in order of ids: near-duplicates depend on all sentences before."""

@@ -27,15 +27,24 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in _PACKAGES}
 
 
-def of_pool(source: Input, config: Config) -> dict[str, object]:
-    """Return the identity of a pool."""
-    return {"dataset": POOL, **_intake(source, config), "configuration": config.intake()}
-
-
-def of_build(source: Input, config: Config) -> dict[str, object]:
-    """Return the identity of a build of pairs."""
+def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[str, object]:
+    """Return the identity of a build of pairs, or of a pool."""
+    identity: dict[str, object] = {
+        "version": __version__,
+        "layout": _LAYOUT,
+        "corpus": _corpus(source.given, {"limit": config.limit}),
+        "sources": list(source.sources),
+        "packages": versions(),
+    }
+    # models are opened here, so that a bad one is refused before --overwrite removes anything
+    if config.perplexity:
+        identity["perplexity"] = shared_scorer(config.perplexity).identity
+    if config.decontaminate:
+        identity["benchmarks"] = digests(config.decontaminate)
+    if pool:
+        return {**identity, "dataset": POOL, "configuration": config.intake()}
     return {
-        **_intake(source, config),
+        **identity,
         "configuration": _given(config.as_dict()),
         "tables": compiled(config).sha256,
         "models": {name: each.identity(config) for name, each in active(config).items()},
@@ -61,19 +70,6 @@ def paths_read(given: Sequence[InputFile], config: Config) -> list[str]:
     models = [path for each in active(config).values() for path in each.reads(config)]
     models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
     return [*(file.path for file in given), *models, *config.decontaminate]
-
-
-def _intake(source: Input, config: Config) -> dict[str, object]:
-    return {
-        "version": __version__,
-        "layout": _LAYOUT,
-        "corpus": _corpus(source.given, {"limit": config.limit}),
-        "sources": list(source.sources),
-        "packages": versions(),
-        # opened here, so that a bad model is refused before --overwrite removes anything
-        **({"perplexity": shared_scorer(config.perplexity).identity} if config.perplexity else {}),
-        **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
-    }
 
 
 def _given(configuration: Mapping[str, Json]) -> dict[str, Json]:

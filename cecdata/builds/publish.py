@@ -26,7 +26,7 @@ from cecdata.corpus.reading import FileReport
 from cecdata.filters import Tally, active
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
-from cecdata.shards.card import CARD, Example, card
+from cecdata.shards.card import CARD, card
 from cecdata.shards.manifest import (
     MANIFEST,
     POOL,
@@ -46,41 +46,65 @@ from cecdata.shards.manifest import (
 _Number = TypeVar("_Number", int, float)
 
 
-def publish_pool(
-    output: Output, source: Input, pool: Pool, config: Config, chunks: Sequence[Done], run: Run
-) -> Manifest:
-    """Publish a pool's shards, write its documents and return the manifest, written last."""
-    shards = tuple(_with_ids(file, done) for done in chunks for file in done.files)
-    recorded = Manifest(
-        version=__version__,
-        configuration=config.intake(),
-        versions=versions(),
-        tables={},
-        inputs=_inputs(source, pool),
-        outputs={"train": shards},
-        rows=Counts(pool.rows, pool.sentences, pool.rejected),
-        pairs=Counts(0, 0),
-        rejects=pool.rejects,
-        origins=pool.origins,
-        extra={"kind": POOL, **_extra(source)},
-    )
-    return _published(output, recorded, card(recorded), run)
-
-
-def publish_pairs(
+def publish(
     output: Output,
     source: Input,
     pool: Pool,
-    histogram: Histogram,
+    counted: Histogram | Config,
     chunks: Sequence[Done],
     run: Run,
+    about: About | None,
 ) -> Manifest:
-    """Publish the shards of pairs, write the documents and return the manifest, written last."""
-    plain, parts = _manifest(source, pool, histogram, chunks)
-    about = SAMPLE_ABOUT if source.names == (SAMPLE,) else About()
-    recorded = replace(plain, about=about, pools=pools_among(source.names))
-    _close_embeddings(output, histogram.config, chunks)
-    return _published(output, recorded, card(recorded, _examples(parts)), run)
+    """Let the shards of all chunks appear, then the documents; return the manifest, written last.
+
+    `counted` has the rates of a dataset of pairs, or is the configuration of a pool.
+    """
+    stated = about or (SAMPLE_ABOUT if source.names == (SAMPLE,) else About())
+    common: dict[str, Any] = {
+        "version": __version__,
+        "versions": versions(),
+        "inputs": _inputs(source, pool),
+        "rows": Counts(pool.rows, pool.sentences, pool.rejected),
+        "origins": pool.origins,
+        "pools": pools_among(source.names),
+        "about": stated,
+    }
+    extra: dict[str, Json] = {"sources": list(source.sources)} if source.sources else {}
+    if pool.contaminated:
+        extra["contaminated"] = dict(pool.contaminated)
+    files = [replace(f, extra={"ids": done.facts["ids"]}) for done in chunks for f in done.files]
+    if isinstance(counted, Config):
+        recorded = Manifest(
+            **common,
+            configuration=counted.intake(),
+            tables={},
+            outputs={"train": tuple(files)},
+            pairs=Counts(0, 0),
+            rejects=pool.rejects,
+            extra={"kind": POOL, **extra},
+        )
+    else:
+        recorded = _of_pairs(common, extra, pool, counted, chunks, files)
+        _close_embeddings(output, counted.config, chunks)
+    output.publish()
+    output.document(RUN, dump_run(run))
+    return _closed(output, recorded)
+
+
+def restated(output: Output, finished: Manifest, about: About | None) -> Manifest:
+    """Return a finished dataset's manifest, written anew with its card if `about` changed."""
+    if about in (None, finished.about):
+        return finished
+    return _closed(output, replace(finished, about=about))
+
+
+def _closed(output: Output, recorded: Manifest) -> Manifest:
+    """Write the card, then the manifest with its sum."""
+    written = output.document(CARD, card(recorded).encode())
+    whole = replace(recorded, documents=(written,))
+    output.document(MANIFEST, dumps(whole))
+    output.drop()
+    return whole
 
 
 def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) -> None:
@@ -100,10 +124,15 @@ def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) ->
     output.place.write(name, lambda path: path.write_bytes(data))
 
 
-def _manifest(
-    source: Input, pool: Pool, histogram: Histogram, chunks: Sequence[Done]
-) -> tuple[Manifest, list[Part]]:
-    """Return the manifest without the documents, and the counts of each chunk's splits.
+def _of_pairs(
+    common: Mapping[str, Any],
+    extra: Mapping[str, Json],
+    pool: Pool,
+    histogram: Histogram,
+    chunks: Sequence[Done],
+    files: Sequence[File],
+) -> Manifest:
+    """Return the manifest of a dataset of pairs.
 
     Sums run in the order of the chunks, because sums of floats depend on it.
     """
@@ -112,20 +141,13 @@ def _manifest(
     parts = [decode(Part, each[split], "part") for each in facts for split in SPLITS]
     operators = _sums(part.operators for part in parts)
     distance = _sums(part.relative_distance for part in parts)
-    files = [_with_ids(file, done) for done in chunks for file in done.files]
     reasons = sorted({reason for part in parts for reason in part.rejected})
     rejected = {name: _sums(part.rejected.get(name, {}) for part in parts) for name in reasons}
-    known: dict[str, Json] = {}
-    if pool.contaminated:
-        known = {"contaminated": dict(pool.contaminated)}
     plain = Manifest(
-        version=__version__,
+        **common,
         configuration=config.as_dict(),
-        versions=versions(),
         tables=histogram.tables.sha256,
-        inputs=_inputs(source, pool),
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
-        rows=Counts(pool.rows, pool.sentences, pool.rejected),
         pairs=Counts(
             config.pairs or pool.sentences * config.copies,
             sum(part.kept for part in parts),
@@ -143,22 +165,12 @@ def _manifest(
             for name, rate in histogram.rates().items()
         ),
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
-        origins=pool.origins,
-        extra={**_extra(source), **known},
+        extra={**extra, "examples": _examples(parts)},
     )
     for name, each in active(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)
         plain = each.facts(plain, config, Tally(counts, rejected.get(each.reason, {})))
-    return plain, parts
-
-
-def _extra(source: Input) -> dict[str, Json]:
-    return {"sources": list(source.sources)} if source.sources else {}
-
-
-def _with_ids(file: File, done: Done) -> File:
-    """Return a shard's file with the range of ids of its chunk."""
-    return replace(file, extra={"ids": done.facts["ids"]})
+    return plain
 
 
 def _inputs(source: Input, pool: Pool) -> tuple[File, ...]:
@@ -185,17 +197,6 @@ def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
     return total
 
 
-def _published(output: Output, recorded: Manifest, text: str, run: Run) -> Manifest:
-    """Let the shards appear, then the documents, then the manifest with their sums."""
-    output.publish()
-    output.document(RUN, dump_run(run))
-    written = [output.document(CARD, text.encode())]
-    whole = replace(recorded, documents=tuple(written))
-    output.document(MANIFEST, dumps(whole))
-    output.drop()
-    return whole
-
-
 def run_of(started: float, workers: int, command: str) -> Run:
     """Return the facts that differ from run to run."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -204,15 +205,13 @@ def run_of(started: float, workers: int, command: str) -> Run:
     return Run(now, seconds, shown, git_commit(), os.cpu_count() or 0, workers)
 
 
-def _examples(parts: Sequence[Part]) -> list[Example]:
-    """Return a pair of each operator for the card, in the operators' order."""
-    by_operator: dict[str, Example] = {}
+def _examples(parts: Sequence[Part]) -> list[Json]:
+    """Return (operator, target, source) of each operator, in the operators' order."""
+    found: dict[str, tuple[str, str]] = {}
     for part in parts:
-        for name, (target, source) in part.examples.items():
-            by_operator.setdefault(name, Example(name, target, source))
+        found = {**part.examples, **found}
     # a fixed order, because markers have sorted keys
-    names = (*OPERATORS, MIXED, UNCHANGED)
-    return [by_operator[name] for name in names if name in by_operator]
+    return [[name, *found[name]] for name in (*OPERATORS, MIXED, UNCHANGED) if name in found]
 
 
 SAMPLE_ABOUT = About(

@@ -149,7 +149,7 @@ def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:
 
 def _characters(config: Config, kept: int) -> dict[str, list[tuple[str, float]]]:
     """Return the rows of single characters that another character replaces."""
-    choices = recipe_choices("recipe", config.prior, config.weights, limited=False)
+    choices = recipe_choices(config.prior, config.weights, limited=False)
     signs = standard_characters()
     right, wrong = np.divmod(choices.key, len(signs))
     log_chance = np.log(choices.chance)

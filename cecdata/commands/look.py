@@ -1,18 +1,22 @@
-"""`cecdata preview` and `inspect`: what the operators do, without a dataset."""
+"""`cecdata preview`, what the operators do without a dataset, and `contamination`."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import click
 
-from cecdata.commands.show import edits_shown, print_json
+from cecdata.commands.build import named
+from cecdata.commands.show import print_json
 from cecdata.common.errors import InputError
+from cecdata.common.progress import Progress
 from cecdata.config import load
 
 
 @click.command()
-@click.argument("sentence")
+@click.argument("text")
 @click.option(
     "--copies",
     type=click.IntRange(1, 1000),
@@ -25,8 +29,7 @@ from cecdata.config import load
 )
 @click.option(
     "--recipe",
-    default="paper",
-    show_default=True,
+    show_default="paper; realistic with --observed",
     help="Name of a recipe, or a path to a TOML file.",
 )
 @click.option(
@@ -35,67 +38,68 @@ from cecdata.config import load
     type=click.Path(path_type=Path),
     help="File of names, one on a line, that no operator may change.",
 )
+@click.option("--operator", help="Show what this operator may write for TEXT, with probabilities.")
+@click.option(
+    "--observed", is_flag=True, help="Show what may have been meant where TEXT was read."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(
-    sentence: str, copies: int, seed: int | None, recipe: str, names: Path | None, as_json: bool
+    text: str,
+    copies: int,
+    seed: int | None,
+    recipe: str | None,
+    names: Path | None,
+    operator: str | None,
+    observed: bool,
+    as_json: bool,
 ) -> None:
-    """Show copies of SENTENCE, each perturbed by an operator.
+    """Show copies of the sentence TEXT, each perturbed by an operator.
 
     \b
     cecdata preview 他的病情已经好转。
-    """
-    from cecdata.builds.again import pairs_of
-    from cecdata.commands.build import named
+    cecdata preview 在 --operator homophone     what it may write for 在
+    cecdata preview 在 --observed               the right texts for which a recipe may write 在
 
-    rows = pairs_of(sentence, load(recipe, copies=copies, seed=seed, protect=named(names)))
+    With --operator, TEXT is a character, or two to four for an operator that rewrites spans.
+    """
+    if operator and observed:
+        raise click.UsageError("give --operator or --observed, not both")
+    if operator:
+        rows, lines = _candidates(operator, text)
+    elif observed:
+        rows, lines = _meant(text, recipe or "realistic")
+    else:
+        config = load(recipe or "paper", copies=copies, seed=seed, protect=named(names))
+        rows, lines = _copies(text, config)
     if as_json:
         print_json(rows)
-        return
+    else:
+        click.echo("\n".join(lines))
+
+
+def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    from cecdata.builds.again import pairs_of
     from cecdata.hanzi.edits import Edit, invert
 
+    rows, lines = pairs_of(sentence, config), []
     for row in rows:
         edits = [Edit(**edit) for edit in row["edits"]]
-        spans = [(edit.start, edit.end) for edit in invert(edits)]
+        shown, done = "", 0
+        for edit in invert(edits):
+            struck = click.style(row["source"][edit.start : edit.end], fg="red", bold=True)
+            shown += row["source"][done : edit.start] + struck
+            done = edit.end
         changes = ", ".join(f"{e.target or '∅'}→{e.source or '∅'} {e.kind}" for e in edits)
-        shown = edits_shown(row["source"], spans)
-        click.echo(f"{row['copy']:>3}  {row['operator']:<11}{shown}   {changes}")
+        shown += row["source"][done:]
+        lines.append(f"{row['copy']:>3}  {row['operator']:<11}{shown}   {changes}")
+    return rows, lines
 
 
-@click.command()
-@click.argument("operator", required=False)
-@click.argument("text", required=False)
-@click.option("--observed", help="Character or span that was read: print what may have been meant.")
-@click.option(
-    "--recipe",
-    default="realistic",
-    show_default=True,
-    help="Recipe whose errors --observed explains: a name or a file.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def inspect(
-    operator: str | None, text: str | None, observed: str | None, recipe: str, as_json: bool
-) -> None:
-    """Print what OPERATOR may write for TEXT, with the probability of each.
-
-    TEXT is a character, or two to four for an operator that rewrites spans. With --observed, print
-    the right texts for which a recipe may write it, with P(observed | right, an error strikes).
-
-    \b
-    cecdata inspect homophone 在
-    cecdata inspect word 权利
-    cecdata inspect --observed 在
-    """
-    if observed is not None:
-        if operator is not None:
-            raise click.UsageError("give OPERATOR and TEXT, or --observed, not both")
-        _print_right(observed, recipe, as_json=as_json)
-        return
-    if operator is None or text is None:
-        raise click.UsageError("give OPERATOR and TEXT, or --observed TEXT")
-    from cecdata.operators import operator as named
+def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[str]]:
+    from cecdata.operators import operator as by_name
     from cecdata.operators.spans import LONGEST, SHORTEST
 
-    chosen = named(operator)
+    chosen = by_name(operator)
     if chosen.action == "substitute" and len(text) != 1:
         raise InputError(f"{text!r}: {operator} replaces single characters: give one character")
     if chosen.action == "rewrite" and not SHORTEST <= len(text) <= LONGEST:
@@ -113,28 +117,49 @@ def inspect(
         }
         for item in candidates
     ]
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        click.echo(f"{operator} has nothing for {text}")
-    for row in rows:
-        click.echo(f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}")
+    lines = [f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}" for row in rows]
+    return rows, lines or [f"{operator} has nothing for {text}"]
 
 
-def _print_right(observed: str, recipe: str, *, as_json: bool) -> None:
-    import math
-
+def _meant(observed: str, recipe: str) -> tuple[list[dict[str, Any]], list[str]]:
     from cecdata.channel.table import of_recipe
 
-    row = [
+    rows = [
         {"right": right, "observed": observed, "probability": round(math.exp(log_prob), 6)}
         for right, log_prob in of_recipe(recipe).row(observed)
     ]
+    lines = [f"{row['right']}\t{row['probability']:.6f}" for row in rows]
+    return rows, lines or [f"recipe {recipe} writes {observed} for no other text"]
+
+
+@click.command()
+@click.argument("corpus")
+@click.argument("benchmarks", nargs=-1, metavar="[FILE]...")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> None:
+    """Count the rows of CORPUS that are also in benchmarks: FILEs or folders.
+
+    \b
+    cecdata contamination out/data lemon/car.txt    a dataset, and one benchmark
+    cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
+
+    CORPUS is clean text or pairs in any format. A row counts if one of its texts equals a
+    benchmark's apart from width, punctuation and spaces (exact), if one of the two is inside the
+    other (overlap), or if they differ by at most two edits (near).
+    """
+    from dataclasses import asdict
+
+    from cecdata.contamination.benchmarks import load as load_benchmarks
+    from cecdata.contamination.report import judge
+
+    known = load_benchmarks(benchmarks)
+    with Progress() as progress:
+        report = judge([corpus], known, progress)
     if as_json:
-        print_json(row)
-    elif not row:
-        click.echo(f"recipe {recipe} writes {observed} for no other text")
-    else:
-        for item in row:
-            click.echo(f"{item['right']}\t{item['probability']:.6f}")
+        print_json({"corpus": corpus, **asdict(report)})
+        return
+    click.echo(f"{corpus}: {report.hits:,} of {report.rows:,} rows are in a benchmark")
+    click.echo(f"{'rows':>10}{'exact':>10}{'overlap':>10}{'near':>10}{'(shared)':>10}  benchmark")
+    for b in report.benchmarks:
+        counts = (b.hits, b.exact, b.overlap, b.near, b.shared)
+        click.echo("".join(f"{n:>10,}" for n in counts) + f"  {b.name} ({b.texts:,} texts)")

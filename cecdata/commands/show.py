@@ -52,35 +52,49 @@ def print_json(value: object) -> None:
 
 
 def summary(out: Path | str, manifest: Manifest) -> dict[str, Json]:
-    """Return what `cecdata build --json` prints."""
+    """Return what `cecdata build --json` and `pool --json` print."""
     from cecdata.common.codec import encode
+    from cecdata.shards.manifest import POOL
 
     whole = encode(manifest)
     assert isinstance(whole, dict)
-    keys = ("fingerprint", "rows", "pairs", "operators", "calibration", "cosine")
+    keys = ["fingerprint", "rows"]
+    if manifest.kind == POOL:
+        keys += ["origins"]
+    else:
+        keys += ["pairs", "operators", "calibration", "cosine"]
     splits: dict[str, Json] = {
         name: sum(file.rows for file in files) for name, files in manifest.outputs.items()
     }
-    return {
-        "out": without_userinfo(str(out)),
-        "splits": splits,
-        **{key: whole[key] for key in keys},
-    }
+    known = {"out": without_userinfo(str(out)), "splits": splits}
+    return known | {key: whole[key] for key in keys}
 
 
 def summary_text(out: Path | str, manifest: Manifest) -> str:
     """Return the summary as text."""
-    out = without_userinfo(str(out))
-    lines = [f"{out}: {manifest.pairs.kept:,} pairs from {manifest.rows.kept:,} sentences"]
+    from cecdata.shards.manifest import POOL
+
+    out, pool = without_userinfo(str(out)), manifest.kind == POOL
+    kept = "" if pool else f"{manifest.pairs.kept:,} pairs from "
+    lines = [f"{out}: {kept}{manifest.rows.kept:,} sentences of {manifest.rows.read:,} rows"]
     for name, files in manifest.outputs.items():
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
-        lines.append(f"  {name:<12}{rows:>14,} pairs  {files_shown(size, len(files))}")
+        lines.append(f"  {name:<12}{rows:>14,} rows   {files_shown(size, len(files))}")
     for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs)):
         lines += (
             f"  rejected {what:<6}{count:>11,}  {reason}"
             for reason, count in counts.rejected.items()
         )
-    lines.append("  operator           pairs    wanted  reachable  achieved   (distance / length)")
+    if pool:
+        lines.append(f"  cecdata build {out} --out OUT   ·   cecdata verify {out}")
+    else:
+        lines += (*_operators(manifest), f"  {_cosine(manifest)}")
+        shown = f"cecdata report {out}   ·   cecdata verify {out}"
+        lines.append(f'  load_dataset("{out}")   ·   {shown}')
+    return "\n".join(lines) + "\n"
+
+
+def _operators(manifest: Manifest) -> list[str]:
     rates = {
         c.operator: f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
         for c in manifest.calibration
@@ -89,12 +103,13 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
     if wanted:
         share = manifest.operators.get("unchanged", 0) / max(1, manifest.pairs.kept)
         rates["unchanged"] = f"{wanted:>10.2%}{'':>11}{share:>10.2%}  (of the pairs)"
-    for name in dict.fromkeys((*rates, *manifest.operators)):  # mixed: without a rate
-        count = manifest.operators.get(name, 0)
-        lines.append(f"  {name:<14}{count:>10,}{rates.get(name, '')}")
-    lines.append(f"  {_cosine(manifest)}")
-    lines.append(f'  load_dataset("{out}")   ·   cecdata report {out}   ·   cecdata verify {out}')
-    return "\n".join(lines) + "\n"
+    return [
+        "  operator           pairs    wanted  reachable  achieved   (distance / length)",
+        *(
+            f"  {name:<14}{manifest.operators.get(name, 0):>10,}{rates.get(name, '')}"
+            for name in dict.fromkeys((*rates, *manifest.operators))  # mixed: without a rate
+        ),
+    ]
 
 
 def files_shown(size: int, count: int) -> str:
@@ -152,12 +167,3 @@ def shown(value: Json) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {shown(part)}" for name, part in value.items()) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def edits_shown(source: str, spans: list[tuple[int, int]]) -> str:
-    """Return the source with its edits in colour, which click removes outside a terminal."""
-    parts, done = [], 0
-    for start, end in spans:
-        parts += [source[done:start], click.style(source[start:end], fg="red", bold=True)]
-        done = end
-    return "".join([*parts, source[done:]])

@@ -56,7 +56,7 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
     if not len(rights):
         raise InputError("no error puts one standard character for another: nothing to fit")
     operators = substituting(prior, least_by(prior, reach))
-    tables = [table_of(operator, limited=True) for operator in operators]
+    tables = [table_of(operator) for operator in operators]
     kinds = tuple(
         (o, kind)
         for o, operator in enumerate(operators)

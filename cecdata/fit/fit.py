@@ -101,11 +101,11 @@ def fit(
     prior = _shares(config.prior, entries, vector, counted, strength)
     weights = _weights(entries, Parameters.of(vector, entries), least_by(config.prior, reach))
     before, reached, after = (
-        score(recipe_choices(name, shares, changes), errors)
-        for name, shares, changes in (
-            ("before", config.prior, {}),
-            ("reached", config.prior, least_by(config.prior, reach)),
-            ("after", prior, weights),
+        score(recipe_choices(shares, changes), errors)
+        for shares, changes in (
+            (config.prior, None),
+            (config.prior, least_by(config.prior, reach)),
+            (prior, weights),
         )
     )
     made = replace(config, prior=prior, weights=weights)

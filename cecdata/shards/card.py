@@ -7,9 +7,9 @@ licence, what was done to them, what was left out, and how to check the files.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,7 +21,9 @@ from cecdata.shards.manifest import POOL, About, Counts, File, Manifest
 from cecdata.shards.schema import MEANINGS, PAIR, POOLED
 
 CARD = "README.md"
-_ORIGINS = 100  # origins that the card lists; the manifest has all
+ORIGINS = 100  # that the card lists; the manifest has all
+RATE = ("operator", "wanted", "reachable", "achieved")
+ORIGIN = ("origin", "licence", "sentences", "characters")
 _TITLES = {POOL: "Chinese sentences"}
 _TITLE = "Chinese spelling pairs"
 _TAGS = {POOL: ("chinese",)}
@@ -42,29 +44,22 @@ _IDENTIFIERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One pair in the card's table."""
-
-    operator: str
-    target: str
-    source: str
-
-
-def card(manifest: Manifest, examples: Sequence[Example] = ()) -> str:
+def card(manifest: Manifest) -> str:
     """Return the card: front matter for the library `datasets`, then sections for people."""
     pool = manifest.kind == POOL
     sections = (
         f"# {markdown.text(title(manifest))}",
         _what(manifest),
-        _examples(examples),
+        _examples(manifest.extra.get("examples")),
         _columns(POOLED if pool else PAIR),
         _sources(manifest),
         _treatment(manifest),
         "" if pool else _made(manifest),
-        _calibration(manifest),
+        _rates(manifest),
         _rejects(manifest),
-        (_LOADING_POOL if pool else _LOADING).replace("SPLIT", _first_split(manifest)),
+        (_LOADING_POOL if pool else _LOADING).replace(
+            "SPLIT", next(iter(_splits_with_rows(manifest)), "train")
+        ),
         _CHECKING,
         _LIMITS_POOL if pool else _LIMITS,
         _licence(manifest),
@@ -87,11 +82,10 @@ def title(manifest: Manifest) -> str:
     return manifest.about.title or _TITLES.get(manifest.kind, _TITLE)
 
 
-def licence(manifest: Manifest) -> str:
-    """Return the licence as an identifier of the Hub, `other` where there is no single one."""
-    stated = {str(origin.licence) for origin in manifest.origins}
-    known = manifest.about.licence or (stated.pop() if len(stated) == 1 else "")
-    return known if known in _IDENTIFIERS else "other"
+def _stated_licence(manifest: Manifest) -> str:
+    """Return the licence that the publisher states, or the one that all sentences have, or ""."""
+    stated = {origin.licence or "" for origin in manifest.origins}
+    return manifest.about.licence or (stated.pop() if len(stated) == 1 else "")
 
 
 def _splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
@@ -103,19 +97,21 @@ def _splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
 def _front_matter(manifest: Manifest) -> str:
     """Return the part that `datasets` reads: the files of each split, and the columns."""
     splits = _splits_with_rows(manifest)
-    sizes = {name: sum(record.bytes for record in records) for name, records in splits.items()}
-    rows = {name: sum(record.rows for record in records) for name, records in splits.items()}
+    rows = {name: sum(file.rows for file in files) for name, files in splits.items()}
+    sizes = {name: sum(file.bytes for file in files) for name, files in splits.items()}
+    size, total = sum(sizes.values()), sum(rows.values())
+    licence = _stated_licence(manifest)
     # Every shard is named: with a pattern, only the row count would show that a shard is missing.
     data_files: list[Json] = [
-        {"split": name, "path": [record.path for record in records]}
-        for name, records in splits.items()
+        {"split": name, "path": [file.path for file in files]} for name, files in splits.items()
     ]
     document: dict[str, Json] = {
         "pretty_name": title(manifest),
         "language": ["zh"],
-        "license": licence(manifest),
+        # `other` where there is no single one, or one that the Hub does not know
+        "license": licence if licence in _IDENTIFIERS else "other",
         "task_categories": ["text-generation"],
-        "size_categories": [_size_category(sum(rows.values()))],
+        "size_categories": [next((name for most, name in _SIZES if total < most), "n>1B")],
         "tags": [*_TAGS.get(manifest.kind, _TAG), manifest.product],
         "configs": [{"config_name": "default", "data_files": data_files}],
         "dataset_info": {
@@ -124,11 +120,13 @@ def _front_matter(manifest: Manifest) -> str:
                 {"name": name, "num_bytes": sizes[name], "num_examples": rows[name]}
                 for name in splits
             ],
-            "download_size": sum(sizes.values()),
-            "dataset_size": sum(sizes.values()),
+            "download_size": size,
+            "dataset_size": size,
         },
     }
-    return "---\n" + "\n".join(_yaml(document)) + "\n---\n\n"
+    # JSON is YAML, too
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in document.items())
+    return "---\n" + "\n".join(lines) + "\n---\n\n"
 
 
 def _feature(field: pa.Field) -> Json:
@@ -137,37 +135,6 @@ def _feature(field: pa.Field) -> Json:
         return {"name": field.name, "list": [_feature(f) for f in field.type.value_type]}
     dtype = "float32" if pa.types.is_float32(field.type) else str(field.type)
     return {"name": field.name, "dtype": dtype}
-
-
-def _size_category(rows: int) -> str:
-    return next((name for limit, name in _SIZES if rows < limit), "n>1B")
-
-
-def _yaml(value: Mapping[str, Json] | Sequence[Json], indent: str = "") -> Iterator[str]:
-    r"""Yield the lines of block YAML; scalars are JSON, which is also YAML.
-
-    >>> print("\n".join(_yaml({"a": 1, "b": [{"c": "纠错", "d": ["x"]}]})))
-    a: 1
-    b:
-    - c: "纠错"
-      d:
-      - "x"
-    """
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if isinstance(item, (dict, list)):
-                yield f"{indent}{key}:"
-                yield from _yaml(item, indent + ("  " if isinstance(item, dict) else ""))
-            else:
-                yield f"{indent}{key}: {json.dumps(item, ensure_ascii=False)}"
-        return
-    for item in value:
-        if isinstance(item, (dict, list)):
-            first, *rest = _yaml(item, indent + "  ")
-            yield f"{indent}- {first.strip()}"
-            yield from rest
-        else:
-            yield f"{indent}- {json.dumps(item, ensure_ascii=False)}"
 
 
 def _what(manifest: Manifest) -> str:
@@ -187,10 +154,10 @@ def _what(manifest: Manifest) -> str:
     return "\n\n".join(s for s in (what, markdown.text(about.description), contact) if s)
 
 
-def _examples(examples: Sequence[Example]) -> str:
+def _examples(examples: Any) -> str:
     if not examples:
         return ""
-    rows = [(code(e.operator), code(e.target), code(e.source)) for e in examples]
+    rows = [[code(cell) for cell in example] for example in examples]
     return "## One pair for each operator\n\n" + table(("operator", "target", "source"), rows)
 
 
@@ -203,19 +170,17 @@ def _sources(manifest: Manifest) -> str:
     """Return the section on origins and their licences; "" for a layout that did not count them."""
     if not manifest.origins:
         return ""
-    rows = [
-        (
-            code(origin.origin),
-            "not stated" if origin.licence is None else origin.licence,
-            f"{origin.sentences:,}",
-            f"{origin.characters:,}",
-        )
-        for origin in manifest.origins[:_ORIGINS]
-    ]
-    more = len(manifest.origins) - _ORIGINS
+    more = len(manifest.origins) - ORIGINS
     rest = f"\n\nAnd {more:,} more: `origins` in `manifest.json` lists all." if more > 0 else ""
-    head = ("origin", "licence", "sentences", "characters")
-    return "## Licences by origin\n\n" + table(head, rows) + rest
+    return "## Licences by origin\n\n" + table(ORIGIN, _named(origins(manifest))) + rest
+
+
+def origins(manifest: Manifest) -> list[tuple[str, ...]]:
+    """Return the rows of the table of origins, whose head is `ORIGIN`."""
+    return [
+        (o.origin, o.licence or "not stated", f"{o.sentences:,}", f"{o.characters:,}")
+        for o in manifest.origins[:ORIGINS]
+    ]
 
 
 def _treatment(manifest: Manifest) -> str:
@@ -284,16 +249,22 @@ def _made(manifest: Manifest) -> str:
     )
 
 
-def _calibration(manifest: Manifest) -> str:
-    if not manifest.calibration:
-        return ""
-    rows = [
-        (code(c.operator), f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")
+def _rates(manifest: Manifest) -> str:
+    text = "## Error rates\n\nDistance over length, on average.\n\n"
+    return text + table(RATE, _named(rates(manifest))) if manifest.calibration else ""
+
+
+def rates(manifest: Manifest) -> list[tuple[str, ...]]:
+    """Return the rows of the table of rates, whose head is `RATE`."""
+    return [
+        (c.operator, f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")
         for c in manifest.calibration
     ]
-    return "## Error rates\n\nDistance over length, on average.\n\n" + table(
-        ("operator", "wanted", "reachable", "achieved"), rows
-    )
+
+
+def _named(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return rows whose first cell is shown as code."""
+    return [(code(name), *cells) for name, *cells in rows]
 
 
 def _rejects(manifest: Manifest) -> str:
@@ -309,12 +280,8 @@ def _rejects(manifest: Manifest) -> str:
     )
 
 
-def _first_split(manifest: Manifest) -> str:
-    return next(iter(_splits_with_rows(manifest)), "train")
-
-
 def _licence(manifest: Manifest) -> str:
-    name = manifest.about.licence
+    name = _stated_licence(manifest)
     stated = f"{markdown.text(name)}." if name else "The publisher has not stated a licence."
     return (
         f"## Licence\n\n{stated} The rows are made from sentences of other works: whoever passes "
@@ -344,6 +311,7 @@ pairs = duckdb.sql("SELECT * FROM 'OUT/data/SPLIT-*.parquet'")
 ```python
 import pandas as pd
 from pathlib import Path
+from typing import Any
 pairs = pd.concat(map(pd.read_parquet, sorted(Path("OUT/data").glob("SPLIT-*.parquet"))))
 ```"""
 

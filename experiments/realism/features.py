@@ -8,11 +8,17 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.audit.audit import FAMILIES, family
-from cecdata.hanzi.characters import frequency, is_han, standard_characters
+from cecdata.hanzi.characters import (
+    frequency,
+    is_han,
+    standard_characters,
+    traditional_forms,
+    variant_forms,
+)
+from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.edits import Edit, align, apply
 from cecdata.hanzi.lexicon import LENGTHS
-from cecdata.hanzi.readings import readings
+from cecdata.hanzi.readings import near_sound, readings, same_sound
 from cecdata.hanzi.shapes import similarity
 from cecdata.lm.characters import shipped_pairs
 from experiments.realism.words import NEVER, UNKNOWN, cut, fit, lexicon, score
@@ -40,6 +46,20 @@ NUMBER = ("edits", "substitutions", "characters_lost", "characters_gained", "run
 _FLOOR = 1e-8  # added to a character's probability
 _OF_RUN = 8  # code points on each side of an edit whose words are compared
 Row = dict[str, float]
+#: family of errors → its meaning, in the order in which they are tried: by sound, then by shape
+FAMILIES: Mapping[str, str] = {
+    "same_sound": "same syllable, same tone",
+    "tone": "same syllable, another tone",
+    "initial": "fuzzy initial: zh/z, n/l, h/f …",
+    "final": "fuzzy final: an/ang, in/ing …",
+    "keyboard": "one letter typed beside the right key",
+    "edit1": "one letter of the pinyin wrong, missing or too many",
+    "rare_reading": "same syllable, but in a reading that few know",
+    "look_alike": "looks alike, sounds different",
+    "shared_part": "one component apart",
+    "variant": "traditional or variant form",
+    "other": "none of these",
+}
 
 
 def names() -> tuple[tuple[str, str], ...]:
@@ -220,3 +240,29 @@ def _by_syllable() -> dict[str, NDArray[np.float64]]:
         for reading in readings(sign):
             members.setdefault(reading.syllable, []).append(-frequency(sign))
     return {name: np.sort(listed) for name, listed in members.items()}
+
+
+def family(right: str, wrong: str) -> str:
+    """Return the first family that relates the two characters; operators do not matter.
+
+    >>> family("已", "以"), family("在", "载"), family("未", "末"), family("们", "們")
+    ('same_sound', 'same_sound', 'look_alike', 'variant')
+    """
+    if same_sound(right, wrong):
+        return "same_sound"
+    near = near_sound(right, wrong)
+    if near is not None:
+        return near.partition(":")[0]
+    if {r.syllable for r in readings(right)} & {r.syllable for r in readings(wrong)}:
+        return "rare_reading"
+    return _by_eye(right, wrong)
+
+
+def _by_eye(right: str, wrong: str) -> str:
+    if similarity(right, wrong) > 0:
+        return "look_alike"
+    if wrong in deletions(right) or wrong in additions(right) or wrong in exchanges(right):
+        return "shared_part"
+    forms = traditional_forms(right) + variant_forms(right)
+    back = traditional_forms(wrong) + variant_forms(wrong)
+    return "variant" if wrong in forms or right in back else "other"

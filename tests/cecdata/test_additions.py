@@ -202,7 +202,7 @@ def test_an_operator_touches_four_files(tree):
     assert set(manifest["operators"]) == {"toy"}
     assert manifest["pairs"]["kept"] > len(LINES)
     cli(tree, "verify", "out", "--full")
-    assert "地\t1.0000\tparticle" in cli(tree, "inspect", "toy", "的")
+    assert "地\t1.0000\tparticle" in cli(tree, "preview", "的", "--operator", "toy")
 
 
 def test_a_filter_touches_three_files(tree):

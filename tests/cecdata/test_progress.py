@@ -13,7 +13,6 @@ from pathlib import Path
 import polars as pl
 
 from cecdata import config
-from cecdata.audit.audit import audit
 from cecdata.audit.pairs import errors_of
 from cecdata.builds.build import build
 from cecdata.common.progress import Progress
@@ -126,8 +125,7 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
     stats(out, show)
     write_report(out, progress=show)
     judge([str(out)], load([str(benchmark)]), show)
-    audit(errors, config.load("realistic"), "realistic", progress=show)
     fit(errors, config.load("realistic"), progress=show)
-    assert set(done) == {"read", "perturb", "count", "row groups", "compare", "audit", "fit"}
+    assert set(done) == {"read", "perturb", "count", "row groups", "compare", "fit"}
     assert done == totals
     assert done["read"] == done["perturb"] == len(texts)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import tomllib
 
-from cecdata.audit.model import same_pinyin
 from cecdata.hanzi.characters import is_han, standard_characters
+from cecdata.operators.links import sound_links
 from experiments.corpora import compare, results
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,9 @@ def test_each_corpus_is_a_recipe_or_a_program_that_is_there(name):
 def test_the_uniform_corpus_draws_any_character_of_the_syllable():
     """Rare characters of a syllable are as likely as frequent ones."""
     characters = standard_characters()
-    links = [divmod(key, len(characters)) for key in same_pinyin().key.tolist()]
+    ones = np.ones(len(characters))
+    found = sound_links({"tone": 1.0}, ("same_sound", "tone"), ones, 0.0)
+    links = [divmod(key, len(characters)) for key in found.key.tolist()]
     same = {characters[other] for one, other in links if characters[one] == "他"}
     texts = [f"他来到这里{number}次" for number in range(3000)]
     pairs = compare.corrupted(texts, VARIANTS["f-pinyin-uniform"], 1, "")

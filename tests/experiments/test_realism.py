@@ -14,7 +14,7 @@ from cecdata.common.errors import InputError
 from cecdata.config import load
 from experiments.__main__ import cli
 from experiments.realism.classifier import classify
-from experiments.realism.features import features, names
+from experiments.realism.features import FAMILIES, family, features, names
 
 SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample" / "news.txt"
 TARGETS = [line for line in SAMPLE.read_text(encoding="utf-8").splitlines() if len(line) > 8][:40]
@@ -97,3 +97,17 @@ def test_areas_on_real_errors(recipe, least, most):
     result = classify(pairs, load(recipe))
     assert least <= result.auc <= most
     assert 0.45 <= result.auc_null <= 0.55
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "name"),
+    [
+        ("已", "以", "same_sound"), ("情", "轻", "tone"), ("是", "四", "initial"),
+        ("应", "因", "final"), ("未", "末", "look_alike"), ("们", "們", "variant"),
+        ("书", "山", "other"), ("的", "地", "same_sound"),
+    ],
+)  # fmt: skip
+def test_families(right, wrong, name):
+    """By ear first, then by eye; a family is one of the table's."""
+    assert family(right, wrong) == name
+    assert name in FAMILIES

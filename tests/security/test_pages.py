@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from cecbench.report.write import find_runs, write_report
 from cecbench.run import Settings, evaluate
 from cecdata.common.errors import CecError
-from cecdata.shards.card import Example, _examples
+from cecdata.shards.card import _examples
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -174,7 +174,7 @@ def test_markdown_escapes_names(runs, tmp_path, name):
 def test_a_dataset_card_escapes_its_sentences():
     """Sentences of the corpus are shown letter by letter, and none of them is markup."""
     given = [text.replace("\n", " ") for text in (*PAYLOADS, *MARKDOWN_PAYLOADS)]
-    text = _examples([Example("homophone", text, text) for text in given])
+    text = _examples([["homophone", text, text] for text in given])
     check_markdown(text, len(given) + 1, 3)
     shown = [token.content for token in rendered(text) if token.type == "code_inline"]
     sentences = [cell for cell in shown if cell != "homophone"]

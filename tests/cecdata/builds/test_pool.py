@@ -40,11 +40,12 @@ def raw(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pool(raw, tmp_path_factory):
     """The pool of the two files, in shards of 64 sentences."""
-    from cecdata.builds.build import make_pool
+    from cecdata.builds.build import build
     from cecdata.config import load
 
     out = tmp_path_factory.mktemp("pool") / "pool"
-    make_pool([str(path) for path in raw], out, load(shard_sentences=64, licence="cc0-1.0"))
+    settings = load(shard_sentences=64, licence="cc0-1.0")
+    build([str(path) for path in raw], out, settings, pool=True)
     return out
 
 
@@ -86,15 +87,6 @@ def test_a_pool_loads_with_datasets(pool):
     datasets = pytest.importorskip("datasets")
     rows = datasets.load_dataset(str(pool), split="train", streaming=True)
     assert len(list(rows)) == 160
-
-
-def test_a_pool_can_be_uploaded(cecdata, pool):
-    """`push` lists the shards, the manifest and the card."""
-    code, printed, _ = cecdata("push", pool, "a/b", "--dry-run", "--json")
-    assert code == 0
-    listed = json.loads(printed)["files"]
-    shards = {file.path for file in read_manifest(pool, POOL).outputs["train"]}
-    assert {"README.md", "manifest.json", *shards} == {file["path"] for file in listed}
 
 
 def test_a_finished_pool_is_checked_and_mended(cecdata, raw, tmp_path):

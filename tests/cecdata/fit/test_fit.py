@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cecdata.audit.audit import audit, score
 from cecdata.audit.model import ALPHABET, TAIL, recipe_choices
 from cecdata.audit.pairs import Errors, errors_of
-from cecdata.commands.fit import fit as command
+from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
 from cecdata.fit.entries import entries_of
@@ -45,8 +45,8 @@ def test_start_is_the_recipe():
     """With no change, P(wrong | right) is what the audit gives the recipe."""
     entries = entries_of(errors_like(LOOK + SOUND), REALISTIC.prior, 1.0)
     chances = Posterior(entries, 1.0).chances(np.zeros(Parameters.number(entries)))
-    choices = recipe_choices("r", REALISTIC.prior)
-    slow = [choices.of(*pair)[0] for pair in sorted(LOOK + SOUND)]
+    choices = recipe_choices(REALISTIC.prior)
+    slow = [choices.of(*pair) for pair in sorted(LOOK + SOUND)]
     assert chances == pytest.approx(slow, rel=1e-6)
 
 
@@ -214,7 +214,7 @@ def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
     assert "40 errors in 40 rows of errors.tsv, sha256 " in config.fitted
     assert str(tmp_path) not in text
     found = audit(errors_like(LOOK, 4), config, "mine")
-    assert found.scores[0].bits_per_error == pytest.approx(printed["bits_per_error"]["after"])
+    assert found.score.bits_per_error == pytest.approx(printed["bits_per_error"]["after"])
     assert found.as_dict()["fitted"] == config.fitted
     told = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out)])
     assert f"{printed['bits_per_error']['after']:.3f}" in told.output
@@ -276,6 +276,6 @@ def test_a_fit_does_no_harm_to_other_real_errors():
     found = fit(errors_of(iter(sets[0][:190])), REALISTIC)
     tested = errors_of(iter(sets[1]))
     before, after = (
-        score(recipe_choices("", c.prior, c.weights), tested) for c in (REALISTIC, found.config)
+        score(recipe_choices(c.prior, c.weights), tested) for c in (REALISTIC, found.config)
     )
     assert after.bits_per_error <= before.bits_per_error

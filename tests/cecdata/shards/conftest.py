@@ -15,7 +15,7 @@ import xxhash
 from rapidfuzz.distance import Levenshtein
 
 from cecdata.hanzi.edits import Edit, apply
-from cecdata.shards.card import Example, card
+from cecdata.shards.card import card
 from cecdata.shards.manifest import (
     About,
     Calibration,
@@ -38,7 +38,6 @@ KINDS = {
     "radical": "deletion",
 }
 ABOUT = About('测试 "pairs": a | b', "cc0-1.0", "data@example.com", "Made for a test.")
-EXAMPLES = (Example("noise", "你好", "你#好"),)
 
 
 def draw_edits(rng: random.Random, target: str) -> list[Edit]:
@@ -157,9 +156,10 @@ def write_manifest(
         "rejects": rejects,
         "about": ABOUT,
         "origins": (Origin("测试", "cc0-1.0", 17, 300),),
+        "extra": {"examples": [["noise", "你好", "你#好"]]},
     }
     bare = Manifest(**fields)
-    (out / "README.md").write_text(card(bare, EXAMPLES), encoding="utf-8")
+    (out / "README.md").write_text(card(bare), encoding="utf-8")
     documents = (file_of(out, "README.md"),)
     (out / "manifest.json").write_bytes(dumps(Manifest(**fields, documents=documents)))
 

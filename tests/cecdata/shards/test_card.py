@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from cecdata.builds.build import build, make_pool
+from cecdata.builds.build import build
 from cecdata.common.errors import UsageError
 from cecdata.config import load as load_config
 from cecdata.shards.card import about
@@ -142,7 +142,7 @@ def test_a_build_from_pools_keeps_what_was_done_in_them(tmp_path):
     bench = tmp_path / "bench.txt"
     bench.write_text("我们昨天去了公园散步。\n", "utf-8")
     settings = {"mask": True, "quality": ("han",), "decontaminate": (str(bench),)}
-    make_pool([str(corpus)], tmp_path / "pool", load_config(**settings))
+    build([str(corpus)], tmp_path / "pool", load_config(**settings), pool=True)
     build([str(tmp_path / "pool")], tmp_path / "out", load_config(filters=("levenshtein",)))
     shutil.rmtree(tmp_path / "pool")
     (pool,) = read_manifest(tmp_path / "out").pools

@@ -1,4 +1,4 @@
-"""`cecdata fit`: a recipe for a domain, from a small sample of its errors."""
+"""`cecdata audit` and `fit`: a recipe compared with real errors, and fitted to a few of them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,61 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cecdata.commands.show import print_json
+
 if TYPE_CHECKING:
     from cecdata.fit.fit import Fitted
 
 _PATH = click.Path(path_type=Path)
-
-
-@click.command()
-@click.option(
+_ERRORS = click.option(
     "--errors",
     "file",
     required=True,
     type=_PATH,
     help="File of real errors (labels): source, tab and target on each line.",
 )
-@click.option(
-    "--out", required=True, type=_PATH, help="Recipe file to write, with the suffix .toml."
-)
-@click.option(
+_RECIPE = click.option(
     "--recipe",
     default="realistic",
     show_default=True,
-    help="Recipe to start from: a name, or a path to a TOML file.",
+    help="Name of a recipe, or a path to a TOML file.",
 )
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+
+
+@click.command()
+@_ERRORS
+@_RECIPE
+@_JSON
+def audit(file: Path, recipe: str, as_json: bool) -> None:
+    """Measure how well the errors of a recipe cover real ones.
+
+    \b
+    cecdata audit --errors pairs.tsv
+    cecdata audit --errors pairs.tsv --recipe paper --json
+
+    Coverage is the share of the real substitutions that the recipe can write. Bits per error is its
+    mean surprise at a real error; lower is better. Candidates are those of a character of running
+    text, on average. The recipe is not changed; `cecdata fit` changes one.
+    """
+    from cecdata.audit.audit import audit as examine
+    from cecdata.audit.audit import text
+    from cecdata.audit.pairs import read_errors
+    from cecdata.config import load
+
+    result = examine(read_errors(file), load(recipe), recipe)
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        click.echo(text(result), nl=False)
+
+
+@click.command()
+@_ERRORS
+@click.option(
+    "--out", required=True, type=_PATH, help="Recipe file to write, with the suffix .toml."
+)
+@_RECIPE
 @click.option(
     "--reach",
     type=float,
@@ -38,7 +70,7 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="Factor by which candidates may be rarer than the recipe allows.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@_JSON
 def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None:
     """Fit a recipe to a small sample of real errors. This uses labels, and the recipe states it.
 
@@ -53,7 +85,6 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
     """
     from cecdata import __version__
     from cecdata.audit.pairs import read_errors
-    from cecdata.commands.show import print_json
     from cecdata.common.durable import sha256_of, write_text
     from cecdata.common.errors import UsageError
     from cecdata.common.progress import Progress, suggest

@@ -1,0 +1,153 @@
+"""The options that `cecdata build` and `cecdata pool` share: what is read, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cecdata.commands.show import OutPath
+from cecdata.config import Config
+
+
+def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+    """Return the option of a setting, which shows the default of the recipe `paper`.
+
+    `kind` is None for a switch.
+    """
+    flag = f"--{name.replace('_', '-')}"
+    if kind is None:
+        return click.option(flag, is_flag=True, default=None, help=help)
+    default = Config.__dataclass_fields__[name].default
+    shown = ",".join(default) if isinstance(default, tuple) else str(default)
+    return click.option(flag, type=kind, **{"show_default": shown, "help": help, **more})
+
+
+def several(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
+    """Return an option that may be repeated."""
+    return click.option(
+        name,
+        metavar=metavar,
+        multiple=True,
+        callback=lambda _context, _option, given: given or None,
+        help=f"{help}; may be repeated.",
+    )
+
+
+_OPTIONS = (
+    click.argument("corpus", nargs=-1, required=True),
+    click.option(
+        "--out",
+        required=True,
+        type=OutPath(),
+        help="Folder of the dataset, or its place in a store: s3://BUCKET/NAME.",
+    ),
+    setting(
+        "format",
+        str,
+        "Format of every file, such as jsonl, whatever its suffix.",
+        show_default="by suffix; standard input: text",
+    ),
+    setting(
+        "encoding",
+        str,
+        "Encoding of text files, for example utf-8, gb18030, big5 or utf-16.",
+        show_default="detected in each file",
+    ),
+    setting(
+        "text_column", str, "Column with the text.", show_default="text, or the only text column"
+    ),
+    setting(
+        "origin_column",
+        str,
+        "Column with the origin of each row.",
+        show_default="origin, or the file's name",
+    ),
+    setting(
+        "licence_column",
+        str,
+        "Column with the licence of each row.",
+        show_default="licence or license, where there is one",
+    ),
+    setting(
+        "licence", str, "Licence of rows that name none: cc0-1.0 …", show_default="not stated"
+    ),
+    setting("limit", int, "Most rows of the corpus to read.", show_default=False),
+    setting("shard_sentences", int, "Number of sentences in a shard."),
+    setting("min_chars", int, "Length of the shortest sentence, in code points."),
+    setting("max_chars", int, "Length of the longest sentence, in code points."),
+    setting(
+        "join_lines",
+        None,
+        "Join the lines of hard-wrapped paragraphs, which blank lines or indents separate.",
+    ),
+    setting("split_sentences", None, "Split paragraphs into sentences at 。！？…"),
+    setting("mask", None, "Replace personal data by placeholders such as <PHONE>."),
+    several(
+        "--quality",
+        "NAME",
+        "Reject sentences by a filter: han (hardly Chinese), kana (Japanese), simplified (other "
+        "characters), signs, repeated, mojibake, boilerplate",
+    ),
+    setting(
+        "perplexity",
+        str,
+        "Reject sentences that are unlikely under a language model: `words` for the table that "
+        "ships, a table, an ARPA file, a model of transformers, an endpoint.",
+        show_default=False,
+        metavar="MODEL",
+    ),
+    setting(
+        "max_perplexity",
+        float,
+        "Highest perplexity per Chinese character of a sentence that is kept.",
+    ),
+    setting(
+        "near_duplicates",
+        None,
+        "Reject a sentence that differs from an earlier one in at most a tenth of its characters, "
+        "at most 3. All are compared in one process, also on a cluster.",
+    ),
+    several(
+        "--decontaminate", "FILE", "Benchmark, or a folder of them, whose sentences are left out"
+    ),
+    click.option("--title", help="Title of the dataset in its card."),
+    click.option("--contact", help="Whom to ask about the dataset: an address, or a page."),
+    click.option("--description", help="A paragraph on the dataset for its card."),
+    click.option(
+        "--card",
+        type=click.Path(path_type=Path),
+        help="TOML file of what the card states: title, licence, contact, description.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        show_default="cores of this machine",
+        help="Number of threads; no row depends on it.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="Run on threads of this machine, or on a Ray cluster.",
+    ),
+    click.option(
+        "--max-reject-rate",
+        type=click.FloatRange(0, 1),
+        default=1.0,
+        show_default=True,
+        help="Exit with code 3 if a larger share of rows or pairs is rejected.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace an earlier dataset in OUT."),
+    click.option("--json", "as_json", is_flag=True, help="Print a JSON object."),
+)
+
+
+def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add to a command the argument CORPUS and the options above."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
