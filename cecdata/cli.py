@@ -24,6 +24,7 @@ COMMANDS = {
         "cecdata.commands.datasets:export",
         "Write a split in the format of another tool.",
     ),
+    "push": ("cecdata.commands.datasets:push", "Upload a dataset to the Hugging Face hub."),
     "preview": (
         "cecdata.commands.look:preview",
         "Show what the operators write for a sentence or a character.",

@@ -1,4 +1,4 @@
-"""`cecdata verify`, `stats`, `report` and `export`, which read a finished dataset."""
+"""`cecdata verify`, `stats`, `report`, `export` and `push`, which read a finished dataset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.command_group import colour
-from cecdata.common.errors import VerificationError
+from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, suggest
 
@@ -206,3 +206,42 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
         )
     more = f" in {len(done.files):,} files" if len(done.files) > 1 else ""
     click.echo(f"{done.files[0]}: {done.rows:,} rows of {split}{more}")
+
+
+@click.command()
+@_DATASET
+@click.argument("repository")
+@click.option("--dry-run", is_flag=True, help="List the files without contacting the hub.")
+@click.option("--private", is_flag=True, help="Make a new repository private.")
+@click.option("--rejects", is_flag=True, help="Upload the rejected rows and pairs as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def push(
+    dataset: Path, repository: str, dry_run: bool, private: bool, rejects: bool, as_json: bool
+) -> None:
+    """Upload DATASET (pairs or a pool) to REPOSITORY (OWNER/NAME) of the Hugging Face hub.
+
+    \b
+    cecdata push out/data OWNER/NAME --dry-run
+    cecdata push out/pool OWNER/NAME --private
+
+    The card, manifest.json and the shards arrive in one commit; each is hashed before. `hf auth
+    login` or the environment variable HF_TOKEN says who you are.
+    """
+    from dataclasses import asdict
+
+    from cecdata.shards import push as hub
+    from cecdata.shards.manifest import PAIRS, POOL
+    from cecdata.shards.reader import open_dataset
+
+    if len([part for part in repository.split("/") if part.strip(".")]) != 2:
+        raise UsageError(f"{repository!r} is no repository: it must be named OWNER/NAME")
+    files = hub.uploads(open_dataset(dataset, PAIRS, POOL), rejects=rejects)
+    address = "" if dry_run else hub.push(dataset, repository, private=private, rejects=rejects)
+    if as_json:
+        listed = [asdict(file) for file in files]
+        print_json({"repository": repository, "files": listed, "commit": address or None})
+        return
+    for file in files:
+        click.echo(f"{file.bytes:>14,}  {file.path}")
+    done = f"uploaded: {address}" if address else "not uploaded (--dry-run)"
+    click.echo(f"{sum(file.bytes for file in files):>14,}  bytes, {len(files)} files, {done}")
