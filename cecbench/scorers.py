@@ -49,18 +49,7 @@ from cecbench.metrics.rows import (
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
 from cecbench.signature import Signature, package_version
-from cecbench.tables import (
-    ID_NAMES,
-    PREDICTION_NAMES,
-    REFERENCE_NAMES,
-    SOURCE_NAMES,
-    cell,
-    columns_of,
-    id_of,
-    is_json,
-    read_table,
-    records,
-)
+from cecbench.tables import is_json, named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -152,7 +141,7 @@ def score(
         ids.extend(row.id for row in kept)
         counted.append(counts)
     if seen.suspects():
-        check_distinct(lambda: [read], "rows")
+        check_distinct([read], "rows")
     signature = tally.signature(benchmark)
     return Score(
         scorer=rules,
@@ -187,45 +176,25 @@ def score_file(
     options = Options(policy, projection, mode, dictionaries or NO_DICTIONARIES)
     rules = find_scorer(scorer, options)
     check_draws(bootstrap)
-    plain = _is_plain(path)
     tally = Tally(rules, policy, triples=bootstrap > 0)
-    try:
-        seen = _add_file(tally, path, plain=plain)
-    except _QuotedError:
-        plain = False
-        tally = Tally(rules, policy, triples=bootstrap > 0)
-        seen = _add_file(tally, path, plain=False)
-    if tally.read == 0:
-        raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
-    if seen.suspects():
-        again = read_blocks if plain else lambda path: chunks(_other_rows(path))
-        check_distinct(lambda: again(path), str(path))
-    if not bootstrap or not tally.kept:
-        return tally.values(tally.signature(benchmark or "file"))
-    interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
-    signature = tally.signature(benchmark or "file", interval.signature)
-    return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
-
-
-class _QuotedError(Exception):
-    """The cells of a table, read as plain so far, are quoted."""
-
-
-def _add_file(tally: Tally, path: Path, *, plain: bool) -> SeenIds:
-    """Add the rows of a file to the tally; return the hashes of their ids."""
+    plain = _is_plain(path)
     seen = SeenIds()
-    if not plain:
-        for rows in chunks(_other_rows(path)):
-            seen.add(hashes_of(rows))
-            tally.take(rows)
-        return seen
-    for block, hashes in _blocks(path, scanned=tally.scorer.scans):
+    other = ((rows, hashes_of(rows)) for rows in _other_rows(path))
+    for block, hashes in _blocks(path, scanned=rules.scans) if plain else other:
         seen.add(hashes)
         if isinstance(block, list):
             tally.take(block)
         else:
             tally.take_scan(block)
-    return seen
+    if tally.read == 0:
+        raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
+    if seen.suspects():
+        check_distinct(read_blocks(path) if plain else _other_rows(path), str(path))
+    if not bootstrap or not tally.kept:
+        return tally.values(tally.signature(benchmark or "file"))
+    interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
+    signature = tally.signature(benchmark or "file", interval.signature)
+    return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
 
 
 def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
@@ -237,12 +206,7 @@ def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, ND
 
         look, hashed = scan.scan, lambda rows: scan.hashes_of([row.id for row in rows])
     done = 0
-    literal = False  # whether quotation marks are known to be characters
     for raw in read_raw(path):
-        if not literal and _opens_a_cell(raw):
-            if read_table(path).form.endswith("quoted cells"):
-                raise _QuotedError
-            literal = True
         block = look(raw) if look else None
         if block is not None:
             yield block, block.ids
@@ -253,53 +217,28 @@ def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, ND
         done += len(rows)
 
 
+_FOUR = ("id", "source", "target", "prediction")
+
+
+def _other_rows(path: Path) -> Iterator[list[Row]]:
+    """Yield the rows of JSON, or of a table with a header or with quoted cells, in lists."""
+    texts = read_texts(path, _FOUR[1:], {4: _FOUR})
+    return chunks(
+        (row.get("id") or str(number), row["source"], row["target"], row["prediction"])
+        for number, _, row in texts
+    )
+
+
 def _is_plain(path: Path) -> bool:
-    """Return whether a file has tabs and no header; quoted cells show only later."""
+    """Return whether a file has tabs, no header and no quoted cells."""
     if path.suffix.lower() == ".csv" or not path.is_file():
         return not path.is_file()  # the error of `read_raw` names it
     first = next(read_raw(path), b"")
     head = first.partition(b"\n")[0].decode("utf-8", "replace").split("\t")
-    utf16 = first.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return not (utf16 or _named(head) or is_json(path))
-
-
-def _opens_a_cell(raw: bytes) -> bool:
-    """Return whether a cell of a block begins with a quotation mark."""
-    at = raw.find(b'"')
-    while at >= 0:
-        if at == 0 or raw[at - 1 : at] in (b"\t", b"\n"):
-            return True
-        at = raw.find(b'"', at + 1)
-    return False
-
-
-def _named(cells: Sequence[str]) -> dict[str, int]:
-    """Return role → column where a line names source, target and prediction, else {}."""
-    roles = {"id": ID_NAMES, "source": SOURCE_NAMES}
-    roles |= {"target": REFERENCE_NAMES, "prediction": PREDICTION_NAMES}
-    found = columns_of(cells, roles)
-    return found if {"source", "target", "prediction"} <= found.keys() else {}
-
-
-def _other_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of JSON, or of a table with a header or with quoted cells."""
-    if is_json(path):
-        for number, (where, record) in enumerate(records(path), 1):
-            names = (SOURCE_NAMES, REFERENCE_NAMES, PREDICTION_NAMES)
-            yield Row(id_of(record) or str(number), *(cell(record, n, where) for n in names))
-        return
-    rows = read_table(path).rows
-    named = _named(rows[0][1]) if rows else {}
-    places = named or {"id": 0, "source": 1, "target": 2, "prediction": 3}
-    for number, cells in rows[1:] if named else rows:
-        if len(cells) != len(rows[0][1]) or len(cells) <= max(places.values()):
-            raise InputError(
-                f"{path}, line {number} has {len(cells)} columns; give id, source, target and "
-                "prediction, or a first line that names the columns"
-            )
-        name = cells[places["id"]] if "id" in places else str(number)
-        texts = (cells[places[role]] for role in ("source", "target", "prediction"))
-        yield Row(name, *texts)
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or named(head, _FOUR[1:]) or is_json(path):
+        return False
+    opened = (raw[:1] == b'"' or b'\t"' in raw or b'\n"' in raw for raw in read_raw(path))
+    return not (any(opened) and read_table(path).quoted)
 
 
 def _pays(path: Path) -> bool:

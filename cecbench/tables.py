@@ -2,7 +2,7 @@
 
 Every command that reads sentences from a file reads it here. A file of tabs is read as a CSV writer
 made it if each of its cells with a quotation mark is what such a writer makes of a text that needs
-quoting; otherwise a quotation mark is a character as any other. What was found is in `form`.
+quoting; otherwise a quotation mark is a character as any other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
@@ -22,10 +23,15 @@ SOURCE_NAMES = ("source", "src", "original_text", "wrong", "input", "text", "sen
 REFERENCE_NAMES = ("reference", "target", "tgt", "correct_text", "corrected", "correct", "output")
 PREDICTION_NAMES = ("prediction", "predict", "pred", "hypothesis", "output", "answer")
 ID_NAMES = ("id", "sid", "index")
+NAMES = {
+    "id": ID_NAMES,
+    "source": SOURCE_NAMES,
+    "target": REFERENCE_NAMES,
+    "prediction": PREDICTION_NAMES,
+}
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _DELIMITERS = {".csv": (",", ";", "\t")}
-_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 _NUMBER = re.compile(r"-?[\d.]*")
 
 Record = tuple[str, Mapping[str, object]]  # its place for messages, its fields
@@ -33,13 +39,18 @@ Record = tuple[str, Mapping[str, object]]  # its place for messages, its fields
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The cells of a text file.
-
-    rows: the number of the first line of each row, from 1, and its cells. form: how it was read.
-    """
+    """The cells of a text file: the number of each row's first line, from 1, and its cells."""
 
     rows: list[tuple[int, list[str]]]
-    form: str = "tabs"
+    quoted: bool = False  # whether a CSV writer made the file
+
+
+class Texts(NamedTuple):
+    """The texts of a row by their role: id, source, target, prediction; and its place."""
+
+    number: int
+    where: str
+    texts: dict[str, str]
 
 
 def text_of(path: Path) -> str:
@@ -87,7 +98,7 @@ def read_table(path: Path, *, blank: bool = False) -> Table:
         rows = [(number, cells) for number, cells in found if any(map(str.strip, cells))]
         if not rows or len({len(cells) for _, cells in rows}) > 1:
             continue
-        table = Table(found if blank else rows, f"{_NAMES[delimiter]}, quoted cells")
+        table = Table(found if blank else rows, quoted=True)
         if len(rows[0][1]) > 1:
             return table
         single = single or table
@@ -125,6 +136,8 @@ def _quoted(text: str, delimiter: str, *, csv: bool) -> list[tuple[int, list[str
             return []
         else:
             unquoted += not _NUMBER.fullmatch(bare.rstrip("\r"))
+        if unneeded and unquoted and not csv:
+            return []
         cells.append(bare.rstrip("\r") if quoted is None else quoted.replace('""', '"'))
         at, number = found.end(), number + text.count("\n", at, found.end())
         if found["end"] != delimiter:
@@ -134,20 +147,70 @@ def _quoted(text: str, delimiter: str, *, csv: bool) -> list[tuple[int, list[str
     return rows if csv or all_quoted or (needed > 0 and unneeded == 0) else []
 
 
-def columns_of(cells: Sequence[str], roles: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return role → column for the roles that a line of names has.
+def read_texts(
+    path: Path,
+    needed: Sequence[str],
+    widths: Mapping[int, Sequence[str]],
+    *,
+    blank: bool = False,
+) -> Iterator[Texts]:
+    """Yield the rows of a table or of JSON.
 
-    >>> columns_of(["ID", "wrong", "correct"], {"source": SOURCE_NAMES, "prediction": ["pred"]})
-    {'source': 1}
+    needed: the roles that every row has, beside which it may have others. widths: number of columns
+    → their roles, where no first line names them; of three columns the first is a label, and no
+    id, where it holds 0 and 1 alone. blank: as for `read_table`. Raises InputError naming the line.
+    """
+    if is_json(path):
+        for number, (where, record) in enumerate(records(path), 1):
+            texts = {role: cell(record, NAMES[role], where) for role in needed}
+            yield Texts(number, where, {**_others(record), **texts})
+        return
+    rows = read_table(path, blank=blank).rows
+    while rows and len(rows[0][1]) > 1 and not "".join(rows[-1][1]).strip():
+        rows.pop()  # of several columns, a blank line at the end is no row
+    if not rows:
+        return
+    first = rows[0][1]
+    roles = named(first, needed)
+    body = rows[1:] if roles else rows
+    if not roles:
+        if len(first) not in widths:
+            known = ", ".join(f"{n} ({', '.join(given)})" for n, given in widths.items())
+            raise InputError(
+                f"{path} has {len(first)} columns in its first line; known are {known}, or a first "
+                f"line that names {', '.join(needed)}"
+            )
+        roles = {role: at for at, role in enumerate(widths[len(first)])}
+        if len(first) == 3 and all(cells[0] in ("0", "1") for _, cells in body):
+            roles.pop("id", None)
+    for number, cells in body:
+        where = f"{path}, line {number}"
+        if len(cells) != len(first):
+            raise InputError(f"{where} has {len(cells)} columns, the first line has {len(first)}")
+        yield Texts(number, where, {role: cells[at] for role, at in roles.items()})
+
+
+def _others(record: Mapping[str, object]) -> dict[str, str]:
+    """Return the id and the source of a record, where it has them."""
+    source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
+    both = {"id": id_of(record), "source": source}
+    return {role: text for role, text in both.items() if text is not None}
+
+
+def named(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
+    """Return role → column where a line of several cells names all that is needed, else {}.
+
+    >>> named(["ID", "wrong", "correct"], ["source", "target"])
+    {'source': 1, 'target': 2, 'id': 0}
     """
     names = [cell.strip().lower() for cell in cells]
     found: dict[str, int] = {}
-    for role, known in roles.items():
-        for name in known:
+    for role in dict.fromkeys((*needed, *NAMES)):
+        for name in NAMES[role]:
             if name in names and names.index(name) not in found.values():
                 found[role] = names.index(name)
                 break
-    return found
+    return found if len(cells) > 1 and found.keys() >= set(needed) else {}
 
 
 def is_json(path: Path) -> bool:
@@ -200,8 +263,12 @@ def _object(record: object, where: str) -> Mapping[str, object]:
 
 
 def id_of(record: Mapping[str, object]) -> str | None:
-    """Return the id of a record as text, None if it has none."""
-    return next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
+    """Return the id of a record as text, None if it has none.
+
+    In shards the variants of one sentence share an id: with `copy` it identifies the pair.
+    """
+    name = next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
+    return f"{name}-{record['copy']}" if name is not None and "copy" in record else name
 
 
 def cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:

@@ -14,10 +14,8 @@ from cecbench.tables import (
     SOURCE_NAMES,
     cell,
     id_of,
-    is_json,
     lines,
-    read_table,
-    records,
+    read_texts,
 )
 from cecdata.common.errors import InputError
 
@@ -36,6 +34,11 @@ class Example:
 
 Reader = Callable[[tuple[Path, ...], str], Iterator[Example]]
 
+_WIDTHS = {
+    2: ("source", "target"),
+    3: ("id", "source", "target"),
+    4: ("id", "source", "target", "prediction"),
+}
 _Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its line
 _TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)\s*(?P<text>.*)$", re.IGNORECASE)
 
@@ -54,25 +57,12 @@ def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
 
 
 def table(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
-    """Read a table: source and reference; id or label, source and reference; or id, source,
-    reference and a prediction, which is not used.
-
-    A first line that names source and reference is a header, whatever the columns' order.
+    """Read JSON or a table: source and target; id or label, source and target; or id, source,
+    target and a prediction, which is not used.
     """
-    if is_json(paths[0]):  # whatever its name says
-        yield from json_records(paths, prefix)
-        return
-    rows = read_table(paths[0]).rows
-    if not rows:
-        return
-    width = len(rows[0][1])
-    for number, cells in rows:
-        if len(cells) != width:
-            raise _bad_line(paths[0], number, f"has {len(cells)} columns, the first has {width}")
-    (at_id, at_source, at_reference), header = _layout(paths[0], [cells for _, cells in rows])
-    for number, cells in rows[header:]:
-        name = f"{prefix}-{number}" if at_id is None else cells[at_id]
-        yield Example(name, cells[at_source], cells[at_reference])
+    for number, _, texts in read_texts(paths[0], ("source", "target"), _WIDTHS):
+        name = texts.get("id") or f"{prefix}-{number}"
+        yield Example(name, texts["source"], texts["target"])
 
 
 def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
@@ -116,19 +106,16 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
         yield Example(name, text, _mended(paths[1], text, truths[name]))
 
 
-def json_records(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
-    """Read JSON lines, or a list of objects, with the keys of pycorrector or C-LLM among others."""
-    for number, (where, record) in enumerate(records(paths[0]), 1):
-        yield _row(record, where, f"{prefix}-{number}")
-
-
 def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read Parquet files with a source and a reference column, such as shards."""
     number = 0
     for path in paths:
         for record in _records(path):
             number += 1
-            yield _row(record, f"{path}, row {number}", f"{prefix}-{number}")
+            where = f"{path}, row {number}"
+            name = id_of(record) or f"{prefix}-{number}"
+            source = cell(record, SOURCE_NAMES, where)
+            yield Example(name, source, cell(record, REFERENCE_NAMES, where))
 
 
 # A benchmark is held in memory, and a kilobyte of Parquet can expand to 27 GB: one text of 900 kB
@@ -171,7 +158,7 @@ def _text_bytes(column: pa.Array) -> int:
     coded = pa.types.is_dictionary(column.type)
     texts = column.dictionary if coded else column
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        return 0  # a number, or `_row` refuses it
+        return 0  # a number, or `cell` refuses it
     lengths = pc.binary_length(texts)
     return int(pc.sum(lengths.take(column.indices) if coded else lengths).as_py() or 0)
 
@@ -225,28 +212,6 @@ def _m2_row(path: Path, name: str, source: list[str], edits: list[_Edit]) -> Exa
     return Example(name, "".join(source), "".join([*tokens, *source[done:]]))
 
 
-def _layout(path: Path, table: list[list[str]]) -> tuple[tuple[int | None, int, int], bool]:
-    """Return the columns of (id, source, reference), and whether the first line is a header."""
-    cells = table[0]
-    names = [cell.strip().lower() for cell in cells]
-    at_source = next((names.index(name) for name in SOURCE_NAMES if name in names), None)
-    at_reference = next((names.index(name) for name in REFERENCE_NAMES if name in names), None)
-    if at_source is not None and at_reference is not None:
-        at_id = next((names.index(name) for name in ID_NAMES if name in names), None)
-        return (at_id, at_source, at_reference), True
-    if len(cells) == 2:
-        return (None, 0, 1), False
-    if len(cells) in (3, 4):
-        # Ids may be 0 or 1, too: only a column that holds nothing else is a column of labels.
-        labels = len(cells) == 3 and all(row[0] in ("0", "1") for row in table)
-        return (None if labels else 0, 1, 2), False
-    raise InputError(
-        f"{path} has {len(cells)} columns in its first line; known are 2 (source, reference), "
-        "3 (label or id, source, reference), 4 (id, source, reference, prediction), or a header "
-        "that names source and reference"
-    )
-
-
 def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
     number, cells = truth
     characters = list(text)
@@ -262,22 +227,11 @@ def _bad_line(path: Path, number: int, what: str) -> InputError:
     return InputError(f"{path}, line {number} {what}")
 
 
-def _row(record: Mapping[str, object], where: str, name: str) -> Example:
-    source = cell(record, SOURCE_NAMES, where)
-    reference = cell(record, REFERENCE_NAMES, where)
-    given = id_of(record)
-    if given is not None:
-        # Copies of one sentence share an id in the shards: (id, copy) identifies the pair.
-        name = f"{given}-{record['copy']}" if "copy" in record else given
-    return Example(name, source, reference)
-
-
 READERS: dict[str, Reader] = {
     "lemon": lemon,
     "table": table,
     "parallel": parallel,
     "sighan_truth": sighan_truth,
     "m2": m2,
-    "json": json_records,
     "parquet": parquet,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -164,22 +164,15 @@ def hashes_of(block: Sequence[Row]) -> NDArray[np.int64]:
     return np.array([hash(row.id) for row in block], dtype=np.int64)
 
 
-def check_distinct(again: Callable[[], Iterable[list[Row]]], where: str) -> None:
-    """Raise InputError if two rows have the same id; `again` returns the blocks of rows anew."""
-    seen = SeenIds()
-    for block in again():
-        seen.add(hashes_of(block))
-    suspects = seen.suspects()
+def check_distinct(blocks: Iterable[list[Row]], where: str) -> None:
+    """Raise InputError if two rows have the same id."""
     lines: dict[str, int] = {}
-    for number, row in enumerate(chain.from_iterable(again()), start=1):
-        if hash(row.id) not in suspects:
-            continue
-        if row.id in lines:
+    for number, row in enumerate(chain.from_iterable(blocks), start=1):
+        if lines.setdefault(row.id, number) != number:
             raise InputError(
                 f"{where}, line {number}: id {row.id!r} is already that of line {lines[row.id]};"
                 " give every sentence its own id"
             )
-        lines[row.id] = number
 
 
 IntArray: TypeAlias = NDArray[np.int64]

@@ -12,17 +12,7 @@ from pathlib import Path
 
 from cecbench.benchmarks.readers import Example
 from cecbench.systems.base import Answer, Kind, NoOptions, option
-from cecbench.tables import (
-    ID_NAMES,
-    PREDICTION_NAMES,
-    REFERENCE_NAMES,
-    SOURCE_NAMES,
-    cell,
-    id_of,
-    is_json,
-    read_table,
-    records,
-)
+from cecbench.tables import read_texts
 from cecdata.common import durable
 from cecdata.common.errors import InputError
 
@@ -119,8 +109,14 @@ def read_predictions(path: Path) -> list[Prediction]:
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such predictions file")
-    read = _read_json if is_json(path) else _read_text
-    predictions = list(read(path))
+    predictions: list[Prediction] = []
+    for _, where, texts in read_texts(path, ("prediction",), _WIDTHS, blank=True):
+        read = Prediction(texts.get("id"), texts.get("source"), texts["prediction"])
+        for key in ("id", "source") if predictions else ():
+            if (getattr(predictions[0], key) is None) != (getattr(read, key) is None):
+                lacking = where if getattr(read, key) is None else f"{path}: the first line"
+                raise InputError(f"{lacking} has no {key}, and other lines have one")
+        predictions.append(read)
     if not predictions:
         raise InputError(f"{path} holds no predictions")
     return predictions
@@ -207,58 +203,12 @@ def _by_source(
     return {row.id: texts[row.source] for row in rows if row.source in texts}
 
 
-def _read_text(path: Path) -> Iterator[Prediction]:
-    """Yield the lines of a text file; a blank line is an empty prediction."""
-    names: tuple[str, ...] = ()
-    rows = read_table(path, blank=True).rows
-    while rows and len(rows[0][1]) > 1 and not "".join(rows[-1][1]).strip():
-        rows.pop()  # of several columns, a blank line at the end is no row
-    for number, cells in rows:
-        if number == 1:
-            names = _header(cells)
-            if names:
-                continue
-            names = _BY_WIDTH.get(len(cells), ())
-        if len(cells) != len(names):
-            raise InputError(
-                f"{path}, line {number} has {len(cells)} columns; every line must have the same "
-                "1 (prediction), 2 (id, prediction), 3 (id, source, prediction) or 4 "
-                "(id, source, target, prediction), or those that a first line names"
-            )
-        record = dict(zip(names, cells, strict=True))
-        yield Prediction(record.get("id"), record.get("source"), record["prediction"])
-
-
-_BY_WIDTH = {
+_WIDTHS = {
     1: ("prediction",),
     2: ("id", "prediction"),
     3: ("id", "source", "prediction"),
     4: ("id", "source", "target", "prediction"),
 }
-
-
-def _header(cells: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns' meanings where a first line of several cells names them, else ()."""
-    roles = {"prediction": PREDICTION_NAMES, "id": ID_NAMES, "source": SOURCE_NAMES}
-    roles["target"] = REFERENCE_NAMES
-    named = (cell.strip().lower() for cell in cells)
-    columns = [next((role for role, known in roles.items() if n in known), "") for n in named]
-    distinct = len(set(columns)) == len(columns) > 1
-    return tuple(columns) if distinct and all(columns) and "prediction" in columns else ()
-
-
-def _read_json(path: Path) -> Iterator[Prediction]:
-    first: Prediction | None = None
-    for where, record in records(path):
-        name = id_of(record)
-        source = next((v for n in SOURCE_NAMES if isinstance(v := record.get(n), str)), None)
-        prediction = Prediction(name, source, cell(record, PREDICTION_NAMES, where))
-        first = first or prediction
-        for key in ("id", "source"):
-            if (getattr(first, key) is None) != (getattr(prediction, key) is None):
-                lacking = where if getattr(prediction, key) is None else f"{path}: the first line"
-                raise InputError(f"{lacking} has no {key}, and other lines have one")
-        yield prediction
 
 
 KIND = Kind(

@@ -59,20 +59,17 @@ KIND = Kind(
 '''
 
 BENCHMARK = """
-
-def _toys() -> tuple[Benchmark, ...]:
-    return (
-        Benchmark(
-            name="toys/one",
-            title="a set of two sentences",
-            rows=2,
-            licence="CC0",
-            restricted=False,
-            citation="nobody",
-            homepage="https://example.org",
-            releases=(Release((File("toys/one.tsv"),), "table"),),
-        ),
-    )
+[[benchmark]]
+name = "toys/one"
+title = "a set of two sentences"
+rows = 2
+licence = "CC0"
+citation = "nobody"
+homepage = "https://example.org"
+[[benchmark.releases]]
+reader = "table"
+[[benchmark.releases.files]]
+path = "toys/one.tsv"
 """
 
 
@@ -108,7 +105,12 @@ def cecbench(folder, *words):
 
 def changed(folder):
     """The files of the copy that differ from the repository's."""
-    files = [p for name in ("cecbench", "docs") for p in (folder / name).rglob("*.[pm][yd]")]
+    files = [
+        p
+        for name in ("cecbench", "docs")
+        for p in (folder / name).rglob("*.*")
+        if p.suffix in (".py", ".md", ".toml")
+    ]
     names = [path.relative_to(folder) for path in files]
     return {
         str(name)
@@ -121,7 +123,7 @@ def named(title):
     """The files that a recipe of CONTRIBUTING names."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     recipe = re.search(rf"^\*\*{title}\*\*(.*?)\n\n", text, re.MULTILINE | re.DOTALL)[1]
-    return set(re.findall(r"`((?:cecbench|docs)/\S+\.(?:py|md))`", recipe))
+    return set(re.findall(r"`((?:cecbench|docs)/\S+\.(?:py|md|toml))`", recipe))
 
 
 def test_a_system_is_two_files_of_any_package(copy):
@@ -151,8 +153,7 @@ def test_a_benchmark_is_two_files(copy):
     """The catalogue has its entry, and the page a line. It is then listed, found and scored under
     its name.
     """
-    catalogue = copy / "cecbench/benchmarks/catalogue.py"
-    edit(catalogue, "_ecspell, _mcsc)", "_ecspell, _mcsc, _toys)")
+    catalogue = copy / "cecbench/benchmarks/catalogue.toml"
     catalogue.write_text(catalogue.read_text("utf-8") + BENCHMARK, "utf-8")
     row = "| `mcsc` | 19650 | `mcsc/test.txt` | CC BY-NC 2.0 | no |\n"
     page = copy / "docs/reference/benchmarks.md"

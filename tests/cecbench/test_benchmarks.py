@@ -363,9 +363,8 @@ def served(tmp_path, monkeypatch):
 
     def entry(sha256=None, *, restricted=False):
         file = File("own/set.tsv", url, sha256)
-        made = Benchmark(
-            "own", "own", 2, "free", restricted, "nobody", "nowhere", (Release((file,), "table"),)
-        )
+        releases = (Release((file,), "table"),)
+        made = Benchmark("own", "own", "free", "nobody", "nowhere", releases, 2, restricted)
         for module in (locate,):
             monkeypatch.setattr(module, "lookup", lambda _: made)
 
