@@ -18,8 +18,7 @@ from cecdata.builds.engine import Threads
 from cecdata.builds.output import PLAN
 from cecdata.builds.place import DONE, Done, Place
 from cecdata.builds.status import status
-from cecdata.common.codec import encode
-from cecdata.common.seal import sealed
+from cecdata.common.codec import encode, sealed
 from cecdata.config import load
 from cecdata.shards.manifest import File
 

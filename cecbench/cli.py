@@ -6,38 +6,40 @@ import click
 
 from cecdata.common import command_group
 
-#: command → (module:attribute, its line in `--help`)
+#: title of a group → command → (module:attribute, its line in `--help`)
 COMMANDS = {
-    "list": ("cecbench.commands.list:list_benchmarks", "List benchmarks and kinds of systems."),
-    "fetch": (
-        "cecbench.commands.list:fetch",
-        "Download a benchmark, once its licence is accepted.",
-    ),
-    "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it."),
-    "suite": (
-        "cecbench.commands.run:suite",
-        "Run all benchmarks of this machine, and write the report.",
-    ),
-    "score": (
-        "cecbench.commands.score:score",
-        "Score a table of predictions by a published scorer.",
-    ),
-    "compare": (
-        "cecbench.commands.report:compare",
-        "Compare scores of the same benchmark and scorer.",
-    ),
-    "power": (
-        "cecbench.commands.report:power",
-        "Say how many rows show a difference of so many points.",
-    ),
-    "report": (
-        "cecbench.commands.report:report",
-        "Write a report of runs and the published rows: a page, Markdown, JSON",
-    ),
-    "completion": (
-        "cecdata.common.command_group:completion",
-        "Print a script for the completion of a shell.",
-    ),
+    "Find benchmarks and systems": {
+        "list": ("cecbench.commands.list:list_benchmarks", "List benchmarks and kinds of systems."),
+        "fetch": (
+            "cecbench.commands.list:fetch",
+            "Download a benchmark, once its licence is accepted.",
+        ),
+    },
+    "Score": {
+        "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it."),
+        "suite": (
+            "cecbench.commands.run:suite",
+            "Run all benchmarks of this machine, and write the report.",
+        ),
+        "score": (
+            "cecbench.commands.score:score",
+            "Score a table of predictions by a published scorer.",
+        ),
+    },
+    "Compare scores": {
+        "compare": (
+            "cecbench.commands.report:compare",
+            "Compare scores of the same benchmark and scorer.",
+        ),
+        "power": (
+            "cecbench.commands.report:power",
+            "Say how many rows show a difference of so many points.",
+        ),
+        "report": (
+            "cecbench.commands.report:report",
+            "Write a page, Markdown and JSON of runs beside published rows.",
+        ),
+    },
 }
 
 
@@ -46,11 +48,15 @@ COMMANDS = {
     cls=command_group.LazyGroup,
     table=COMMANDS,
     context_settings=command_group.CONTEXT,
-    epilog="Example: cecbench run --system copy --benchmark lemon/car",
 )
 @click.version_option(package_name="cec-zero", prog_name="cecbench")
 def cli() -> None:
     """Scores for Chinese spelling correction that match the published scorers.
+
+    \b
+    cecbench list                                         the benchmarks and systems here
+    cecbench run --system copy --benchmark lemon/car      score a system
+    cecbench report out/runs --out out/report             a page of all runs
 
     Exit codes: 0 done, 1 error, 2 usage, 4 verification failed, 5 refused, 130 interrupted.
     """

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from cecdata.common import hub
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
-from cecdata.common.model_digest import sha256_of_model
+from cecdata.common.hub import sha256_of_model
 
 # Below this, threads cost more by waiting than they save (docs/reference/systems.md).
 SMALL = 30_000_000  # parameters

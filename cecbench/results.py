@@ -14,9 +14,8 @@ from typing import TypedDict, cast
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.rows import Row
 from cecbench.scorers import Options, Score, score
-from cecdata.common.codec import Json, MalformedError, check, decode, parse
+from cecdata.common.codec import SEAL, Json, MalformedError, check, decode, is_sealed, parse
 from cecdata.common.errors import InputError, UsageError, VerificationError
-from cecdata.common.seal import SEAL, is_sealed
 
 FORMAT = 2
 

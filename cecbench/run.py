@@ -27,10 +27,10 @@ from cecbench.signature import package_version
 from cecbench.systems.base import UNANSWERED, Answer, Context, System
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
+from cecdata.common.codec import sealed
 from cecdata.common.durable import STATE, Journal, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError
-from cecdata.common.seal import sealed
 
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing

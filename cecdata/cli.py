@@ -9,48 +9,55 @@ import click
 from cecdata import __version__
 from cecdata.common import command_group
 
-#: command → (module:attribute, what `--help` says of it)
+#: title of a group → command → (module:attribute, its line in `--help`)
 COMMANDS = {
-    "build": ("cecdata.commands.build:build", "Make training pairs from clean text."),
-    "pool": ("cecdata.commands.build:pool", "Gather clean, distinct sentences into a dataset."),
-    "status": ("cecdata.commands.build:status", "Show how far a running build is."),
-    "verify": (
-        "cecdata.commands.datasets:verify",
-        "Check that a dataset is undamaged and correct.",
-    ),
-    "stats": ("cecdata.commands.datasets:stats", "Count the contents of a dataset."),
-    "report": ("cecdata.commands.datasets:report", "Write a page to look at a dataset."),
-    "export": (
-        "cecdata.commands.datasets:export",
-        "Write a split in the format of another tool.",
-    ),
-    "push": ("cecdata.commands.datasets:push", "Upload a dataset to the Hugging Face hub."),
-    "preview": (
-        "cecdata.commands.look:preview",
-        "Show what the operators write for a sentence or a character.",
-    ),
-    "contamination": (
-        "cecdata.commands.look:contamination",
-        "Find the rows of a corpus that benchmarks also have.",
-    ),
-    "embed": ("cecdata.commands.embed:embed", "Embed a dataset or a corpus into FAISS files."),
-    "neighbours": (
-        "cecdata.commands.embed:neighbours",
-        "Find the sentences that are most similar to one.",
-    ),
-    "audit": (
-        "cecdata.commands.recipes:audit",
-        "Measure how well a recipe's errors resemble real ones.",
-    ),
-    "fit": (
-        "cecdata.commands.recipes:fit",
-        "Fit a recipe to a sample of real errors (uses labels).",
-    ),
-    "doctor": ("cecdata.commands.doctor:doctor", "Show what this machine and installation have."),
-    "completion": (
-        "cecdata.common.command_group:completion",
-        "Print a script for the completion of a shell.",
-    ),
+    "Make a dataset": {
+        "build": ("cecdata.commands.build:build", "Make training pairs from clean text."),
+        "pool": ("cecdata.commands.build:pool", "Gather clean, distinct sentences into a dataset."),
+        "status": ("cecdata.commands.build:status", "Show how far a running build is."),
+    },
+    "Check and use it": {
+        "verify": (
+            "cecdata.commands.datasets:verify",
+            "Check that a dataset is undamaged and correct.",
+        ),
+        "stats": ("cecdata.commands.datasets:stats", "Count the contents of a dataset."),
+        "report": ("cecdata.commands.datasets:report", "Write a page to look at a dataset."),
+        "export": (
+            "cecdata.commands.datasets:export",
+            "Write a split in the format of another tool.",
+        ),
+        "push": ("cecdata.commands.datasets:push", "Upload a dataset to the Hugging Face hub."),
+    },
+    "Look at errors": {
+        "preview": (
+            "cecdata.commands.look:preview",
+            "Show what the operators write for a sentence or a character.",
+        ),
+        "audit": (
+            "cecdata.commands.recipes:audit",
+            "Measure how well a recipe's errors resemble real ones.",
+        ),
+        "fit": (
+            "cecdata.commands.recipes:fit",
+            "Fit a recipe to a sample of real errors (uses labels).",
+        ),
+    },
+    "Further": {
+        "contamination": (
+            "cecdata.commands.look:contamination",
+            "Find the rows of a corpus that benchmarks also have.",
+        ),
+        "embed": ("cecdata.commands.embed:embed", "Embed a dataset or a corpus into FAISS files."),
+        "neighbours": (
+            "cecdata.commands.embed:neighbours",
+            "Find the sentences that are most similar to one.",
+        ),
+        "doctor": (
+            "cecdata.commands.doctor:doctor",
+            "Show what this machine and installation have.",
+        ),
+    },
 }
 
 

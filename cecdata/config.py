@@ -120,8 +120,9 @@ class Config:
             require(0 < value <= 1, f"rate.{name}", value, "a fraction above 0, at most 1")
         for name, value in self.prior.items():
             require(0 <= value < float("inf"), f"prior.{name}", value, "a number, at least 0")
-        some = sum(self.prior.values()) > 0
-        require(some, "prior", dict(self.prior), "above 0 for at least one operator")
+        total = sum(self.prior.values())
+        rule = "above 0 for at least one operator, and have a finite sum"
+        require(0 < total < float("inf"), "prior", dict(self.prior), rule)
         for name, value in self.prior.items():
             rule = "given, because the operator has a prior"
             require(value == 0 or name in self.rate, f"rate.{name}", None, rule)

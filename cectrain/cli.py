@@ -6,31 +6,31 @@ import click
 
 from cecdata.common import command_group
 
-#: command → (module:attribute, its line in `--help`)
+#: title of a group → command → (module:attribute, its line in `--help`)
 COMMANDS = {
-    "diagnose": (
-        "cectrain.commands.train:diagnose",
-        "Measure whether the reward can teach a policy, before training.",
-    ),
-    "sft": ("cectrain.commands.train:sft", "Train by supervised steps only."),
-    "train": (
-        "cectrain.commands.train:train",
-        "Train by supervised steps, then by PPO with the recipe's reward.",
-    ),
-    "correct": (
-        "cectrain.commands.correct:correct",
-        "Correct sentences, or list what looks wrong in files.",
-    ),
-    "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
-    "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
-    "export": (
-        "cectrain.commands.train:export",
-        "Write a policy as one folder for transformers and vLLM.",
-    ),
-    "completion": (
-        "cecdata.common.command_group:completion",
-        "Print a script for the completion of a shell.",
-    ),
+    "Correct text": {
+        "correct": (
+            "cectrain.commands.correct:correct",
+            "Correct sentences, or list what looks wrong in files.",
+        ),
+        "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
+        "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
+    },
+    "Train a policy": {
+        "diagnose": (
+            "cectrain.commands.train:diagnose",
+            "Measure whether the reward can teach a policy, before training.",
+        ),
+        "sft": ("cectrain.commands.train:sft", "Train by supervised steps only."),
+        "train": (
+            "cectrain.commands.train:train",
+            "Train by supervised steps, then by PPO with the recipe's reward.",
+        ),
+        "export": (
+            "cectrain.commands.train:export",
+            "Write a policy as one folder for transformers and vLLM.",
+        ),
+    },
 }
 
 

@@ -54,7 +54,8 @@ def test_every_help_has_an_example(tool: str, path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("tool", _GROUPS)
 def test_a_shell_completes_commands_and_options(tool: str) -> None:
     """Bash loads the script, and what it asks of the tool is answered with names and options."""
-    printed = CliRunner().invoke(_GROUPS[tool], ["completion", "bash"], prog_name=tool)
+    source = {f"_{tool.upper()}_COMPLETE": "bash_source"}
+    printed = CliRunner().invoke(_GROUPS[tool], prog_name=tool, env=source)
     loaded = subprocess.run(
         ["bash", "-c", f"{printed.output}\ncomplete -p {tool}"],
         capture_output=True,

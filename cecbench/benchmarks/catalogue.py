@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from cecdata.common.codec import decode
-from cecdata.common.errors import UsageError, did_you_mean
-from cecdata.common.redact import without_userinfo
+from cecdata.common.errors import UsageError, did_you_mean, without_userinfo
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,8 +10,7 @@ import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
 
-from cecdata.common.errors import UsageError
-from cecdata.common.redact import SHORTEST, USERINFO, without_userinfo
+from cecdata.common.errors import SHORTEST, USERINFO, UsageError, without_userinfo
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: parts of a secret's name, its words joined

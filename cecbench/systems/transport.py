@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 from cecbench.systems.base import FROM_0, NOT_NEGATIVE, Finite, NoOptions, option
 from cecbench.systems.secrets import printable, shown
 from cecdata.common.codec import parse
-from cecdata.common.errors import CecError, MissingPackageError, UsageError, how_to_install
-from cecdata.common.redact import without
+from cecdata.common.errors import CecError, MissingPackageError, UsageError, how_to_install, without
 
 if TYPE_CHECKING:
     import httpx

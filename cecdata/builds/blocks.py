@@ -20,6 +20,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cecdata.common.store import is_remote
 from cecdata.config import Config, from_manifest
+from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.inputs import InputFile, hashed
 from cecdata.corpus.reading import check_columns, read_sources, resolve
 from cecdata.corpus.sources import STDIN, Columns, Source, opened, rows_known
@@ -85,7 +86,7 @@ def taken(corpus: Sequence[str], config: Config) -> Iterator[Input]:
             sources = resolve(names, own.format, own.encoding)
             same = {"licence": own.licence, "join_lines": own.join_lines}
             sources = [replace(source, **same) for source in sources]  # type: ignore[arg-type]
-            sources = [_spooled(s, stack) if s.label == STDIN else s for s in sources]
+            sources = [_spooled(s, stack, own.encoding) if s.label == STDIN else s for s in sources]
             check_columns(columns_of(own), sources)
             found.append((sources, own))
         files = [source for sources, _ in found for source in sources]
@@ -105,12 +106,13 @@ def taken(corpus: Sequence[str], config: Config) -> Iterator[Input]:
         )
 
 
-def _spooled(source: Source, stack: ExitStack) -> Source:
-    """Copy standard input to a temporary file, so that it has a size and a SHA-256 as others."""
+def _spooled(source: Source, stack: ExitStack, encoding: str | None) -> Source:
+    """Copy standard input to a temporary file: it has a size, a SHA-256, an encoding as others."""
     path = Path(stack.enter_context(TemporaryDirectory(prefix="cecdata-"))) / "stdin"
     with opened(source) as stream, naming(path), path.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
-    return replace(source, path=path)
+    spooled = replace(source, path=path)
+    return replace(spooled, encoding=encoding_of(spooled)) if encoding in (None, AUTO) else spooled
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -126,9 +128,7 @@ def columns_of(config: Config) -> Columns:
     return Columns(config.text_column, config.origin_column, config.licence_column)
 
 
-def _blocks(
-    found: Sequence[tuple[Sequence[Source], Config]], limit: int | None
-) -> Iterator[Block]:
+def _blocks(found: Sequence[tuple[Sequence[Source], Config]], limit: int | None) -> Iterator[Block]:
     """Cut the files into blocks, up to the limit of rows."""
     for sources, config in found:
         settings = json.dumps(config.as_dict(), ensure_ascii=False)

@@ -17,10 +17,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from cecdata.common import durable
-from cecdata.common.codec import Json, decode, encode
+from cecdata.common.codec import Json, decode, encode, sealed, unsealed
 from cecdata.common.durable import STATE, FileRecord
 from cecdata.common.durable.files import naming
-from cecdata.common.seal import sealed, unsealed
 from cecdata.common.store import Store, is_remote
 from cecdata.shards.manifest import File
 

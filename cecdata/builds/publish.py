@@ -18,7 +18,7 @@ from cecdata.builds.identity import versions
 from cecdata.builds.output import Output
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode
-from cecdata.common.redact import without_userinfo
+from cecdata.common.errors import without_userinfo
 from cecdata.common.version import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
@@ -159,7 +159,7 @@ def _of_pairs(
                 operator=name,
                 target=rate.target,
                 reachable=rate.reachable,
-                rate=rate.per_place,
+                rate=rate.per_position,
                 achieved=distance.get(name, 0.0) / max(1, operators.get(name, 0)),
             )
             for name, rate in histogram.rates().items()

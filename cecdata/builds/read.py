@@ -112,14 +112,15 @@ def look(source: Input) -> None:
     Raises InputError if there is no sentence, or if rows cannot be read as asked.
     """
     rejected: Counter[str] = Counter()
+    reports: list[FileReport] = []
     for block in source.blocks:
         clean_rows = _cleaning(block.config)
-        for rows in _rows(block, lambda _: None):
+        for rows in _rows(block, reports.append):
             clean = clean_rows(rows)
             if len(clean.batch):
                 return
             rejected.update(by_reason(clean.rejected))
-    raise empty_corpus(source.names, rejected)
+    raise empty_corpus(source.names, rejected, [each.damage for each in reports if each.damage])
 
 
 def _rows(block: Block, report: Callable[[FileReport], object]) -> Iterator[Rows]:

@@ -11,8 +11,7 @@ from pathlib import Path
 from cecdata.builds.output import PLAN
 from cecdata.builds.place import DONE, Place
 from cecdata.common.durable import STATE, running
-from cecdata.common.errors import InputError
-from cecdata.common.redact import without_userinfo
+from cecdata.common.errors import InputError, without_userinfo
 from cecdata.shards.manifest import MANIFEST
 
 STAGES = ("read", "distinct", "corrupt", "publish")

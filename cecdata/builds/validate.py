@@ -28,14 +28,14 @@ class Validated:
 def validate(pairs: Pairs, config: Config) -> Validated:
     """Split the pairs into kept and rejected ones; the reason is the first rule that a pair breaks.
 
-    ``no_place``: no operator could strike; ``empty``: the source is empty; ``same``: the source
+    ``no_position``: no operator could strike; ``empty``: the source is empty; ``same``: the source
     equals the target although the pair is not marked unchanged; then the filters' reasons;
     ``duplicate_pair``: an earlier copy of the sentence has the same source.
     """
     operator = pairs.column("operator")
     distance = np.asarray(pairs.column("distance"))
     rules = {
-        "no_place": _is(operator, NONE),
+        "no_position": _is(operator, NONE),
         "empty": np.asarray(pc.equal(pc.binary_length(pairs.table.column("source")), 0)),
         "same": (distance == 0) & ~_is(operator, UNCHANGED),
     }

@@ -13,10 +13,9 @@ import click
 
 from cecdata.commands.options import build_options, setting
 from cecdata.commands.show import OutPath, plan, print_json, shown, summary, summary_text
-from cecdata.common.errors import TooManyRejectsError, UsageError
+from cecdata.common.errors import TooManyRejectsError, UsageError, without_userinfo
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress
-from cecdata.common.redact import without_userinfo
 from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
@@ -163,18 +162,9 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
 
 def _warn_of_unreadable(manifest: Manifest) -> None:
     """Warn on stderr of a dataset's inputs that were not read, or not completely."""
-    from cecdata.corpus.reading import FileReport
+    from cecdata.corpus.reading import unread
 
-    _warn(
-        FileReport(
-            file.path,
-            file.rows,
-            Counter({str(file.extra.get("unreadable")): int(str(file.extra.get("rejected", 0)))}),
-            str(file.extra.get("damage", "")),
-        )
-        for file in manifest.inputs
-        if file.extra.keys() & {"unreadable", "damage"}
-    )
+    _warn(unread(manifest.inputs))
 
 
 def _warn(unreadable: Iterable[FileReport]) -> None:

@@ -117,19 +117,19 @@ def stats(dataset: Path, as_json: bool) -> None:
 @click.command()
 @_DATASET
 @click.option(
-    "--sample",
+    "--limit",
     type=click.IntRange(1),
     default=200_000,
     show_default=True,
     help="Number of pairs to read; a larger dataset is described by a sample of that size.",
 )
 @click.option(
-    "--to",
+    "--out",
     type=click.Path(path_type=Path),
     show_default="DATASET",
     help="Folder for the two files of the report.",
 )
-def report(dataset: Path, sample: int, to: Path | None) -> None:
+def report(dataset: Path, limit: int, out: Path | None) -> None:
     """Write DATASET/report.html and report.md: counts, charts, confusions, pairs to browse.
 
     \b
@@ -142,7 +142,7 @@ def report(dataset: Path, sample: int, to: Path | None) -> None:
     from cecdata.shards.manifest import PAIRS, POOL, read_manifest
 
     with Progress() as progress:
-        written = write_report(dataset, sample=sample, to=to, progress=progress)
+        written = write_report(dataset, sample=limit, to=out, progress=progress)
     for path in written:
         click.echo(path)
     if read_manifest(dataset, PAIRS, POOL).kind == POOL:

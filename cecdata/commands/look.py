@@ -39,9 +39,7 @@ from cecdata.config import load
     help="File of names, one on a line, that no operator may change.",
 )
 @click.option("--operator", help="Show what this operator may write for TEXT, with probabilities.")
-@click.option(
-    "--observed", is_flag=True, help="Show what may have been meant where TEXT was read."
-)
+@click.option("--observed", is_flag=True, help="Show what may have been meant where TEXT was read.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(
     text: str,
@@ -144,13 +142,13 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
 
     CORPUS is clean text or pairs in any format. A row counts if one of its texts equals a
-    benchmark's apart from width, punctuation and spaces (exact), if one of the two is inside the
-    other (overlap), or if they differ by at most two edits (near).
+    benchmark's apart from width, punctuation and spaces (exact), or if one of the two is inside the
+    other (overlap). Further rows that share 13 characters with one are counted apart (shared).
     """
     from dataclasses import asdict
 
+    from cecdata.contamination.benchmarks import judge
     from cecdata.contamination.benchmarks import load as load_benchmarks
-    from cecdata.contamination.report import judge
 
     known = load_benchmarks(benchmarks)
     with Progress() as progress:
@@ -159,7 +157,7 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
         print_json({"corpus": corpus, **asdict(report)})
         return
     click.echo(f"{corpus}: {report.hits:,} of {report.rows:,} rows are in a benchmark")
-    click.echo(f"{'rows':>10}{'exact':>10}{'overlap':>10}{'near':>10}{'(shared)':>10}  benchmark")
+    click.echo(f"{'rows':>10}{'exact':>10}{'overlap':>10}{'(shared)':>10}  benchmark")
     for b in report.benchmarks:
-        counts = (b.hits, b.exact, b.overlap, b.near, b.shared)
+        counts = (b.hits, b.exact, b.overlap, b.shared)
         click.echo("".join(f"{n:>10,}" for n in counts) + f"  {b.name} ({b.texts:,} texts)")

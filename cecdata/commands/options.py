@@ -71,9 +71,7 @@ _OPTIONS = (
         "Column with the licence of each row.",
         show_default="licence or license, where there is one",
     ),
-    setting(
-        "licence", str, "Licence of rows that name none: cc0-1.0 …", show_default="not stated"
-    ),
+    setting("licence", str, "Licence of rows that name none: cc0-1.0 …", show_default="not stated"),
     setting("limit", int, "Most rows of the corpus to read.", show_default=False),
     setting("shard_sentences", int, "Number of sentences in a shard."),
     setting("min_chars", int, "Length of the shortest sentence, in code points."),

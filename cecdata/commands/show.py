@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cecdata.common.redact import without_userinfo
+from cecdata.common.errors import without_userinfo
 from cecdata.common.store import is_remote
 
 if TYPE_CHECKING:

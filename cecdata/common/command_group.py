@@ -15,15 +15,14 @@ from pathlib import Path
 from types import FrameType
 
 import click
-from click.shell_completion import get_completion_class
 
 from cecdata.common import progress
-from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean
-from cecdata.common.redact import without_userinfo
+from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean, without_userinfo
 
 INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM, as shells count it
 CONTEXT = {"help_option_names": ["-h", "--help"]}
-Table = Mapping[str, tuple[str, str]]  # command → (module:attribute, help text)
+# title of a group → command → (module:attribute, help text)
+Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
 def colour() -> bool | None:
@@ -51,7 +50,8 @@ class LazyGroup(click.Group):
 
     def __init__(self, *args: object, table: Table, **settings: object) -> None:
         super().__init__(*args, **settings)  # type: ignore[arg-type]  # click's own settings
-        self.table = table
+        self.groups = table
+        self.table = {name: entry for group in table.values() for name, entry in group.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names in the order of the table."""
@@ -75,9 +75,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the help texts of the table, so that `--help` imports no command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
+        """Write the help texts of the table by group, so that `--help` imports no command."""
+        widest = max(map(len, self.table))
+        for title, group in self.groups.items():
+            with formatter.section(title):
+                rows = [(name.ljust(widest), text) for name, (_, text) in group.items()]
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; turn whatever ends it into one line and an exit code."""
@@ -239,21 +242,3 @@ def _print_interrupted() -> None:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print a script that lets SHELL complete the commands and options of this tool.
-
-    \b
-    eval "$(cecdata completion bash)"                       in ~/.bashrc
-    eval "$(cectrain completion zsh)"                       in ~/.zshrc, after compinit
-    cecbench completion fish > ~/.config/fish/completions/cecbench.fish
-    """
-    root = context.find_root()
-    script = get_completion_class(shell)
-    assert script is not None
-    name = str(root.info_name)
-    click.echo(script(root.command, {}, name, f"_{name.upper()}_COMPLETE").source())

@@ -1,10 +1,12 @@
-"""Names on a model hub, and what its libraries report: without the token and without the login.
+"""Models by name: on a hub, without the token and the login in messages, or in a folder.
 
-HF_ENDPOINT may hold a user and a password, and those libraries write it into warnings and errors.
+HF_ENDPOINT may hold a user and a password, and the hub's libraries write it into warnings and
+errors.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import urllib.parse
@@ -12,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cecdata.common.errors import InputError, UsageError
-from cecdata.common.redact import without, without_userinfo
+from cecdata.common import durable
+from cecdata.common.errors import InputError, UsageError, without, without_userinfo
 
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
 _ENDPOINT = "HF_ENDPOINT"
@@ -90,3 +92,30 @@ def quiet_hub() -> Iterator[None]:
         yield
     finally:
         logging.setLogRecordFactory(before)
+
+
+def sha256_of_model(folder: Path) -> str:
+    """Return the SHA-256 (hex) over the names and bytes of a model's files.
+
+    These are the weights, tokenizer, pooling, chat template and settings.
+    """
+    total = hashlib.sha256()
+    for name in sorted(_files_of(folder)):
+        line = f"{durable.sha256_of(folder / name).sha256} {name}\0"
+        total.update(line.encode("utf-8", "surrogateescape"))
+    return total.hexdigest()
+
+
+def _files_of(folder: Path) -> Iterator[str]:
+    """Yield the relative names of a model's files.
+
+    Which of them a library reads depends on its version, so all count, except the card, hidden
+    files, and output folders of this product inside the model's folder.
+    """
+    for place, below, names in os.walk(folder):
+        inner = (name for name in below if not name.startswith("."))
+        below[:] = [name for name in inner if not (Path(place) / name / durable.STATE).exists()]
+        for name in names:
+            path = Path(place) / name
+            if not name.startswith(".") and path.stem.lower() != "readme" and path.is_file():
+                yield path.relative_to(folder).as_posix()

@@ -18,8 +18,7 @@ from urllib.parse import quote
 
 from cecdata.common import names
 from cecdata.common.durable import FileRecord, write
-from cecdata.common.errors import CecError, InputError
-from cecdata.common.redact import without_userinfo
+from cecdata.common.errors import CecError, InputError, without_userinfo
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile

@@ -1,1 +1,1 @@
-"""The search for rows of a corpus that a benchmark has, too: exactly, overlapping, or nearly."""
+"""Rows of a corpus that a benchmark has, too: the whole text, or one inside the other."""

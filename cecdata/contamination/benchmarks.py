@@ -1,26 +1,48 @@
-"""The benchmarks that a corpus is compared with, and the sentences of them that it has."""
+"""The benchmarks that a corpus is compared with, and the sentences of them that it has.
+
+Files of all formats are read row by row: fields, strings of JSON, both sides of pairs.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Flags, Index
-from cecdata.contamination.texts import texts
+from cecdata.common.progress import Advance, silent
+from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Flags, Index
 from cecdata.corpus.formats import FORMATS
+from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Normalised, reject
+from cecdata.corpus.sources import Source, rows_known
 
 ENVIRONMENT = "CECBENCH_DATA"
 REASON = "contaminated"
+_SHOWN = 3  # most examples of a benchmark
+_ROWS = 16_384
 _READABLE = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
+
+# Fields that name or label a row: in these, equal values mean nothing.
+_NOT_TEXT = frozenset(
+    (
+        *("id", "sid", "pid", "index", "copy", "origin", "operator", "edits", "file", "row", "url"),
+        *("link", "licence", "license", "domain", "category", "type", "kind", "label", "labels"),
+        *("reason", "lang", "language", "split", "date", "time", "author", "role", "from"),
+    )
+)
+
+# Texts, the row of each, and the number of rows of which these are texts.
+Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
 
 
 def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
@@ -72,9 +94,7 @@ def _loaded(files: tuple[tuple[str, Path, str], ...]) -> Index:
     )
 
 
-def decontaminate(
-    clean: Normalised, benchmarks: Index, *, kinds: int = CONTAMINATED
-) -> Normalised:
+def decontaminate(clean: Normalised, benchmarks: Index, *, kinds: int = CONTAMINATED) -> Normalised:
     """Reject the sentences that a benchmark has, with the reason `contaminated`.
 
     `kinds` are the flags of `Index.find` that count.
@@ -100,6 +120,134 @@ def by_benchmark(rejected: pa.Table) -> dict[str, int]:
 def _detail(flags: Flags, names: Sequence[str]) -> str:
     """Return the name of the first benchmark that a row matches, and how."""
     first = int(np.flatnonzero(flags)[0])
-    named = ((EXACT, "the same text"), (OVERLAP, "a text inside the other"), (NEAR, "nearly it"))
+    named = ((EXACT, "the same text"), (OVERLAP, "a text inside the other"))
     what = next((what for flag, what in named if flags[first] & flag), "a stretch of it")
     return f"{names[first]} has {what}"
+
+
+@dataclass(slots=True)
+class Hits:
+    """Counts of a corpus's rows in one benchmark; each counts once, as exact or overlap."""
+
+    name: str
+    texts: int  # distinct ones in the benchmark; both sides of a pair count
+    hits: int = 0
+    exact: int = 0
+    overlap: int = 0
+    shared: int = 0  # further rows with 13 characters in common, perhaps a name or a formula
+    examples: list[dict[str, object]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    """The number of a corpus's rows, of those in any benchmark, and the hits of each benchmark."""
+
+    rows: int
+    hits: int
+    benchmarks: list[Hits]
+
+
+def judge(corpus: Sequence[str], benchmarks: Index, progress: Advance = silent) -> Report:
+    """Count the rows of a corpus that benchmarks have, and read it once.
+
+    The corpus may be clean text or pairs in any format; a row counts if one of its texts does.
+    Raises InputError for a file that cannot be read.
+    """
+    names = benchmarks.benchmarks
+    report = Report(0, 0, [Hits(name, benchmarks.sizes[name]) for name in names])
+    total = rows_known([source for name in corpus for source in resolve([name])])
+    for name in corpus:
+        for text, rows, count in texts(name):
+            flags = benchmarks.find(text)
+            distinct, at = np.unique(rows, return_inverse=True)
+            by_row = np.zeros((len(distinct), len(names)), np.uint8)
+            np.bitwise_or.at(by_row, at, flags)
+            report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
+            report.rows += count
+            progress("compare", count, total)
+            for number, hits in enumerate(report.benchmarks):
+                _count(hits, by_row[:, number])
+                _show(hits, name, text, rows, flags[:, number])
+    return report
+
+
+def _count(hits: Hits, flags: Flags) -> None:
+    exact = (flags & EXACT) != 0
+    overlap = ~exact & ((flags & OVERLAP) != 0)
+    counted = exact | overlap
+    hits.exact += int(exact.sum())
+    hits.overlap += int(overlap.sum())
+    hits.hits += int(counted.sum())
+    hits.shared += int((~counted & ((flags & SHARED) != 0)).sum())
+
+
+def _show(hits: Hits, name: str, text: pa.Array, rows: npt.NDArray[np.int64], flags: Flags) -> None:
+    for place in np.flatnonzero(flags & CONTAMINATED)[: _SHOWN - len(hits.examples)]:
+        shown = text[int(place)].as_py()[:120]
+        hits.examples.append({"file": name, "row": int(rows[place]), "text": shown})
+
+
+def texts(name: str) -> Iterator[Texts]:
+    """Yield the texts of a file, a glob or a dataset folder, all texts of a row in one batch.
+
+    Rows are numbered from 1, continuing from file to file. A row is a line (with its fields between
+    tabs), a row of a table, or a JSON object or element. Fields such as `id` and `origin` are left
+    out. Raises InputError for a file that cannot be read.
+    """
+    first = 1
+    for source in resolve([name]):
+        for text, rows, count in _rows(source):
+            yield text, rows + first, count
+            first += count
+
+
+def _rows(source: Source) -> Iterator[Texts]:
+    """Yield the texts of one file, whose rows count from 0 in each batch."""
+    held: list[list[str]] = []
+    for value in FORMATS[source.format].values(source):
+        if isinstance(value, pa.RecordBatch):
+            yield _of_batch(value)
+            continue
+        held.append(list(_strings(value)))
+        if len(held) == _ROWS:
+            yield _of_lists(held)
+            held = []
+    if held:
+        yield _of_lists(held)
+
+
+def _of_batch(batch: pa.RecordBatch) -> Texts:
+    columns: list[pa.Array] = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        if name.lower() in _NOT_TEXT:
+            continue
+        if pa.types.is_string_view(plain.type):
+            plain = plain.cast(pa.string())
+        if pa.types.is_string(plain.type) or pa.types.is_large_string(plain.type):
+            columns.append(pc.fill_null(plain.cast(pa.string()), ""))
+        elif pa.types.is_nested(plain.type):
+            return _of_lists([list(_strings(row)) for row in batch.to_pylist()])
+    if not columns:
+        return pa.array([], pa.string()), np.zeros(0, np.int64), len(batch)
+    rows = np.tile(np.arange(len(batch)), len(columns))
+    return pa.concat_arrays(columns), rows, len(batch)
+
+
+def _of_lists(rows: list[list[str]]) -> Texts:
+    counts = [len(row) for row in rows]
+    text = pa.array([text for row in rows for text in row], pa.string())
+    return text, np.repeat(np.arange(len(rows)), counts), len(rows)
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        # a lone surrogate, which JSON can hold, is in no benchmark
+        yield value.encode("utf-8", "replace").decode()
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            if str(name).lower() not in _NOT_TEXT:
+                yield from _strings(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _strings(part)

@@ -4,11 +4,9 @@ Texts are compared by their key: only letters, digits and Han characters, in low
 width, accents, punctuation or spaces. A key of n characters is found by the hash of
 
 - the whole key;
-- a window: every 13 characters in a row, or the whole key if it has 7 to 12;
-- a third, if n is at least 16, with n and its number: two edits leave at least one third unchanged
-  (Li, Deng, Wang & Feng 2011, "Pass-Join").
+- a window: every 13 characters in a row, or the whole key if it has 7 to 12.
 
-What a window or a third finds is then compared character by character.
+What a window finds is then compared character by character.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +29,11 @@ Int64s = npt.NDArray[np.int64]
 Uint32s = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.uint8]
 
-EXACT, OVERLAP, NEAR, SHARED = 1, 2, 4, 8
-CONTAMINATED = EXACT | OVERLAP | NEAR
+EXACT, OVERLAP, SHARED = 1, 2, 4
+CONTAMINATED = EXACT | OVERLAP
 WINDOW = 13  # the usual width in decontamination of language-model corpora
 SHORTEST_WINDOW = 7  # a shorter key inside a longer text says little
-SHORTEST_NEAR = 16  # a sentence of 20 characters has some punctuation, which the key lacks
 SHORTEST = 3  # a shorter key, such as a label or a name, identifies nothing
-EDITS = 2
 _PIECE = 20  # characters: a shorter row inside a benchmark's text may be a name or a formula
 _BLOOM_BITS = 24  # 2 MiB: most hashes of a row are rejected in the processor's cache
 _CODES = 0x10000
@@ -114,8 +110,7 @@ class Index:
         """Return how each text matches each benchmark, [texts, benchmarks], as flags.
 
         EXACT: the keys are equal. OVERLAP: one key is inside the other, a benchmark's of at least 7
-        characters or the row's of at least 20. NEAR: the keys differ by up to two edits, and the
-        benchmark's has at least 16 characters. SHARED: the keys share 13 characters in a row, which
+        characters or the row's of at least 20. SHARED: the keys share 13 characters in a row, which
         may be a name or a formula.
         """
         keys = Keys(text)
@@ -159,23 +154,18 @@ def _distinct(keys: Keys) -> Int64s:
 
 def _hashes(codes: Points, offsets: Int64s, lengths: Int64s) -> tuple[Uint64s, Int32s, Int32s]:
     """Return the hashes of all keys and their parts, the key of each, and its place in the key."""
-    fills: tuple[tuple[Int64s, Any], ...] = (
-        (np.ones_like(lengths), None),
-        (_window_counts(lengths), _windows),
-        (np.where(lengths >= SHORTEST_NEAR, EDITS + 1, 0), _thirds),
+    counts = _window_counts(lengths)
+    bounds = np.r_[0, np.cumsum(counts)].astype(np.int32)
+    whole, windows = np.zeros(len(lengths), np.uint64), np.zeros(int(bounds[-1]), np.uint64)
+    _whole(codes, offsets, whole)
+    _windows(codes, offsets, bounds, windows)
+    owners = np.arange(len(lengths), dtype=np.int32)
+    places = np.arange(len(windows)) - np.repeat(bounds[:-1], counts)
+    return (
+        np.r_[whole, windows],
+        np.r_[owners, np.repeat(owners, counts)],
+        np.r_[np.zeros_like(owners), places].astype(np.int32),
     )
-    hashes, owners, places = [], [], []
-    for counts, fill in fills:
-        bounds = np.r_[0, np.cumsum(counts)].astype(np.int32)
-        values = np.zeros(int(bounds[-1]), np.uint64)
-        if fill is None:
-            _whole(codes, offsets, values)
-        else:
-            fill(codes, offsets, bounds, values)
-        hashes.append(values)
-        owners.append(np.repeat(np.arange(len(lengths), dtype=np.int32), counts))
-        places.append((np.arange(len(values)) - np.repeat(bounds[:-1], counts)).astype(np.int32))
-    return np.concatenate(hashes), np.concatenate(owners), np.concatenate(places)
 
 
 def _window_counts(lengths: Int64s) -> Int64s:
@@ -219,12 +209,6 @@ def _polynomial(codes: Points, start: int, stop: int) -> np.uint64:
     return value
 
 
-@inlined
-def _cut(length: int, third: int) -> int:
-    """Return where a third of a key begins; that of number 3 is the key's end."""
-    return length * third // (EDITS + 1)
-
-
 @compiled
 def _whole(codes: Points, offsets: Int64s, out: Uint64s) -> None:
     for row in range(out.size):
@@ -242,17 +226,7 @@ def _windows(codes: Points, offsets: Int64s, places: Int32s, out: Uint64s) -> No
             out[place] = _mixed(_polynomial(codes, start, start + width), _window_salt(width))
 
 
-@compiled
-def _thirds(codes: Points, offsets: Int64s, places: Int32s, out: Uint64s) -> None:
-    for row in range(places.size - 1):
-        length = offsets[row + 1] - offsets[row]
-        for third in range(places[row + 1] - places[row]):
-            start = offsets[row] + _cut(length, third)
-            value = _polynomial(codes, start, offsets[row] + _cut(length, third + 1))
-            out[places[row] + third] = _mixed(value, _third_salt(length, third))
-
-
-# Salts keep the three kinds of hashes apart, and each length from the others.
+# Salts keep the two kinds of hashes apart, and each length from the others.
 
 
 @inlined
@@ -265,12 +239,6 @@ def _key_salt(length: int) -> np.uint64:
 def _window_salt(width: int) -> np.uint64:
     """Return the salt of a window."""
     return np.uint64(1 << 40) + np.uint64(width)
-
-
-@inlined
-def _third_salt(length: int, third: int) -> np.uint64:
-    """Return the salt of a third of a key."""
-    return np.uint64(1 << 41) + np.uint64(length * (EDITS + 1) + third)
 
 
 def _table(hashes: Uint64s, texts: Int32s, places: Int32s) -> Table:
@@ -346,7 +314,6 @@ def _find(
                     for t in range(table.starts[at], table.starts[at + 1]):
                         overlap = _overlap(whole, place, keys, table.texts[t], table.places[t])
                         flags[row, keys.benchmark[table.texts[t]]] |= np.uint8(overlap)
-        _near(whole, prefix, powers, table, keys, flags[row])
 
 
 @inlined
@@ -364,55 +331,3 @@ def _overlap(codes: Points, place: int, keys: Known, key: int, other: int) -> in
         if codes[at + n] != keys.codes[first + n]:
             return SHARED
     return OVERLAP | SHARED
-
-
-@inlined
-def _near(
-    codes: Points, prefix: Uint64s, powers: Uint64s, table: Table, keys: Known, flags: Flags
-) -> None:
-    """Flag the benchmarks with a key that differs by up to EDITS edits."""
-    for length in range(max(SHORTEST_NEAR, codes.size - EDITS), codes.size + EDITS + 1):
-        for third in range(EDITS + 1):
-            start, stop = _cut(length, third), _cut(length, third + 1)
-            salt, power = _third_salt(length, third), powers[stop - start]
-            for shift in range(-EDITS, EDITS + 1):
-                if start + shift < 0 or stop + shift > codes.size:
-                    continue
-                value = prefix[stop + shift] - prefix[start + shift] * power
-                at = _look_up(table, _mixed(value, salt))
-                if at < 0:
-                    continue
-                for t in range(table.starts[at], table.starts[at + 1]):
-                    key = table.texts[t]
-                    first, last = keys.offsets[key], keys.offsets[key + 1]
-                    known = flags[keys.benchmark[key]] & np.uint8(EXACT | NEAR)
-                    if (
-                        not known
-                        and last - first == length
-                        and _is_near(codes, keys.codes[first:last])
-                    ):
-                        flags[keys.benchmark[key]] |= np.uint8(NEAR)
-
-
-@inlined
-def _is_near(one: Points, other: Points) -> bool:
-    """Return whether the Levenshtein distance is at most EDITS; the lengths differ by no more."""
-    far = EDITS + 1
-    row = np.full(2 * EDITS + 3, far, np.int64)  # of the diagonals from -EDITS - 1 to EDITS + 1
-    for j in range(EDITS + 1):
-        row[EDITS + 1 + j] = j
-    for i in range(1, one.size + 1):
-        least = far
-        for d in range(-EDITS, EDITS + 1):
-            j, at = i + d, EDITS + 1 + d
-            best = far
-            if j == 0:
-                best = min(i, far)
-            elif 0 < j <= other.size:
-                best = row[at] + (one[i - 1] != other[j - 1])
-                best = min(best, row[at - 1] + 1, row[at + 1] + 1)
-            row[at] = best
-            least = min(least, best)
-        if least >= far:
-            return False
-    return bool(row[EDITS + 1 + other.size - one.size] <= EDITS)

@@ -218,7 +218,7 @@ def _aligned(encoding: str, pieces: Iterable[bytes]) -> tuple[str, Iterator[byte
             *parts, held = (held + piece).split(end)
             yield b"".join(whole(part) + end for part in parts)
             if len(held) > _MOST:  # no lines: it is rejected later
-                yield held[: _MOST]
+                yield held[:_MOST]
                 held = held[_MOST:]
         yield whole(held)
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cecdata.common.errors import InputError, UsageError, did_you_mean
-from cecdata.common.redact import without_userinfo
+from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
 from cecdata.common.store import fetched, is_remote
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.jit import compiled
-from cecdata.corpus.encodings import transcoded
+from cecdata.corpus.encodings import detected, transcoded
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import UTF8, Source
 
@@ -90,6 +90,10 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     for piece in _utf8(stream, source):
         if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
             raise InputError(f"{source.label} is UTF-16: name its encoding (--encoding utf-16)")
+        if first and source.path is None and (name := detected(piece)) != source.encoding == UTF8:
+            raise InputError(
+                f"standard input is {name}: convert it (iconv -f {name} -t utf-8), or name a file"
+            )
         chunk = held + (piece.removeprefix(_BOM) if first else piece)
         first, held = False, b""
         if b"\r" in chunk:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from cecdata.common.kernels.jit import compiled
 from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffers
 from cecdata.corpus import characters as ch
-from cecdata.corpus.ids import Dedup, Mask, id_column
+from cecdata.corpus.ids import Mask, id_column
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 # The pool's row before it is written, with its place in the corpus.
@@ -92,11 +92,12 @@ def normalise(
     return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
 
 
-def distinct(clean: Normalised, seen: Dedup) -> Normalised:
+def distinct(clean: Normalised, seen: set[int]) -> Normalised:
     """Keep the sentences whose id is new to `seen`; reject the others as `duplicate`."""
-    first = seen.first(np.asarray(clean.batch.column("id")))
-    if first.all():
-        return clean
+    first = np.zeros(len(clean.batch), np.bool_)
+    for row, one in enumerate(clean.batch.column("id").to_pylist()):
+        first[row] = one not in seen
+        seen.add(one)
     again = clean.batch.filter(pa.array(~first))
     rejected = reject(
         again, "duplicate", [f"id {value}" for value in again.column("id").to_pylist()]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,96 +30,69 @@ from cecdata.common.kernels.utf8 import Bytes, Points, code_point
 from cecdata.corpus.normalise import judged_form, normalise_text
 
 Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.uint64]
 
 _LONGEST_NAME = 256
-_BMP = 0x10000
 FIRST, FURTHER = 1, 2  # marks: a span begins here; within a span; 0 is outside
-_STATE_BITS = 21  # room for a code point below the state in a key
-_KEY_FACTOR = 0x9E3779B97F4A7C15  # spreads a key over the upper bits (the golden ratio)
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """A trie in an open-addressing table: [H] state << 21 | code point, and the next state.
-
-    `ends` [states] is 1 where a name ends; state 0 is the start. `starts` is a bitmap of the first
-    code points. Without names, `keys` is empty.
-    """
-
-    keys: Longs
-    next: Ints
-    ends: Bytes
-    starts: Longs
-
-    @classmethod
-    def of(cls, names: Sequence[str]) -> Names:
-        """Return the trie of these names."""
-        children: dict[tuple[int, int], int] = {}
-        ends = {0: 0}
-        starts = np.zeros(0x110000 // 64, np.uint64)
-        for name in (name.translate(_forms()) for name in names):
-            starts[ord(name[0]) >> 6] |= np.uint64(1) << np.uint64(ord(name[0]) & 63)
-            state = 0
-            for sign in name:
-                state = children.setdefault((state, ord(sign)), len(children) + 1)
-                ends.setdefault(state, 0)
-            ends[state] = 1
-        packed = [state << _STATE_BITS | point for state, point in children]
-        size = 2 ** max(2, (2 * len(packed)).bit_length()) if packed else 0
-        keys, following = np.full(size, 2**64 - 1, np.uint64), np.zeros(size, np.int32)
-        _insert(keys, following, np.array(packed, np.uint64), np.array([*children.values()], "i4"))
-        return cls(keys, following, np.array([ends[s] for s in sorted(ends)], np.uint8), starts)
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """The protected spans and names of a build; threads may share it."""
+    """The protected spans and names of a build; threads may share it. `names` are folded."""
 
     spans: bool
-    names: Names
+    names: tuple[str, ...]
 
     @classmethod
     def of(cls, spans: bool, names: Sequence[str]) -> Protection:
         """Return the protection of these names and, if `spans`, of spans by their shape."""
         forms = {normalise_text(name) for name in names}
-        held = sorted(form for form in forms if isinstance(form, str) and form)
-        return cls(spans, Names.of(held))
+        return cls(spans, tuple(sorted({_folded(f) for f in forms if isinstance(f, str) and f})))
 
     def marks(self, data: Bytes, offsets: Ints) -> Bytes:
         """Return a mark for each code point of the sentences; an empty array if all are free.
 
         The bytes between the first and the last offset must be valid UTF-8.
         """
-        if not len(self.names.keys) and not self.spans:
+        if not self.names and not self.spans:
             return np.zeros(0, np.uint8)
         held = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
         longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-        points = np.empty(longest + 4, np.uint32)
-        names = self.names
-        count, some = _mark(
-            data, offsets, points, self.spans, names.keys, names.next, names.ends, names.starts,
-            _folds(), held,
-        )  # fmt: skip
+        count, some = _mark(data, offsets, np.empty(longest + 4, np.uint32), self.spans, held)
+        for start, stop in _found(data, offsets, self.names) if self.names else ():
+            held[start] = max(held[start], FIRST)
+            held[start + 1 : stop] = FURTHER
+            some = True
         return held[: count if some else 0]
 
 
-def _forms() -> dict[int, int]:
-    """Return the judged form of each character of the BMP that is judged as one other."""
-    forms = judged_form().items()
-    return {code: ord(form) for code, form in forms if len(form) == 1 and code < _BMP}
+def _found(data: Bytes, offsets: Ints, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where each name occurs, in code points of all sentences, overlapping or not."""
+    import polars as pl
+
+    first = int(offsets[0])
+    raw = data[first : int(offsets[-1])].tobytes()
+    sentences = [raw[start:stop].decode() for start, stop in pairwise((offsets - first).tolist())]
+    text = _folded("\0".join(sentences))  # so that no name is found across two sentences
+    column = pl.Series([text]).str
+    starts = column.find_many(list(names), overlapping=True)[0].to_numpy()
+    found = column.extract_many(list(names), overlapping=True)[0].to_list()
+    signs = np.frombuffer(text.encode(), np.uint8)  # polars counts bytes
+    before = np.cumsum(((signs & 0xC0) != 0x80) & (signs != 0))
+    places = (before[starts] - 1).tolist()
+    return [(at, at + len(name)) for at, name in zip(places, found, strict=True)]
+
+
+def _folded(text: str) -> str:
+    """Return a text in which each character is the one that it is judged as, if that is one."""
+    return text.translate(_forms())
 
 
 @functools.cache
-def _folds() -> Points:
-    """Return the code point that each one of the BMP is judged as."""
-    table = np.arange(_BMP, dtype=np.uint32)
-    table[list(_forms())] = list(_forms().values())
-    return table
+def _forms() -> dict[int, str]:
+    return {code: form for code, form in judged_form().items() if len(form) == 1}
 
 
-_NO_NAMES = Names(*(np.zeros(0, kind) for kind in ("u8", "i4", "u1", "u8")))
-NOTHING = Protection(False, _NO_NAMES)  # protects nothing
+NOTHING = Protection(False, ())  # protects nothing
 
 
 def spans_of(text: str, protection: Protection) -> list[tuple[int, int]]:
@@ -168,38 +142,16 @@ def read_names(path: Path) -> tuple[str, ...]:
 
 
 @compiled
-def _insert(keys: Longs, following: Ints, packed: Longs, states: Ints) -> None:
-    """Put the edges of a trie into an open-addressing table, which is never full."""
-    empty, wrap = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(max(len(keys), 1) - 1)
-    for i in range(len(packed)):
-        at = ((packed[i] * np.uint64(_KEY_FACTOR)) >> np.uint64(32)) & wrap
-        while keys[at] != empty:
-            at = (at + np.uint64(1)) & wrap
-        keys[at], following[at] = packed[i], states[i]
-
-
-@compiled
 def _mark(
-    data: Bytes,
-    offsets: Ints,
-    points: Points,
-    spans: bool,
-    keys: Longs,
-    following: Ints,
-    ends: Bytes,
-    starts: Longs,
-    folds: Points,
-    marks: Bytes,
+    data: Bytes, offsets: Ints, points: Points, spans: bool, marks: Bytes
 ) -> tuple[int, bool]:
-    """Write all marks; return the number of code points, and whether any may be marked."""
+    """Write the marks of spans; return the number of code points, and whether any is marked."""
     base, some = 0, False
     for row in range(len(offsets) - 1):
         n, words = _decode(data, offsets[row], offsets[row + 1], points)
         if spans and words:
             _mark_spans(points, n, marks, base)
             some = True
-        if len(keys):
-            some |= _mark_names(points, n, keys, following, ends, starts, folds, marks, base)
         base += n
     return base, some
 
@@ -322,43 +274,3 @@ def _url_end(points: Points, i: int, n: int) -> int:
             break
         j -= 1
     return j
-
-
-@compiled
-def _mark_names(
-    points: Points,
-    n: int,
-    keys: Longs,
-    following: Ints,
-    ends: Bytes,
-    starts: Longs,
-    folds: Points,
-    marks: Bytes,
-    base: int,
-) -> bool:
-    """Mark every occurrence of every name, and return whether there is one."""
-    some, wrap = False, np.uint64(len(keys) - 1)
-    empty = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for i in range(n):
-        first = folds[points[i]] if points[i] < _BMP else points[i]
-        if not (starts[first >> 6] >> np.uint64(first & np.uint32(63))) & np.uint64(1):
-            continue
-        state, j, end = np.uint64(0), i, i
-        while j < n:
-            point = folds[points[j]] if points[j] < _BMP else points[j]
-            key = state << np.uint64(_STATE_BITS) | np.uint64(point)
-            at = ((key * np.uint64(_KEY_FACTOR)) >> np.uint64(32)) & wrap
-            while keys[at] != key and keys[at] != empty:
-                at = (at + np.uint64(1)) & wrap
-            if keys[at] == empty:
-                break
-            state = np.uint64(following[at])
-            j += 1
-            if ends[state]:
-                end = j
-        if end > i:
-            some = True
-            marks[base + i] = max(marks[base + i], np.uint8(FIRST))
-            for k in range(i + 1, end):
-                marks[base + k] = FURTHER
-    return some

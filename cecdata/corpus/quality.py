@@ -191,10 +191,18 @@ def failing(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
     """Return a frame with a column for each filter: whether each text fails it."""
     import polars as pl
 
-    text = judged(text)
+    text = _without_placeholders(judged(text))
     patterns = dict.fromkeys(p for name in names for p in QUALITY[name].counts())
     frame = pl.DataFrame({"text": pl.from_arrow(text), **counted(text, list(patterns))})
     return frame.select(QUALITY[name].fails(pl.col("text")).alias(name) for name in names)
+
+
+def _without_placeholders(text: pa.Array) -> pa.Array:
+    """Leave out placeholders of masks, such as <PHONE>, where a sentence has more than these."""
+    if not pc.any(pc.match_substring(text, "<")).as_py():
+        return text
+    rest = pc.replace_substring_regex(text, "<[A-Z]{2,8}>", "")
+    return pc.if_else(pc.match_substring_regex(rest, _ANY_HAN), rest, text)
 
 
 def perplexity(text: pa.Array, model: str) -> npt.NDArray[np.float64]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,7 +17,10 @@ from cecdata.corpus.rows import Reject, Rows, by_reason, gather
 from cecdata.corpus.sentences import join_lines
 from cecdata.corpus.sources import Columns, DamagedError, Source
 
-__all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
+if TYPE_CHECKING:
+    from cecdata.shards.manifest import File
+
+__all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve", "unread"]
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
 _JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512
@@ -44,6 +48,20 @@ class FileReport:
         rows = f"all {bad:,}" if bad == self.rows else f"{bad:,} of {self.rows:,}"
         hint = _ENCODING_HINT if self.unreadable == "invalid_utf8" else ""
         return f"{self.path}: {rows} rows were rejected ({self.unreadable}).{hint}"
+
+
+def unread(inputs: Iterable[File]) -> list[FileReport]:
+    """Return the inputs of a dataset that were not read, or not completely."""
+    return [
+        FileReport(
+            file.path,
+            file.rows,
+            Counter({str(file.extra.get("unreadable")): int(str(file.extra.get("rejected", 0)))}),
+            str(file.extra.get("damage", "")),
+        )
+        for file in inputs
+        if file.extra.keys() & {"unreadable", "damage"}
+    ]
 
 
 _ENCODING_HINT = (
@@ -165,8 +183,13 @@ def _concatenated(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputError:
-    """Return the error for a corpus without a sentence; `rejected` counts rows by reason."""
+def empty_corpus(
+    paths: Sequence[str], rejected: Mapping[str, int], damage: Sequence[str] = ()
+) -> InputError:
+    """Return the error for a corpus without a sentence; `rejected` counts rows by reason.
+
+    `damage` says what is wrong with files that were read in part.
+    """
     names = ", ".join(paths)
     if not rejected:
         return InputError(f"{names}: the corpus is empty (no line, no row)")
@@ -174,7 +197,7 @@ def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputErro
         f"{reason} {count:,}" for reason, count in sorted(rejected.items(), key=lambda x: -x[1])
     )
     invalid = max(rejected, key=lambda reason: rejected[reason]) == "invalid_utf8"
-    hint = _ENCODING_HINT if invalid else ""
+    hint = _ENCODING_HINT if invalid else "".join(f" {text}" for text in damage[:1])
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
 
 

@@ -18,7 +18,6 @@ from cecdata.common.durable import STATE, Lock
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Advance, silent
-from cecdata.corpus.ids import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import empty_corpus, read
 from cecdata.embed.base import Encoder
@@ -159,7 +158,7 @@ def sentences_of(
 def _read(
     corpus: Sequence[str], text_column: str | None, limit: int | None, rejected: Counter[str]
 ) -> Iterator[Sentences]:
-    seen, options = Dedup(), Options(1, _LONGEST)
+    seen, options = set[int](), Options(1, _LONGEST)
     for rows in read(corpus, text_column=text_column, limit=limit):
         sentences = distinct(normalise(rows.batch, options), seen)
         for bad in (rows.rejected, sentences.rejected):

@@ -21,10 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common import durable
-from cecdata.common.codec import decode, encode
+from cecdata.common.codec import decode, encode, sealed, unsealed
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
-from cecdata.common.seal import sealed, unsealed
 from cecdata.corpus.ids import ids
 from cecdata.embed.base import Encoder
 from cecdata.shards.reader import Problem

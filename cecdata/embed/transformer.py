@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cecdata.common import hub
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
-from cecdata.common.model_digest import sha256_of_model
+from cecdata.common.hub import sha256_of_model
 
 Floats = npt.NDArray[np.float32]
 _TOKENS = {"cuda": 65_536, "cpu": 2_048}  # per batch, roughly: a code point counts as a token

@@ -1,15 +1,18 @@
-"""Which code points are Han, which 8,105 are standard, and which attach to their neighbours."""
+"""Which code points are Han, which 8,105 are standard, and which attach to their neighbours.
+
+The facts of this room are in generated tables, see ``tables/SOURCES.md``.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.data import rows, table
-
+TABLES = Path(__file__).parent / "tables"
 # First and last code point of each block of ideographs, compatibility ideographs included.
 HAN_RANGES = (
     (0x3007, 0x3007),  # 〇
@@ -32,14 +35,33 @@ _HAN_FIRST = tuple(first for first, _ in HAN_RANGES)
 Ranges = NDArray[np.int32]
 
 
+def rows(name: str) -> list[tuple[str, ...]]:
+    """Return the rows of ``tables/<name>.tsv``, without the header line."""
+    lines = (TABLES / f"{name}.tsv").read_text(encoding="utf-8").split("\n")
+    return [tuple(line.split("\t")) for line in lines[1:] if line]
+
+
+@cache
+def table(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the other cells of each row by its first cell, for tables with one row per character.
+
+    Cells stay text: the module that owns a table parses a cell on demand, so that loading costs no
+    more than splitting lines.
+
+    >>> table("characters")["好"][:2]
+    ('1', '6')
+    """
+    return {row[0]: row[1:] for row in rows(name)}
+
+
 def is_han(code_point: int) -> bool:
     """Return whether a code point is an ideograph: URO, extensions A to J, compatibility, 〇.
 
     >>> is_han(ord("好")), is_han(ord("𠀀")), is_han(ord("あ"))
     (True, True, False)
     """
-    place = bisect_right(_HAN_FIRST, code_point) - 1
-    return place >= 0 and code_point <= HAN_RANGES[place][1]
+    position = bisect_right(_HAN_FIRST, code_point) - 1
+    return position >= 0 and code_point <= HAN_RANGES[position][1]
 
 
 @cache
@@ -50,7 +72,7 @@ def standard_characters() -> tuple[str, ...]:
 
 @cache
 def code_point_slots() -> Ranges:
-    """Return [0x110000] for each code point its place in `standard_characters()` + 1, or 0."""
+    """Return [0x110000] for each code point its position in `standard_characters()` + 1, or 0."""
     slots = np.zeros(0x110000, np.int32)
     slots[[ord(character) for character in standard_characters()]] = range(
         1, len(standard_characters()) + 1

@@ -1,4 +1,8 @@
-"""The components of characters, and characters that differ by one component."""
+"""The components of characters, and characters that differ by one component.
+
+An Ideographic Description Sequence writes a character as an operator followed by its parts: 请 =
+``⿰讠青``. A part may itself be a sequence. ``？`` is a part that has no code point.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from cecdata.hanzi.data import rows, table
-from cecdata.hanzi.ids import UNENCODED, Node, parse
+from cecdata.hanzi.characters import rows, table
 from cecdata.hanzi.shapes import stroke_count
 
+UNENCODED = "？"
+ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
+ARITY.update(dict.fromkeys("⿰⿱⿴⿵⿶⿷⿸⿹⿺⿻⿼⿽", 2))
 # Forms of radicals that occur in sequences only: 王 in 理, 竹 in 笔, 足 in 跑, 月 in 能, 羊 in 美.
 _SEQUENCE_FORMS = frozenset(
     {("𤣩", 96), ("𥫗", 118), ("𧾷", 157), ("⺝", 130), ("𦍌", 123), ("⺶", 123)}
@@ -24,6 +30,48 @@ BESIDE, UNDERLINED = "⿰", "⿺"
 # is drawn. The forms of these parts look alike.
 _KEPT_LOOK = {"讠": "言", "钅": "金", "饣": "食", "⻊": "足", "𧾷": "足", "𤣩": "王", "攵": "文"}
 _Slot = tuple[str, int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a character: ``character`` ('' if it is none), and how it is composed."""
+
+    character: str
+    operator: str = ""
+    parts: tuple[Node, ...] = ()
+
+    def walk(self) -> Iterator[Node]:
+        """Yield the node and all nodes below it, in the order of the sequence."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+def parse(sequence: str) -> Node:
+    """Return the tree of one IDS.
+
+    >>> [node.character for node in parse("⿰讠青").parts]
+    ['讠', '青']
+
+    Raises ValueError with the sequence if it is cut short or has characters left over.
+    """
+    node, rest = _parse(sequence, sequence)
+    if rest:
+        raise ValueError(f"IDS {sequence!r}: {rest!r} is left over after a whole sequence")
+    return node
+
+
+def _parse(text: str, whole: str) -> tuple[Node, str]:
+    if not text:
+        raise ValueError(f"IDS {whole!r} is cut short: an operator lacks a part")
+    head, rest = text[0], text[1:]
+    if head not in ARITY:
+        return Node(head), rest
+    parts = []
+    for _ in range(ARITY[head]):
+        part, rest = _parse(rest, whole)
+        parts.append(part)
+    return Node("", head, tuple(parts)), rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +179,7 @@ def additions(character: str) -> tuple[str, ...]:
 
 @cache
 def _slots() -> dict[_Slot, tuple[str, ...]]:
-    """Return (operator, place left out, parts that stay) → the characters that share it."""
+    """Return (operator, position left out, parts that stay) → the characters that share it."""
     by_slot: dict[_Slot, list[str]] = defaultdict(list)
     for character in table("characters"):
         for slot in _slots_of(character):
@@ -143,10 +191,10 @@ def _slots() -> dict[_Slot, tuple[str, ...]]:
 def _slots_of(character: str) -> tuple[_Slot, ...]:
     top = parse(ids(character))
     spelled = [_spelled(part) for part in top.parts]
-    kept = [(*spelled[:place], *spelled[place + 1 :]) for place in range(len(spelled))]
+    kept = [(*spelled[:position], *spelled[position + 1 :]) for position in range(len(spelled))]
     return tuple(
-        (top.operator, place, rest)
-        for place, rest in enumerate(kept)
+        (top.operator, position, rest)
+        for position, rest in enumerate(kept)
         # A part without a code point would make strangers equal.
         if UNENCODED not in "".join(rest) and _weighs(rest) >= LEAST_KEPT * stroke_count(character)
     )

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import code_point_slots
-from cecdata.hanzi.data import rows
+from cecdata.hanzi.characters import code_point_slots, rows
 from cecdata.hanzi.readings import spoken
 
 LENGTHS = (2, 3, 4)  # characters of a word
@@ -19,7 +18,7 @@ LENGTHS = (2, 3, 4)  # characters of a word
 class Words:
     """The W words of one length L, sorted by code point.
 
-    `characters` [W, L] are places in `standard_characters()`, `syllables` [W, L] places in
+    `characters` [W, L] are positions in `standard_characters()`, `syllables` [W, L] positions in
     `spoken().syllables`, `counts` [W] occurrences in jieba's corpus.
     """
 
@@ -37,9 +36,9 @@ def words(length: int) -> Words:
     characters = code_point_slots()[points].reshape(-1, length) - 1
     sounds = spoken()
     syllables = sounds.usual[characters]
-    for place, (_, _, reading) in enumerate(chosen):
+    for position, (_, _, reading) in enumerate(chosen):
         if reading:
-            syllables[place] = [sounds.places[name] for name in reading.split(" ")]
+            syllables[position] = [sounds.positions[name] for name in reading.split(" ")]
     counts = np.array([row[1] for row in chosen], np.float64)
     return Words(tuple(row[0] for row in chosen), characters, syllables, counts)
 

@@ -10,10 +10,27 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import frequency, standard_characters
-from cecdata.hanzi.data import table
-from cecdata.hanzi.syllables import FINAL_PAIRS, INITIAL_PAIRS, confusion, split_syllable
+from cecdata.hanzi.characters import frequency, standard_characters, table
 
+INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
+# Pairs that whole regions do not distinguish, the most common mistake first.
+INITIAL_PAIRS = (
+    ("zh", "z"),
+    ("ch", "c"),
+    ("sh", "s"),
+    ("n", "l"),
+    ("h", "f"),
+    ("r", "l"),
+)
+FINAL_PAIRS = (
+    ("an", "ang"),
+    ("en", "eng"),
+    ("in", "ing"),
+    ("ian", "iang"),
+    ("uan", "uang"),
+)
+_KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_VOWELS = frozenset("aeiouv")
 # A rarer reading is known to few people, and so makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
 # The kinds of links between two sounds, the easiest mistake first.
@@ -132,12 +149,12 @@ def homophones(character: str) -> tuple[str, ...]:
 class Spoken:
     """All common readings as arrays: E of them, by syllable, then by character.
 
-    `character` [E] are places in `standard_characters()`, `bounds` [syllables + 1] where each
-    syllable's readings begin, `usual` [characters] the place of the most frequent syllable.
+    `character` [E] are positions in `standard_characters()`, `bounds` [syllables + 1] where each
+    syllable's readings begin, `usual` [characters] the position of the most frequent syllable.
     """
 
     syllables: tuple[str, ...]
-    places: Mapping[str, int]  # of the syllables
+    positions: Mapping[str, int]  # of the syllables
     bounds: NDArray[np.int64]
     character: NDArray[np.int32]
     tone: NDArray[np.int8]
@@ -150,22 +167,22 @@ def spoken() -> Spoken:
     """Return every common reading of every standard character."""
     every = (reading for sign in standard_characters() for reading in readings(sign))
     names = sorted({reading.syllable for reading in every})
-    place = {name: number for number, name in enumerate(names)}
+    position = {name: number for number, name in enumerate(names)}
     entries = sorted(
-        (place[reading.syllable], number, reading.tone, reading.share)
+        (position[reading.syllable], number, reading.tone, reading.share)
         for number, sign in enumerate(standard_characters())
         for reading in common_readings(sign)
     )
     syllable = [entry[0] for entry in entries]
     return Spoken(
         syllables=tuple(names),
-        places=place,
+        positions=position,
         bounds=np.searchsorted(syllable, np.arange(len(names) + 1)),
         character=np.array([entry[1] for entry in entries], np.int32),
         tone=np.array([entry[2] for entry in entries], np.int8),
         share=np.array([entry[3] for entry in entries]),
         usual=np.array(
-            [place[readings(sign)[0].syllable] for sign in standard_characters()], np.int32
+            [position[readings(sign)[0].syllable] for sign in standard_characters()], np.int32
         ),
     )
 
@@ -197,15 +214,95 @@ def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
 
 def _loose_forms(syllable: str) -> set[str]:
     """Return forms that syllables linked by `confusion` share: without a letter, or fuzzy."""
-    places = range(len(syllable))
+    positions = range(len(syllable))
     initial, final = split_syllable(syllable)
     fuzzy_initials = {f"{'/'.join(pair)}-{final}" for pair in INITIAL_PAIRS if initial in pair}
     fuzzy_finals = {f"{initial}-{'/'.join(pair)}" for pair in FINAL_PAIRS if final in pair}
     return (
         {syllable}
-        | {f"{syllable[:place]}?{syllable[place + 1 :]}" for place in places}
-        | {f"{syllable[:place]}{syllable[place + 1 :]}+" for place in places}
+        | {f"{syllable[:position]}?{syllable[position + 1 :]}" for position in positions}
+        | {f"{syllable[:position]}{syllable[position + 1 :]}+" for position in positions}
         | {f"{syllable}+"}
         | fuzzy_initials
         | fuzzy_finals
     )
+
+
+@cache
+def split_syllable(syllable: str) -> tuple[str, str]:
+    """Return the initial (y and w counted as such, '' if there is none) and final.
+
+    >>> split_syllable("zhuang"), split_syllable("an"), split_syllable("ng")
+    (('zh', 'uang'), ('', 'an'), ('', 'ng'))
+    """
+    if not _VOWELS & set(syllable):
+        return "", syllable  # 嗯 ng, 呣 m: a nasal alone is the final
+    for initial in INITIALS:
+        if syllable.startswith(initial):
+            return initial, syllable[len(initial) :]
+    return "", syllable
+
+
+@cache
+def confusion(left: str, right: str) -> str | None:
+    """Return how two syllables without tone are confused, or None; the function is symmetric.
+
+    >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")
+    ('initial:sh/s', 'final:an/ang', 'tone')
+    >>> confusion("nin", "min"), confusion("he", "hen"), confusion("bei", "tang")
+    ('keyboard', 'edit1', None)
+    """
+    if left == right:
+        return "tone"
+    (initial, final), (other_initial, other_final) = split_syllable(left), split_syllable(right)
+    if final == other_final:
+        kind = _named(initial, other_initial, INITIAL_PAIRS, "initial")
+        if kind is not None:
+            return kind
+    if initial == other_initial:
+        kind = _named(final, other_final, FINAL_PAIRS, "final")
+        if kind is not None:
+            return kind
+    return _typed(left, right)
+
+
+def _named(left: str, right: str, pairs: tuple[tuple[str, str], ...], what: str) -> str | None:
+    for pair in pairs:
+        if {left, right} == set(pair):
+            return f"{what}:{pair[0]}/{pair[1]}"
+    return None
+
+
+def _typed(left: str, right: str) -> str | None:
+    """Return the kind of a slip of one letter, or None; each needs two letters and a vowel."""
+    if min(len(left), len(right)) < 2 or not (_VOWELS & set(left) and _VOWELS & set(right)):
+        return None
+    if len(left) == len(right):
+        wrong = [position for position in range(len(left)) if left[position] != right[position]]
+        if len(wrong) != 1:
+            return None
+        keys = _neighbours().get(left[wrong[0]], frozenset())
+        return "keyboard" if right[wrong[0]] in keys else "edit1"
+    short, long = sorted((left, right), key=len)
+    skipped = (long[:position] + long[position + 1 :] for position in range(len(long)))
+    return "edit1" if short in skipped else None
+
+
+@cache
+def _neighbours() -> dict[str, frozenset[str]]:
+    """Return letter → letters beside it on a QWERTY keyboard, its rows offset by half a key."""
+    positions = {
+        key: (row, 2 * column + row)
+        for row, keys in enumerate(_KEY_ROWS)
+        for column, key in enumerate(keys)
+    }
+    return {
+        key: frozenset(
+            other
+            for other, (row, column) in positions.items()
+            if other != key
+            and abs(row - at[0]) <= 1
+            and abs(column - at[1]) <= 2 - abs(row - at[0])
+        )
+        for key, at in positions.items()
+    }

@@ -6,77 +6,45 @@ Three measures between 0 and 1 are kept for every pair, so that a weight can be 
 - ``parts``: share of strokes that belong to the same component at the same place;
 - ``strokes``: edit similarity of the stroke sequences (横竖撇点折).
 
+In the table, two digits of a neighbour are a measure in hundredths, 99 at most.
+
 No one of them is enough: pictures miss 卓 桌, parts miss 鸟 乌, strokes miss 编 遍.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import code_point_slots, standard_characters
-from cecdata.hanzi.data import table
+from cecdata.hanzi.characters import code_point_slots, standard_characters, table
 
 # The mean of the three measures says how alike two characters are overall; the greatest counts,
 # too, because one likeness is enough to mislead the eye. Both have the same weight. The weights
 # were chosen on classic look-alikes.
 MEAN_WEIGHTS = (0.40, 0.35, 0.25)
 PEAK_WEIGHTS = (1.0, 0.9, 0.8)
-_CODE = 6  # digits per neighbour: two for each measure, in hundredths, 99 at most
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class LookAlike:
-    """A character that may be mistaken for another, and the measures of their likeness."""
+def combine(glyph: Floats, parts: Floats, strokes: Floats) -> Floats:
+    """Return one similarity from the three measures of each pair, 0 to 1.
 
-    character: str
-    similarity: float
-    stroke_difference: int
-    glyph: float
-    parts: float
-    strokes: float
-
-
-def combine(glyph: float, parts: float, strokes: float) -> float:
-    """Return one similarity from the three measures, 0 to 1.
-
-    >>> round(combine(0.9, 0.9, 0.9), 3)
-    0.9
+    >>> combine(*np.full((3, 1), 0.9)).round(3).tolist()
+    [0.9]
     """
     measures = (glyph, parts, strokes)
     mean = sum(w * value for w, value in zip(MEAN_WEIGHTS, measures, strict=True))
-    peak = max(w * value for w, value in zip(PEAK_WEIGHTS, measures, strict=True))
-    return 0.5 * (mean + peak)
-
-
-@cache
-def look_alikes(character: str) -> tuple[LookAlike, ...]:
-    """Return standard characters that look like this one, most alike first; () for any other.
-
-    >>> [other.character for other in look_alikes("己")][:2]
-    ['已', '巳']
-    """
-    row = table("shapes").get(character)
-    if row is None:
-        return ()
-    neighbours, codes = row
-    own = stroke_count(character)
-    similar = []
-    for place, neighbour in enumerate(neighbours):
-        code = codes[_CODE * place : _CODE * (place + 1)]
-        glyph, parts, strokes_ = (int(code[digit : digit + 2]) / 100 for digit in (0, 2, 4))
-        similarity_ = combine(glyph, parts, strokes_)
-        difference = stroke_count(neighbour) - own
-        similar.append(LookAlike(neighbour, similarity_, difference, glyph, parts, strokes_))
-    return tuple(similar)
+    peaks = [w * value for w, value in zip(PEAK_WEIGHTS, measures, strict=True)]
+    return np.asarray(0.5 * (mean + np.maximum.reduce(peaks)))
 
 
 @dataclass(frozen=True, slots=True)
 class ShapePairs:
-    """Every listed pair of look-alikes: [P] places in `standard_characters()`, sorted by `left`."""
+    """Every listed pair of look-alikes: [P] numbers of standard characters, by `left`."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -89,20 +57,29 @@ def shape_pairs() -> ShapePairs:
     lines = [table("shapes").get(sign, ("", "")) for sign in standard_characters()]
     points = np.frombuffer("".join(names for names, _ in lines).encode("utf-32-le"), np.uint32)
     digits = np.frombuffer("".join(codes for _, codes in lines).encode(), np.uint8) - ord("0")
-    glyph, parts, strokes_ = (digits.reshape(-1, 3, 2) @ np.array([10, 1]) / 100).T
-    measures = (glyph, parts, strokes_)
-    mean = sum(w * value for w, value in zip(MEAN_WEIGHTS, measures, strict=True))
-    peaks = [w * value for w, value in zip(PEAK_WEIGHTS, measures, strict=True)]
+    measures = (digits.reshape(-1, 3, 2) @ np.array([10, 1]) / 100).T
     return ShapePairs(
         left=np.repeat(np.arange(len(lines), dtype=np.int32), [len(names) for names, _ in lines]),
         right=code_point_slots()[points] - 1,
-        similarity=0.5 * (mean + np.maximum.reduce(peaks)),
+        similarity=combine(*measures),
     )
 
 
 @cache
-def _similarities(character: str) -> dict[str, float]:
-    return {other.character: other.similarity for other in look_alikes(character)}
+def look_alikes(character: str) -> Mapping[str, float]:
+    """Return the standard characters that look like this one, most alike first, with how much.
+
+    >>> list(look_alikes("己"))[:2], look_alikes("A")
+    (['已', '巳'], {})
+    """
+    number, pairs, names = (
+        code_point_slots()[ord(character)] - 1,
+        shape_pairs(),
+        standard_characters(),
+    )
+    first, last = np.searchsorted(pairs.left, [number, number + 1])
+    others = [names[other] for other in pairs.right[first:last]]
+    return dict(zip(others, pairs.similarity[first:last].tolist(), strict=True))
 
 
 def similarity(left: str, right: str) -> float:
@@ -113,8 +90,8 @@ def similarity(left: str, right: str) -> float:
     """
     if left == right:
         return 1.0
-    listed = _similarities(left).get(right)
-    return listed if listed is not None else _similarities(right).get(left, 0.0)
+    listed = look_alikes(left).get(right)
+    return listed if listed is not None else look_alikes(right).get(left, 0.0)
 
 
 def strokes(character: str) -> str:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from cecdata.common import hub
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
+from cecdata.common.hub import sha256_of_model
 from cecdata.common.machine import free_memory
-from cecdata.common.model_digest import sha256_of_model
 from cecdata.lm.scorer import Change, Doubles, Kind, changed
 
 if TYPE_CHECKING:
@@ -253,9 +253,7 @@ class CausalScorer:
             for n, ((_, suffixes), each) in enumerate(zip(rows, layouts, strict=True))
         ]  # fmt: skip
 
-    def _firsts(
-        self, logits: Tensor, rows: list[tuple[list[int], list[_Suffix]]]
-    ) -> list[Doubles]:
+    def _firsts(self, logits: Tensor, rows: list[tuple[list[int], list[_Suffix]]]) -> list[Doubles]:
         """Return log P of each suffix's first token, which the text before the change predicts."""
         found = []
         for n, (_, suffixes) in enumerate(rows):

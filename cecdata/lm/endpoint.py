@@ -21,8 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cecdata.common.codec import parse
-from cecdata.common.errors import CecError, InputError, MissingPackageError, how_to_install
-from cecdata.common.redact import without, without_userinfo
+from cecdata.common.errors import (
+    CecError,
+    InputError,
+    MissingPackageError,
+    how_to_install,
+    without,
+    without_userinfo,
+)
 from cecdata.lm.scorer import Change, Doubles, Kind, changed
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from cecdata.hanzi.characters import code_point_slots, frequency, standard_chara
 # before any character (`source` is then empty), or substitute it for a span of two to four
 # characters.
 Action = Literal["substitute", "insert", "rewrite"]
-Places = NDArray[np.int32]  # in `standard_characters()`
+Positions = NDArray[np.int32]  # in `standard_characters()`
 Weights = NDArray[np.float64]
 # What a recipe may name besides an operator's kinds.
 POWER, FREQUENCY, LEAST = "power", "frequency", "least"
@@ -41,12 +41,12 @@ class ConfusionSet:
     """Confusions among the standard characters as columns, by source.
 
     Row s is [bounds[s]:bounds[s + 1]], heaviest first, ties by code point. `replacement` are
-    places in `standard_characters()`, `kind` places in the operator's kinds, and the weights of a
-    row add up to 1.
+    positions in `standard_characters()`, `kind` positions in the operator's kinds, and the weights
+    of a row add up to 1.
     """
 
     bounds: NDArray[np.int64]
-    replacement: Places
+    replacement: Positions
     kind: NDArray[np.int8]
     weight: Weights
 
@@ -65,11 +65,11 @@ class CharConfusions:
 
     def __call__(self, character: str) -> Iterator[Confusion]:
         """Yield the confusions of a standard character, heaviest first; nothing for another one."""
-        place = int(code_point_slots()[ord(character)]) - 1
-        if place < 0:
+        position = int(code_point_slots()[ord(character)]) - 1
+        if position < 0:
             return
         rows, names = self.build(self.least), standard_characters()
-        for at in range(int(rows.bounds[place]), int(rows.bounds[place + 1])):
+        for at in range(int(rows.bounds[position]), int(rows.bounds[position + 1])):
             other = names[rows.replacement[at]]
             weight = float(rows.weight[at])
             yield Confusion(character, other, weight, self.kinds[rows.kind[at]])
@@ -100,7 +100,7 @@ def popularity(exponent: float) -> Weights:
 
 
 def confusion_set(
-    source: Places, replacement: Places, weight: Weights, kind: NDArray[np.int8], least: float
+    source: Positions, replacement: Positions, weight: Weights, kind: NDArray[np.int8], least: float
 ) -> ConfusionSet:
     """Return the set of distinct pairs in any order, without shares of a row below `least`."""
     count = len(standard_characters())
@@ -119,7 +119,7 @@ def confusion_set(
     )
 
 
-def _ranked(source: Places, weight: Weights, replacement: Places) -> NDArray[np.int64]:
+def _ranked(source: Positions, weight: Weights, replacement: Positions) -> NDArray[np.int64]:
     """Return the order by source, then descending weight, then replacement; pairs are distinct."""
     # the bits of a positive float grow with it, so one sort of 13 + 32 + 13 bits suffices
     falling = np.uint64(0xFFFFFFFF) - weight.astype(np.float32).view(np.uint32).astype(np.uint64)

@@ -42,8 +42,8 @@ def _build(least: float) -> ConfusionSet:
         for wrong in members
         if right != wrong and right not in NEVER_RIGHT
     )
-    places = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in swaps]
-    source, other = np.array(places, np.int32).T
+    positions = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in swaps]
+    source, other = np.array(positions, np.int32).T
     weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in swaps])
     return confusion_set(source, other, weight, np.zeros(len(swaps), np.int8), least)
 

@@ -55,9 +55,9 @@ def _build(least: float) -> ConfusionSet:
 
 def _kind(both: Links, links: Links) -> Keys:
     """Return the kind from the sounds alone: the pairs from words do not distinguish tones."""
-    place = np.minimum(np.searchsorted(links.key, both.key), len(links.key) - 1)
-    known = links.key[place] == both.key
-    return np.where(known, links.kind[place], both.kind).astype(np.int64)
+    position = np.minimum(np.searchsorted(links.key, both.key), len(links.key) - 1)
+    known = links.key[position] == both.key
+    return np.where(known, links.kind[position], both.kind).astype(np.int64)
 
 
 def _sight(key: Keys) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -53,12 +53,12 @@ def _frames(listed: Words, fewest: int) -> tuple[Keys, Weights]:
     common = listed.counts >= fewest
     characters, counts = listed.characters[common], listed.counts[common]
     root = counts**COUNT_EXPONENT
-    for place in range(characters.shape[1]):
-        rest = np.delete(characters, place, axis=1).astype(np.int64)
+    for position in range(characters.shape[1]):
+        rest = np.delete(characters, position, axis=1).astype(np.int64)
         frame = rest @ (count ** np.arange(rest.shape[1], dtype=np.int64))
         left, right = beside(frame)
         share = root[right] / totals(frame, root)[right]
-        key = characters[left, place].astype(np.int64) * count + characters[right, place]
+        key = characters[left, position].astype(np.int64) * count + characters[right, position]
         parts.append((key, counts[left] * share))
     return np.concatenate([key for key, _ in parts]), np.concatenate([mass for _, mass in parts])
 

@@ -17,10 +17,10 @@ from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
 from cecdata.hanzi.readings import Spoken, near_syllables, spoken
-from cecdata.operators.base import Places, Weights
+from cecdata.operators.base import Positions, Weights
 
 Keys = NDArray[np.int64]
-_PLACE_BITS = 24  # of a place among the links, below a key of 27 bits
+_POSITION_BITS = 24  # of a position among the links, below a key of 27 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Links:
     kind: NDArray[np.int8]
 
     @property
-    def source(self) -> Places:
-        """Return the places of the right characters."""
+    def source(self) -> Positions:
+        """Return the positions of the right characters."""
         return (self.key // len(standard_characters())).astype(np.int32)
 
     @property
-    def other(self) -> Places:
-        """Return the places of the characters that are written by mistake."""
+    def other(self) -> Positions:
+        """Return the positions of the characters that are written by mistake."""
         return (self.key % len(standard_characters())).astype(np.int32)
 
 
@@ -56,9 +56,9 @@ def sound_links(
     sounds = spoken()
     heard = sounds.share * popular[sounds.character]
     parts = [
-        _from_syllable(sounds, place, likeness, kinds, heard, least)
-        for place in range(len(sounds.syllables))
-        if sounds.bounds[place] < sounds.bounds[place + 1]
+        _from_syllable(sounds, position, likeness, kinds, heard, least)
+        for position in range(len(sounds.syllables))
+        if sounds.bounds[position] < sounds.bounds[position + 1]
     ]
     key, weight, kind = (np.concatenate(column) for column in zip(*parts, strict=True))
     return merged(key, weight, kind)
@@ -66,7 +66,7 @@ def sound_links(
 
 def _from_syllable(
     sounds: Spoken,
-    place: int,
+    position: int,
     likeness: Mapping[str, float],
     kinds: Sequence[str],
     heard: Weights,
@@ -76,14 +76,14 @@ def _from_syllable(
 
     `heard` [readings] is how likely each reading is as a replacement.
     """
-    own = slice(int(sounds.bounds[place]), int(sounds.bounds[place + 1]))
+    own = slice(int(sounds.bounds[position]), int(sounds.bounds[position + 1]))
     same, tone = kinds.index("same_sound"), kinds.index("tone")
     floor = least * likeness["tone"] * heard[own].sum()
     spans, strengths, names = [], [], []
-    for syllable, how in near_syllables(sounds.syllables[place]):
+    for syllable, how in near_syllables(sounds.syllables[position]):
         name = how.partition(":")[0]
         if likeness.get(name, 0.0) > 0:
-            near = sounds.places[syllable]
+            near = sounds.positions[syllable]
             span = np.arange(sounds.bounds[near], sounds.bounds[near + 1])
             spans.append(span)
             strengths.append(np.full(len(span), 1.0 if name == "tone" else likeness[name]))
@@ -103,7 +103,7 @@ def _from_syllable(
 
 def merged(key: Keys, weight: Weights, kind: NDArray[np.int8]) -> Links:
     """Merge equal keys into one link, with the sum of the weights and the kind of the heaviest."""
-    order = np.sort(key << _PLACE_BITS | np.arange(len(key))) & ((1 << _PLACE_BITS) - 1)
+    order = np.sort(key << _POSITION_BITS | np.arange(len(key))) & ((1 << _POSITION_BITS) - 1)
     key, weight, kind = key[order], weight[order], kind[order]
     new = np.r_[True, key[1:] != key[:-1]]
     first = np.flatnonzero(new)
@@ -116,8 +116,8 @@ def merged(key: Keys, weight: Weights, kind: NDArray[np.int8]) -> Links:
 
 def looked_up(key: Keys, known: Keys, values: Weights) -> Weights:
     """Return the value of each key, 0 where there is none; `known` is sorted."""
-    place = np.minimum(np.searchsorted(known, key), len(known) - 1)
-    return np.where(known[place] == key, values[place], 0.0)
+    position = np.minimum(np.searchsorted(known, key), len(known) - 1)
+    return np.where(known[position] == key, values[position], 0.0)
 
 
 PART_KINDS = ("deletion", "addition", "exchange")
@@ -130,9 +130,9 @@ def one_part_apart() -> Links:
     kind_of: dict[int, int] = {}
     families: tuple[Callable[[str], tuple[str, ...]], ...] = (deletions, additions, exchanges)
     for kind, others_of in enumerate(families):
-        for place, sign in enumerate(standard_characters()):
+        for position, sign in enumerate(standard_characters()):
             for other in others_of(sign):
-                kind_of.setdefault(place * count + int(slots[ord(other)]) - 1, kind)
+                kind_of.setdefault(position * count + int(slots[ord(other)]) - 1, kind)
     keys = np.array(sorted(kind_of), np.int64)
     kinds = np.array([kind_of[int(key)] for key in keys], np.int8)
     return Links(keys, np.ones(len(keys)), kinds)
@@ -166,7 +166,7 @@ def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 def beside(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all ordered pairs of different members of one group, by group.
 
-    >>> [places.tolist() for places in beside(np.array([7, 3, 7]))]
+    >>> [positions.tolist() for positions in beside(np.array([7, 3, 7]))]
     [[0, 2], [2, 0]]
     """
     order = np.argsort(group, kind="stable")

@@ -10,7 +10,7 @@ SYMBOLS = "#$%&*"  # paper, listing "Perturbation pipeline"
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Yield five symbols, equally likely at every place."""
+    """Yield five symbols, equally likely at every position."""
     for symbol in SYMBOLS:
         yield Confusion(character, symbol, 1.0, "insertion")
 

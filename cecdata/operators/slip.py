@@ -30,10 +30,10 @@ def _build() -> SpanSet:
 
 def _pairs(listed: Words) -> Iterator[Pair]:
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
-    texts = [listed.texts[place] for place in common]
+    texts = [listed.texts[position] for position in common]
     frames = [
-        _frames(listed.characters[common], listed.counts[common], place)
-        for place in range(listed.characters.shape[1])
+        _frames(listed.characters[common], listed.counts[common], position)
+        for position in range(listed.characters.shape[1])
     ]
     left, right = (np.concatenate(column) for column in zip(*frames, strict=True))
     weight = listed.counts[common][right] ** COUNT_EXPONENT
@@ -47,10 +47,10 @@ def _pairs(listed: Words) -> Iterator[Pair]:
 
 
 def _frames(
-    characters: NDArray[np.int32], counts: NDArray[np.float64], place: int
+    characters: NDArray[np.int32], counts: NDArray[np.float64], position: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (word, other): the most frequent other words that differ only at `place`."""
-    rest = np.delete(characters, place, axis=1)
+    """Return (word, other): the most frequent other words that differ only at `position`."""
+    rest = np.delete(characters, position, axis=1)
     _, frame = np.unique(rest, axis=0, return_inverse=True)
     order = np.lexsort((-counts, frame.ravel()))
     frame = frame.ravel()[order]

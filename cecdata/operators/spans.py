@@ -18,8 +18,8 @@ SHORTEST, LONGEST = 2, 4  # characters of a source; a replacement has at most fo
 class SpanSet:
     """Confusions as columns, by source.
 
-    Row s is [bounds[s]:bounds[s + 1]]: `replacement` are places in `texts`, `kind` places in the
-    operator's kinds, `cost` the Levenshtein distance of each.
+    Row s is [bounds[s]:bounds[s + 1]]: `replacement` are positions in `texts`, `kind`
+    positions in the operator's kinds, `cost` the Levenshtein distance of each.
     """
 
     sources: tuple[str, ...]
@@ -41,10 +41,10 @@ class SpanConfusions:
     def __call__(self, span: str) -> Iterator[Confusion]:
         """Yield the confusions of one span, heaviest first; nothing for any other text."""
         rows = self.build()
-        place = int(np.searchsorted(np.array(rows.sources), span)) if span else -1
-        if place < 0 or place == len(rows.sources) or rows.sources[place] != span:
+        position = int(np.searchsorted(np.array(rows.sources), span)) if span else -1
+        if position < 0 or position == len(rows.sources) or rows.sources[position] != span:
             return
-        row = range(int(rows.bounds[place]), int(rows.bounds[place + 1]))
+        row = range(int(rows.bounds[position]), int(rows.bounds[position + 1]))
         for at in sorted(row, key=lambda at: -rows.weight[at]):
             new = rows.texts[rows.replacement[at]]
             yield Confusion(span, new, float(rows.weight[at]), self.kinds[rows.kind[at]])
@@ -71,7 +71,7 @@ def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -
         if weight >= least * total[source]
     )
     texts = sorted({row[2] for row in kept})
-    number = {text: place for place, text in enumerate(texts)}
+    number = {text: position for position, text in enumerate(texts)}
     counts = Counter(row[0] for row in kept)
     sources = tuple(counts)  # in the order of the rows: sorted
     return SpanSet(

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
-from cecdata.hanzi.readings import spoken
-from cecdata.hanzi.syllables import FINAL_PAIRS, INITIAL_PAIRS, split_syllable
+from cecdata.hanzi.readings import FINAL_PAIRS, INITIAL_PAIRS, split_syllable, spoken
 from cecdata.operators.base import Operator
 from cecdata.operators.links import beside
 from cecdata.operators.spans import SpanConfusions, SpanSet, span_set
@@ -60,10 +59,10 @@ def _parts(listed: Words) -> Iterator[Pair]:
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
     for start in range(listed.characters.shape[1] - 1):
         key = _keys(listed.syllables[common, start : start + 2])
-        place = np.minimum(np.searchsorted(keys[first], key), len(first) - 1)
+        position = np.minimum(np.searchsorted(keys[first], key), len(first) - 1)
         for rank in range(OFFERED):
-            held = np.flatnonzero((keys[first][place] == key) & (size[place] > rank))
-            others = order[first[place[held]] + rank]
+            held = np.flatnonzero((keys[first][position] == key) & (size[position] > rank))
+            others = order[first[position[held]] + rank]
             right = listed.characters[common[held], start : start + 2]
             # exactly one of the two characters stays: a greater change would be noticed
             near = (right == two.characters[others]).sum(axis=1) == 1

@@ -28,12 +28,12 @@ class Rate:
     """The calibrated rate of one operator; all are fractions.
 
     `target` is the requested rate, `reachable` the nearest rate that this corpus allows, and
-    `per_place` the probability of editing an eligible position that yields `reachable`.
+    `per_position` the probability of editing an eligible position that yields `reachable`.
     """
 
     target: float
     reachable: float
-    per_place: float
+    per_position: float
 
 
 def edit_counts(positions: npt.NDArray[np.int64], rate: float, most: int, least: int = 1) -> Floats:

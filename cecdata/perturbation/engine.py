@@ -97,9 +97,11 @@ class Perturber:
     def __init__(self, config: Config, tables: Compiled, rates: Mapping[str, Rate]) -> None:
         self.config, self.tables = config, tables
         self._priors = _priors(config, tables)
-        per_place = [rates[name].per_place if name in rates else 0.0 for name in tables.operators]
-        per_place.append(config.mixed_rate)
-        self._counts = count_table(per_place, _mosts(config, tables), config.max_chars + 1)
+        per_position = [
+            rates[name].per_position if name in rates else 0.0 for name in tables.operators
+        ]
+        per_position.append(config.mixed_rate)
+        self._counts = count_table(per_position, _mosts(config, tables), config.max_chars + 1)
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
         self._protection = Protection.of(config.protect_spans, config.protect)
 

@@ -24,7 +24,6 @@ from cecdata.hanzi.characters import (
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import CharConfusions, weighed
 from cecdata.perturbation import context
-from cecdata.perturbation.alias import walker
 from cecdata.perturbation.kernel.layout import (
     CLINGS_AFTER,
     CLINGS_BEFORE,
@@ -44,7 +43,7 @@ from cecdata.perturbation.kernel.layout import (
     Shorts,
     Tables,
 )
-from cecdata.perturbation.span_tables import Cost, Spans, compile_spans
+from cecdata.perturbation.span_tables import Cost, Spans, compile_spans, walker
 
 Numbers = npt.NDArray[np.int64]
 CONTEXT = "context"  # the key of the context's factors in `Compiled.sha256`
@@ -112,11 +111,11 @@ def compile_tables(
             columns, of_slot[o, slot_of] = _multiplied(columns, factors, slots)
         sets.append(columns)
     # From here on a text's number is its position, and that of a character its slot.
-    place_of = np.r_[slot_of, slots : len(texts)]
+    position_of = np.r_[slot_of, slots : len(texts)]
     texts = {
-        text: position for position, text in sorted(zip(place_of.tolist(), texts, strict=True))
+        text: position for position, text in sorted(zip(position_of.tolist(), texts, strict=True))
     }
-    placed = [_renumbered(columns, place_of) for columns in sets]
+    placed = [_renumbered(columns, position_of) for columns in sets]
     rows, eligible = _rows(placed, slots)
     named = {character: texts[character] for character in characters}
     spans = compile_spans(operators, named, texts, kinds, factors.of_spans if factors else None)
@@ -135,7 +134,7 @@ def compile_tables(
     )
     hashes = {
         operator.name: spans.hashes.get(operator.name)
-        or _hash(columns, text_table[place_of], kinds)
+        or _hash(columns, text_table[position_of], kinds)
         for operator, columns in zip(operators, sets, strict=True)
     }
     if factors:

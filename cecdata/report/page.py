@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cecdata.common import html
 from cecdata.common.html import Html, percent, table
+from cecdata.corpus.reading import unread
 from cecdata.report.facts import (
     LENGTH_BIN,
     Confusion,
@@ -28,6 +29,7 @@ ORIGINS = 100  # the manifest has all
 HEAD = ("origin", "licence", "sentences", "characters")
 _WIDTH, _HEIGHT, _FOOT, _LEFT = 340, 150, 34, 8
 ROWS, COLUMNS = 24, 8  # of the heat map
+_UNREAD = 40  # most files that are named
 
 
 def page(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: str) -> str:
@@ -102,7 +104,14 @@ def _rejects(manifest: Manifest, facts: Facts) -> str:
     parts = ["<h2 id='rejects'>Rejects, duplicates and contamination</h2>"]
     for what, counts in (("rows of the corpus", manifest.rows), ("pairs", manifest.pairs)):
         parts.append(_rejected_table(what, counts, facts.reasons))
-    return "\n".join(parts)
+    return "\n".join([*parts, _unread(manifest)])
+
+
+def _unread(manifest: Manifest) -> str:
+    """Return the inputs that were not read, or not completely."""
+    found = unread(manifest.inputs)
+    more = "" if len(found) <= _UNREAD else f"<p>… and {len(found) - _UNREAD:,} more files.</p>"
+    return "".join(f"<p>{escape(str(file))}</p>" for file in found[:_UNREAD]) + more
 
 
 def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
@@ -220,6 +229,7 @@ def pool_page(title: str, manifest: Manifest, sample: PoolSample, command: str) 
         f"<p><code>{escape(command)}</code></p>",
         "<h2>Origins and licences</h2>" + table(HEAD, origins(manifest)),
         "<h2>Rejected rows</h2>" + _rejected_table("rows of the corpus", manifest.rows, reasons),
+        _unread(manifest),
         "<h2>Lengths</h2>"
         + histogram("Length of a sentence, ten characters to a bar", lengths(sample)),
         "<h2>Sentences</h2>" + _browser("licence", "origin", "verdict"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from cecdata.common.durable import write_beside
 from cecdata.common.markdown import code, table, text
 from cecdata.common.progress import Advance, silent
+from cecdata.corpus.reading import unread
 from cecdata.report.facts import (
     Facts,
     PoolSample,
@@ -21,6 +22,7 @@ from cecdata.shards.manifest import PAIRS, POOL, RUN, Manifest
 from cecdata.shards.reader import open_dataset
 
 HTML, MARKDOWN = "report.html", "report.md"
+_UNREAD = 40  # most files that are named
 
 
 def write_report(
@@ -88,6 +90,7 @@ def _markdown(title: str, manifest: Manifest, sample: Sample, facts: Facts, comm
         "## Origins\n\n"
         + table(("origin", "pairs"), ((n, f"{c:,}") for n, c in list(facts.origins.items())[:40])),
         "## Rejects\n\n" + table(("of", "reason", "count", "example"), rejects),
+        *(text(file) for file in unread(manifest.inputs)[:_UNREAD]),
         "## Sources and licences\n\n" + table(HEAD, origins(manifest)),
         "## Error rates\n\n" + table(("operator", "wanted", "reachable", "achieved"), rates),
         *histograms,
@@ -115,6 +118,7 @@ def _pool_markdown(title: str, manifest: Manifest, sample: PoolSample, command: 
         code(command),
         "## Origins and licences\n\n" + table(HEAD, origins(manifest)),
         "## Rejected rows\n\n" + table(("reason", "rows"), rejected),
+        *(text(file) for file in unread(manifest.inputs)[:_UNREAD]),
         "## Lengths\n\n" + table(("from", "sentences"), counts),
     ]
     return "\n\n".join(parts) + "\n"

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from cecdata.common import durable
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
-from cecdata.common.kernels.mix import splitmix64
+from cecdata.common.kernels.jit import splitmix64
 from cecdata.shards.formats import FORMATS, PARQUET, TEMPLATE, TEXT, suffix_format
 from cecdata.shards.reader import Dataset, open_dataset
 

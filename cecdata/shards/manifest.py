@@ -1,7 +1,7 @@
 """The records of a dataset: `manifest.json`, and `run.json` for the facts of a single run.
 
 Two builds of the same input with the same configuration write the same `manifest.json`, byte for
-byte. Its last key is a seal (`cecdata.common.seal`).
+byte. Its last key is a seal (`cecdata.common.codec`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ from itertools import pairwise
 from pathlib import Path
 
 from cecdata.common import names
-from cecdata.common.codec import Json, MalformedError, decode, encode, parse
+from cecdata.common.codec import (
+    SEAL,
+    Json,
+    MalformedError,
+    decode,
+    encode,
+    is_sealed,
+    parse,
+    sealed,
+)
 from cecdata.common.errors import InputError, VerificationError
-from cecdata.common.seal import SEAL, is_sealed, sealed
 from cecdata.shards.schema import SCHEMA_VERSION
 
 MANIFEST = "manifest.json"

@@ -57,7 +57,8 @@ from cectrain.corrector.opening import COMBINED
     help="Largest request body that is read, in bytes.",
 )
 @click.option(
-    "--seconds",
+    "--timeout-s",
+    "seconds",
     type=click.FloatRange(0.1),
     default=60.0,
     show_default=True,

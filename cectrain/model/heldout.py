@@ -11,9 +11,8 @@ from cecbench.metrics.rows import Row
 from cecbench.scorers import score
 from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
-from cecdata.common.codec import encode
+from cecdata.common.codec import encode, sealed, unsealed
 from cecdata.common.errors import VerificationError
-from cecdata.common.seal import sealed, unsealed
 from cectrain.corrector.generation import corrections
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair

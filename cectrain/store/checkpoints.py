@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common import durable
-from cecdata.common.codec import Json
+from cecdata.common.codec import Json, sealed, unsealed
 from cecdata.common.durable.files import fsync_folder, naming, settle
 from cecdata.common.errors import CecError
-from cecdata.common.seal import sealed, unsealed
 from cectrain.run import distributed
 
 if TYPE_CHECKING:

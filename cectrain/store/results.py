@@ -10,10 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cecdata.common import durable
-from cecdata.common.codec import Json, parse
+from cecdata.common.codec import Json, parse, sealed, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
-from cecdata.common.seal import sealed, unsealed
 from cecdata.common.version import git_commit
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN

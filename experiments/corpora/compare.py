@@ -41,7 +41,7 @@ import cecbench
 from cecdata.builds import corrupt
 from cecdata.channel.table import KEPT, Channel
 from cecdata.common.durable import sha256_of, write_text
-from cecdata.common.model_digest import sha256_of_model
+from cecdata.common.hub import sha256_of_model
 from cecdata.config import Config, load
 from cecdata.corpus.ids import id_column, ids, is_validation
 from cecdata.lm.ngrams import find
@@ -352,4 +352,3 @@ def main(words: Sequence[str]) -> None:
                 print(f"{name}: {error.stderr[-300:]}", file=sys.stderr)
     command = f"python -m experiments corpora {shlex.join(words)}"
     print(write_results(asked.out, names, asked.seeds, command))
-

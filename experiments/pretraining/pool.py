@@ -20,7 +20,7 @@ from cecdata.common.errors import InputError
 from cecdata.contamination.benchmarks import benchmarks as known_benchmarks
 from cecdata.contamination.benchmarks import decontaminate
 from cecdata.contamination.index import CONTAMINATED, SHARED
-from cecdata.corpus.ids import Dedup, is_validation
+from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import read
 from cecdata.hanzi.characters import is_han
@@ -104,7 +104,7 @@ def _chosen(
     known = frozenset(token for token in vocabulary() if len(token) == 1)
     options = Options(min_chars=config.min_chars, max_chars=config.max_chars)
     bench = known_benchmarks(benchmarks)
-    seen, left_out, tables, total = Dedup(), Counter[str](), list[pa.Table](), 0
+    seen, left_out, tables, total = set[int](), Counter[str](), list[pa.Table](), 0
     for rows in read(list(corpus)):
         total += rows.batch.num_rows + rows.rejected.num_rows
         left_out += Counter(rows.rejected.column("reason").to_pylist())

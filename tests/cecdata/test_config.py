@@ -54,6 +54,7 @@ PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
         ("prior", {"homophone": "a"}, "prior.homophone must be a number, not 'a'"),
         ("prior", {"homophone": float("inf")}, "it is inf"),
         ("prior", {"homophone": float("nan")}, "it is nan"),
+        ("prior", {"homophone": 1e308, "near_glyph": 1e308}, "have a finite sum"),
         ("rate", {"homophone": 0}, "rate.homophone"),
         ("rate", {"homophone": 2.0}, "rate.homophone"),
         ("copeis", 4, "no setting 'copeis'; did you mean 'copies'"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 
 import pyarrow as pa
@@ -11,12 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rapidfuzz.distance import Levenshtein
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Index, Keys
-from cecdata.contamination.texts import texts
+from cecdata.contamination.benchmarks import texts
+from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, Index, Keys
 from cecdata.corpus.reading import read
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.schema import REJECTED_ROW
@@ -46,28 +44,14 @@ def wide(text):
     return " ".join(signs.get(c, chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c) for c in text)
 
 
-def changed(text, generator):
-    """Two characters put in place of others, or removed, or added."""
-    places = sorted(generator.sample(range(len(text)), 2), reverse=True)
-    for place in places:
-        new = generator.choice(["", "鑫", "鑫" + text[place]])
-        text = text[:place] + new + text[place + 1 :]
-    return text
-
-
 def test_what_was_planted_is_found():
-    """Verbatim, in another width or punctuation, and inside a longer line: all of it; with two
-    characters changed: 99 of 100."""
-    generator = random.Random(7)
+    """Verbatim, in another width or punctuation, and inside a longer line: all of it."""
     known = index(SENTENCES[::2])
     planted = SENTENCES[::2]
     assert (known.find(pa.array(planted)) & EXACT).all()
     assert (known.find(pa.array([wide(text) for text in planted])) & EXACT).all()
     inside = [f"编者按：{text}（未完待续）" for text in planted]
     assert (known.find(pa.array(inside)) & OVERLAP).all()
-    near = [changed(text, generator) for text in planted if len(text) >= 20]
-    found = known.find(pa.array(near)) & CONTAMINATED
-    assert found.astype(bool).mean() >= 0.99
 
 
 def test_unrelated_sentences_are_not_hit(cec_shared):
@@ -84,7 +68,7 @@ TEXT = st.text(st.sampled_from("天气很好，我们去爬山。Ａa１ "), max
 @settings(max_examples=60)
 @given(st.lists(TEXT, min_size=1, max_size=5), st.lists(TEXT, min_size=1, max_size=5))
 def test_flags_agree_with_the_definitions(benchmark, corpus):
-    """EXACT, OVERLAP and NEAR are those of the keys."""
+    """EXACT and OVERLAP are those of the keys."""
     flags = index(benchmark).find(pa.array(corpus))
     if not flags.shape[1]:
         return
@@ -100,9 +84,6 @@ def test_flags_agree_with_the_definitions(benchmark, corpus):
             (len(k) >= 7 and k in own) or (len(own) >= 20 and own in k) for k in keys if own
         )
         assert bool(got & OVERLAP) == inside
-        distances = [Levenshtein.distance(own, k) for k in keys if len(k) >= 16]
-        if not got & EXACT:
-            assert bool(got & NEAR) == any(d <= 2 for d in distances)
 
 
 FILES = {
@@ -143,7 +124,7 @@ def test_a_report_for_each_benchmark(planted, capsys, monkeypatch):
     assert run(cli, ["contamination", corpus, bench, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["rows"], report["hits"]) == (64, 2)
-    assert [(b["hits"], b["exact"], b["near"]) for b in report["benchmarks"]] == [(2, 2, 0)]
+    assert [(b["hits"], b["exact"], b["overlap"]) for b in report["benchmarks"]] == [(2, 2, 0)]
     assert report["benchmarks"][0]["examples"][0]["row"] == 61
     monkeypatch.setenv("CECBENCH_DATA", str(planted / "bench"))
     assert run(cli, ["contamination", corpus, "--json"]) == 0
@@ -232,12 +213,3 @@ def test_every_command_reads_every_format(name, mark, tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["hits"] == 2
     assert run(cli, ["pool", corpus, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]["kept"] == 2
-
-
-def test_edits_close_together_are_counted_one_by_one():
-    """Three or four edits side by side are no near match, as those far apart are none."""
-    text = SENTENCES[0]
-    known = index([text])
-    for edits, near in ((1, True), (2, True), (3, False), (4, False)):
-        changed = text[:8] + "鑫" * edits + text[8 + edits :]
-        assert bool(known.find(pa.array([changed]))[0, 0] & NEAR) == near

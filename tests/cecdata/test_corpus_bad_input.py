@@ -589,7 +589,7 @@ def test_a_cell_of_many_lines_is_one_text(tmp_path):
 
 @pytest.mark.parametrize("element", [b"[],", b"{},", b'"",', b'{"text":1},', b"1,"])
 def test_a_document_of_nothing_takes_little_time_and_memory(tmp_path, element):
-    """Elements that are alike are looked at once, and a document is never parsed as a whole."""
+    """Elements that are alike are looked at once."""
     path = tmp_path / "a.json"
     path.write_bytes(b"[" + element * 500_000 + b"0]")
     for rows in read([str(path)], limit=1):
@@ -610,13 +610,20 @@ def test_a_broken_document_is_refused(tmp_path, content):
     assert "not valid JSON" in refused(path)
 
 
-def test_an_element_that_is_no_json_costs_itself(tmp_path):
-    """The elements around it are read; a string is a text."""
+def test_the_elements_of_a_document_are_rows(tmp_path):
+    """A string is a text; what is neither it nor an object with a text costs itself alone."""
     path = tmp_path / "a.json"
-    path.write_text('[{"text": "一\\"]["}, {"text": 五}, "句子",\n {\n"text":\n"二"}]', "utf-8")
+    path.write_bytes(
+        '[{"text": "一\\"]["}, 5, "句子",\n {\n"text":\n"二"}, {"text": "\\ud83d"}, "'.encode()
+        + b'\xff"]'
+    )
     good, bad = everything(path)
     assert [(row["row"], row["text"]) for row in good] == [(1, '一"]['), (3, "句子"), (4, "二")]
-    assert [(row["row"], row["reason"]) for row in bad] == [(2, "invalid_json")]
+    assert [(row["row"], row["reason"]) for row in bad] == [
+        (2, "invalid_json"),
+        (5, "lone_surrogate"),
+        (6, "invalid_utf8"),
+    ]
 
 
 def test_corrections_of_m2_are_read(tmp_path):

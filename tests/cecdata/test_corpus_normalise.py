@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import characters as ch
-from cecdata.corpus.ids import Dedup, ids
+from cecdata.corpus.ids import ids
 from cecdata.corpus.normalise import (
     DEFAULTS,
     LOCATED_SENTENCE,
@@ -212,41 +212,9 @@ def test_ids_of_every_length_class():
     assert ids(array).tolist() == [xxhash.xxh3_64_intdigest(value) for value in values]
 
 
-@given(st.lists(st.lists(st.integers(0, 30) | st.integers(0, 2**64 - 1), max_size=50), max_size=8))
-@settings(deadline=None)  # the first call compiles
-def test_dedup_equals_a_set(batches):
-    """An id is new exactly when a plain set has not seen it, zero included."""
-    seen, oracle = Dedup(), set()
-    for batch in batches:
-        expected = [value not in oracle and not oracle.add(value) for value in batch]
-        assert seen.first(np.array(batch, dtype=np.uint64)).tolist() == expected
-        assert len(seen) == len(oracle)
-
-
-def test_dedup_grows_and_states_its_memory():
-    """Over many doublings nothing is forgotten, and memory is 14 to 29 bytes an id."""
-    draw = np.random.Generator(np.random.PCG64(7))
-    many = draw.integers(0, 2**64, 400_000, dtype=np.uint64)
-    seen = Dedup()
-    for part in np.array_split(many, 37):
-        assert seen.first(part).all()
-    assert not seen.first(many).any()
-    assert len(seen) == len(many)
-    assert 14 <= seen.nbytes / len(many) <= 29
-
-
-def test_dedup_stands_ids_that_are_not_spread():
-    """Consecutive and equally spaced ids do not pile up."""
-    seen = Dedup()
-    for step in (1, 2**20, 2**40, 2**44):
-        values = np.arange(1, 50_001, dtype=np.uint64) * np.uint64(step)
-        seen.first(values)
-        assert not seen.first(values).any()
-
-
 def test_the_second_occurrence_is_a_duplicate():
     """Within a batch and across batches, after normalising, the first one stays."""
-    seen = Dedup()
+    seen: set[int] = set()
     one = distinct(normalise(rows(["他的病情好转。", "他的病情好转。 ", "另一句话在此"])), seen)
     two = distinct(normalise(rows(["\ufeff他的病情好转。"])), seen)
     assert one.batch.column("text").to_pylist() == ["他的病情好转。", "另一句话在此"]

@@ -217,6 +217,11 @@ def test_standard_input(tmp_path):
         [sys.executable, "-c", code], input="一\n二".encode(), capture_output=True, check=True
     )
     assert "'text': '二', 'origin': 'stdin', 'file': '-', 'row': 2" in done.stdout.decode()
+    other = "他的病情已经好转，明天就能出院。\n".encode("gb18030")
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=other, capture_output=True, check=False
+    )
+    assert "standard input is gb18030: convert it" in done.stderr.decode()
 
 
 def test_hugging_face_folders(tmp_path):

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from cecdata.cli import cli
 from cecdata.commands.doctor import EXTRAS
-from cecdata.common.kernels.cache import KernelCache
+from cecdata.common.kernels.jit import KernelCache
 
 ROOT = Path(__file__).parents[2]
 # only tools/encoder calls it

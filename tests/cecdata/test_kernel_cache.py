@@ -78,8 +78,8 @@ def test_kernels_of_older_sources_are_removed(folder):
 def test_the_next_place_is_taken_where_one_cannot_be_written(folder, monkeypatch):
     """Beside the package, else in the home folder, else a folder for temporary files, else none."""
     said = []
-    monkeypatch.setattr("cecdata.common.kernels.cache.say", said.append)
-    monkeypatch.setattr("cecdata.common.kernels.cache._watch._warned", False)
+    monkeypatch.setattr("cecdata.common.kernels.jit.say", said.append)
+    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", False)
     (folder / "package" / "__pycache__").write_text("a file, where no folder can be made")
     hits(folder)
     assert kept(folder)[0].is_relative_to(folder / "home")
@@ -100,7 +100,7 @@ def test_the_next_place_is_taken_where_one_cannot_be_written(folder, monkeypatch
 
 def test_a_folder_that_others_can_write_is_not_read(folder, monkeypatch):
     """What is read from the cache is run: a shared folder is passed over."""
-    monkeypatch.setattr("cecdata.common.kernels.cache._watch._warned", True)
+    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", True)
     (folder / "package" / "__pycache__").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "package" / "toy.py"))
     hits(folder)
@@ -114,7 +114,7 @@ def test_a_folder_that_others_can_write_is_not_read(folder, monkeypatch):
 def test_an_installation_that_nobody_can_write(tmp_path):
     """Without a home and a writable package a command works, and says in one line what it costs."""
     program = (
-        "import sys; from cecdata.common.kernels import cache; "
+        "import sys; from cecdata.common.kernels import jit as cache; "
         "cache._write = lambda *_: (_ for _ in ()).throw(PermissionError()); "
         "cache._read = lambda *_: None; "
         "from cecdata.cli import main; sys.argv = ['cecdata', 'preview', '他的病情。']; main()"

@@ -7,8 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.common.kernels.jit import compiled
-from cecdata.common.kernels.mix import mix, splitmix64
+from cecdata.common.kernels.jit import compiled, mix, splitmix64
 from cecdata.common.kernels.utf8 import decode, string_buffers
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -16,8 +16,7 @@ from cecdata import config
 from cecdata.audit.pairs import errors_of
 from cecdata.builds.build import build
 from cecdata.common.progress import Progress
-from cecdata.contamination.benchmarks import load
-from cecdata.contamination.report import judge
+from cecdata.contamination.benchmarks import judge, load
 from cecdata.fit.fit import fit
 from cecdata.report.write import write_report
 from cecdata.shards.stats import stats

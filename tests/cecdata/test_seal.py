@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.common.seal import SEAL, BrokenSealError, is_sealed, sealed, unsealed
+from cecdata.common.codec import SEAL, BrokenSealError, is_sealed, sealed, unsealed
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text('a"\\\n好𠀀é😀{}:')

@@ -48,7 +48,7 @@ def pairs_of(rows):
         (("好", "好", "unchanged", 0, 1.0), None),
         (("好", "好", "homophone", 0, 1.0), "same"),
         (("", "号", "homophone", 1, None), "empty"),
-        (("", "号", "none", 0, None), "no_place"),
+        (("", "号", "none", 0, None), "no_position"),
     ],
 )
 def test_a_pair_is_kept_or_has_its_reason(row, reason):
@@ -111,7 +111,7 @@ def test_nothing_is_lost(rows, filters):
     assert bad == sorted(bad)
     assert found.kept.lengths.tolist() == [len(rows[i][1]) for i in kept]
     reasons = set(found.rejected.column("reason").to_pylist())
-    assert reasons <= {"no_place", "empty", "same", *(["distance"] * ("levenshtein" in filters)),
+    assert reasons <= {"no_position", "empty", "same", *(["distance"] * ("levenshtein" in filters)),
                        *(["cosine"] * ("cosine" in filters))}  # fmt: skip
 
 

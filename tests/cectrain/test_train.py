@@ -9,10 +9,9 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.common.codec import encode
+from cecdata.common.codec import encode, sealed
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
-from cecdata.common.seal import sealed
 from cecdata.embed import encoder
 from cectrain import config
 from cectrain.cli import cli

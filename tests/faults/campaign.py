@@ -19,12 +19,10 @@ REFUSED = (1, 4, 5)  # exit codes of a command that could not do its work
 
 @dataclass(slots=True)
 class Figures:
-    """What a campaign saw; all but the first three must stay at zero."""
+    """What a campaign saw; all but the first two must stay at zero."""
 
     kills: int = 0
     finished: int = 0  # outputs that reached their end
-    begun: int = 0  # pieces of work in the last output; with none, none could be lost
-    work_lost: int = 0  # most of them that one kill cost
     partial: int = 0  # files under a final name that were not whole
     differing: int = 0  # finished outputs that are not those of an unbroken run
     lost: int = 0  # rows
@@ -35,7 +33,7 @@ class Figures:
         """A row of the table in docs/reports/reliability.md."""
         return (
             f"| {name} | {self.kills} | {self.finished} | {self.partial} | {self.lost} | "
-            f"{self.duplicate} | {self.differing} | {self.work_lost if self.begun else '–'} |"
+            f"{self.duplicate} | {self.differing} |"
         )
 
 
@@ -77,14 +75,12 @@ def kill_over_and_over(
     """
     rng, found = random.Random(seed), Figures()
     wanted = Unbroken.of(zygote, scenario, folder / "unbroken")
-    out, trace = folder / "out", folder / "trace.txt"
+    out = folder / "out"
     attempts, end = 0, time.monotonic() + 60 * minutes
     while found.kills < kills and time.monotonic() < end:
         attempts += 1
         assert attempts <= 8 * kills, f"only {found.kills} of {attempts} runs could be killed"
-        before = _begun(trace)
-        ended = _killed_somewhere(zygote, scenario, out, trace, wanted, rng)
-        _note_lost(found, before, _begun(trace))
+        ended = _killed_somewhere(zygote, scenario, out, wanted, rng)
         for name in scenario.partial(out, wanted.tree):
             found.partial += 1
             found.told.append(f"{scenario.name}: {name} is under its final name and not whole")
@@ -93,15 +89,11 @@ def kill_over_and_over(
         elif ended.code == 0:
             _compare(found, scenario, out, wanted)
             shutil.rmtree(out)
-            trace.unlink(missing_ok=True)
         else:
             found.told.append(f"{scenario.name}: exit {ended.code}: {ended.text[-500:]}")
             found.differing += 1
             shutil.rmtree(out, ignore_errors=True)
-    before = _begun(trace)
-    ended = zygote.run(*scenario.words(out), trace=trace)
-    found.begun = max(found.begun, len(_begun(trace)))
-    _note_lost(found, before, _begun(trace))
+    ended = zygote.run(*scenario.words(out))
     if ended.code:
         found.differing += 1
         found.told.append(f"{scenario.name}: does not go on: {ended.text[-500:]}")
@@ -111,30 +103,20 @@ def kill_over_and_over(
 
 
 def _killed_somewhere(
-    zygote: Zygote, scenario: Scenario, out: Path, trace: Path, wanted: Unbroken, rng: random.Random
+    zygote: Zygote, scenario: Scenario, out: Path, wanted: Unbroken, rng: random.Random
 ) -> Ended:
     """Strikes fall on the early part more often: an output that was begun has less to do."""
     words, how = scenario.words(out), rng.choice(("instant", "step", "call", "torn"))
     share = rng.random() ** 1.5
     if how == "instant":
-        return zygote.run(*words, trace=trace, after_s=share * wanted.seconds)
+        return zygote.run(*words, after_s=share * wanted.seconds)
     if how == "step":
-        return zygote.run(*words, trace=trace, step=1 + int(share * wanted.steps))
+        return zygote.run(*words, step=1 + int(share * wanted.steps))
     if how == "torn":
         fault = Fault(out, 1 + int(share * wanted.calls / 3), "kill-torn", calls=("write",))
     else:
         fault = Fault(out, 1 + int(share * wanted.calls), "kill")
-    return zygote.run(*words, trace=trace, fault=fault)
-
-
-def _begun(trace: Path) -> Counter[str]:
-    return Counter(trace.read_text("utf-8").splitlines() if trace.exists() else ())
-
-
-def _note_lost(found: Figures, before: Counter[str], after: Counter[str]) -> None:
-    """Pieces begun again in this run had been begun, and lost, by an earlier one."""
-    again = sum(1 for piece, count in after.items() if count > before[piece] > 0)
-    found.work_lost = max(found.work_lost, again)
+    return zygote.run(*words, fault=fault)
 
 
 def _compare(found: Figures, scenario: Scenario, out: Path, wanted: Unbroken) -> None:

@@ -69,14 +69,14 @@ def prepared(name: str, folder: Path, *, small: bool = False) -> Iterator[tuple[
 def kills(names: list[str], count: int, seed: int, minutes: float = math.inf) -> list[str]:
     """SIGKILL over and over; gives what must not have been."""
     print("| run | SIGKILLs | runs to the end | partial files | rows lost | rows twice "
-          "| other bytes | most work lost a kill | it runs at once |")  # fmt: skip
-    print("| --- " + "| ---: " * 8 + "|", flush=True)
+          "| other bytes |")  # fmt: skip
+    print("| --- " + "| ---: " * 6 + "|", flush=True)
     told: list[str] = []
     for name in names:
         wanted = max(1, round(count * SHARES[name] / sum(SHARES[n] for n in names)))
         with room() as folder, prepared(name, folder) as (scenario, zygote):
             found = kill_over_and_over(zygote, scenario, folder, wanted, seed, minutes)
-            print(f"{found.line(name)} {scenario.workers} |", flush=True)
+            print(found.line(name), flush=True)
         told += found.told
     return told
 

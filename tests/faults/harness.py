@@ -116,16 +116,13 @@ class Zygote:
         number: int = signal.SIGKILL,
         step: int = 0,
         fault: Fault | None = None,
-        clock: float | None = None,
-        trace: Path | None = None,
         stdin: Path | str = os.devnull,
         environment: Mapping[str, str] | None = None,
     ) -> Ended:
         """The command's end.
 
         `number` is sent `after_s` seconds after the file `when` has come to be, or before the
-        `step`-th labelled step. `clock`: seconds the wall clock moves a second; below zero it runs
-        backwards. `trace`: a file that gets a line for every piece of work begun.
+        `step`-th labelled step.
         """
         order = {
             "program": program,
@@ -137,8 +134,6 @@ class Zygote:
             "signal": int(number),
             "step": [step, int(number)],
             "fault": fault.order() if fault else None,
-            "clock": clock,
-            "trace": str(trace) if trace else "",
             "environment": dict(environment or {}),
         }
         assert self.process.stdin is not None

@@ -31,7 +31,6 @@ class Scenario:
     program: str
     arguments: tuple[str, ...]
     rows: Callable[[Path], Counter[str]]  # of a finished output, each once
-    workers: int = 1  # pieces of work that one kill may cost: at once, or since a checkpoint
     canonical: Canonical = field(default_factory=dict)
     growing: tuple[str, ...] = ()  # files that are replaced by longer ones on the way
     last: str = ""  # the file whose presence says that the output is finished
@@ -79,7 +78,7 @@ def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenar
     """Pairs, edits, rejects, the pool on the way, card, manifest."""
     words = ("build", str(corpus(folder, count)), "--out", "{out}", *FLAGS,
              "--shard-sentences", str(shard), "--workers", "2", *more)  # fmt: skip
-    return Scenario("build", "cecdata", words, _pairs, 2, {"run.json": _nothing},
+    return Scenario("build", "cecdata", words, _pairs, {"run.json": _nothing},
                     last="manifest.json")  # fmt: skip
 
 
@@ -113,7 +112,7 @@ def asked(folder: Path, url: str, count: int = 24, concurrency: int = 2) -> Scen
     words = ("run", "--system", f"api:tiny@{url}", "--benchmark", str(folder / "bench.tsv"),
              "--out", "{out}", "--concurrency", str(concurrency))  # fmt: skip
     timed = {"score.json": _unsealed, "predictions.jsonl": _untimed_lines}
-    return Scenario("api", "cecbench", words, _predictions, concurrency, timed, last="score.json")
+    return Scenario("api", "cecbench", words, _predictions, timed, last="score.json")
 
 
 def report(runs: Path) -> Scenario:
@@ -141,9 +140,7 @@ def train(data: Path, policy: Path, steps: int = 4, updates: int = 2) -> Scenari
         "model/README.md": _untimed_card,
         "run.json": _nothing,
     }
-    return Scenario(
-        "train", "cectrain", words, _steps, 2, timed, ("metrics.jsonl",), "summary.json"
-    )
+    return Scenario("train", "cectrain", words, _steps, timed, ("metrics.jsonl",), "summary.json")
 
 
 def sft(data: Path, policy: Path, steps: int = 8) -> Scenario:
@@ -151,7 +148,7 @@ def sft(data: Path, policy: Path, steps: int = 8) -> Scenario:
     whole = train(data, policy, steps, 0)
     at = whole.arguments.index("--updates")
     words = ("sft", *whole.arguments[1:at], *whole.arguments[at + 2 :])
-    return Scenario("sft", "cectrain", words, _steps, 2, whole.canonical, whole.growing, whole.last)
+    return Scenario("sft", "cectrain", words, _steps, whole.canonical, whole.growing, whole.last)
 
 
 # What two runs never have in common: the time of day and how long it took.

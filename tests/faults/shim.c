@@ -43,8 +43,6 @@ static size_t root_length;
 static unsigned chosen;
 static long wanted;
 static int action, number;
-static atomic_long since; /* clock: nanoseconds that real time shows at arming, 0: untouched */
-static double rate;       /* seconds that the shown wall clock moves a real second */
 
 static int record = -1; /* a descriptor that gets a line for each call below the folder */
 static const char *const names[] = {"open",  "write",  "fsync", "rename", "truncate",
@@ -464,38 +462,3 @@ ssize_t read(int fd, void *data, size_t length)
     }
 PREAD(pread, off_t)
 PREAD(pread64, off64_t)
-
-/* The wall clock alone: waiting goes by the monotonic one. */
-static long now(void)
-{
-    struct timespec t;
-    syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
-    return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
-void clock_arm(double seconds_a_second)
-{
-    rate = seconds_a_second;
-    atomic_store(&since, now());
-}
-
-int clock_gettime(clockid_t which, struct timespec *out)
-{
-    REAL(clock_gettime);
-    long start = atomic_load(&since);
-    int done = real(which, out);
-    if (start && which == CLOCK_REALTIME && !done) {
-        long shown = start + (long)((double)(now() - start) * rate);
-        out->tv_sec = shown / 1000000000L, out->tv_nsec = shown % 1000000000L;
-    }
-    return done;
-}
-
-time_t time(time_t *out)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    if (out)
-        *out = t.tv_sec;
-    return t.tv_sec;
-}

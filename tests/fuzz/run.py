@@ -1,28 +1,20 @@
 """Long runs: so many cases of one reader, or of all; what fails is kept under corpus/.
 
     python tests/fuzz/run.py --reader bench-m2 --cases 1000000
-    python tests/fuzz/run.py --cases 1000000 --piece 50000 --log runs.jsonl
-    python tests/fuzz/run.py --sum runs.jsonl
-    python tests/fuzz/run.py --reader bench-m2 --engine atheris --cases 200000
 
 Case n is a function of (reader, seed, n) alone. The cases run in a child process: where it dies or
-hangs in foreign code, the parent knows the case, keeps it and goes on behind it. With a log, the
-cases that it holds are not run again: the same command goes on after a kill, which costs the piece
-under way. `--engine atheris` lets coverage of our bytecode choose what is mutated on (pip install
-atheris).
+hangs in foreign code, the parent knows the case, keeps it and goes on behind it. For each reader a
+line of a table is printed.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import hashlib
 import json
 import mmap
 import os
-import random
-import re
 import resource
 import shutil
 import struct
@@ -31,7 +23,6 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -46,85 +37,30 @@ def main() -> int:
     given.add_argument("--cases", type=int, default=100_000)
     given.add_argument("--seed", type=int, default=1)
     given.add_argument("--first", type=int, default=0, help="number of the first case")
-    given.add_argument("--piece", type=int, help="cases a reader at a time, all readers in turn")
-    given.add_argument("--sum", type=Path, metavar="LOG", help="print the table of a log")
-    given.add_argument("--engine", choices=("own", "atheris"), default="own")
-    given.add_argument("--log", type=Path, help="append a line of JSON a reader")
     given.add_argument("--list", action="store_true")
     options = given.parse_args()
-    if options.sum:
-        print(table_of(options.sum))
-        return 0
-    if options.engine == "atheris":
-        return _guided(options)
     from fuzz_readers import readers
 
-    table = readers()
+    table, failed = readers(), 0
     if options.list:
         print("\n".join(table))
         return 0
     tempfile.tempdir = _fast()  # some readers keep a room of their own
-    return 1 if _pieces(table, options) else 0
-
-
-def _pieces(table, options: argparse.Namespace) -> int:
-    """All cases of all readers, a piece of each in turn; gives the number of failures."""
-    names, end = options.reader or list(table), options.first + options.cases
-    size, failed = options.piece or options.cases, 0
-    for first in range(options.first, end, size):
-        for name in names:
-            at = max(first, _done(options.log, name, options.seed))
-            if (last := min(first + size, end)) <= at:
-                continue
-            record = long_run(table[name], last - at, options.seed, at)
-            line = json.dumps(record, ensure_ascii=False)
-            print(line, flush=True)
-            if options.log:
-                with options.log.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
-            failed += record["failures"]
-    return failed
-
-
-def _records(log: Path | None) -> Iterator[dict]:
-    lines = log.read_text("utf-8").splitlines() if log and log.exists() else []
-    for line in lines:
-        with contextlib.suppress(ValueError):  # a line that a kill cut short
-            yield json.loads(line)
-
-
-def _done(log: Path | None, name: str, seed: int) -> int:
-    """The number of the first case behind those of the log."""
-    ends = [
-        record["first"] + record["cases"]
-        for record in _records(log)
-        if (record["reader"], record["seed"]) == (name, seed)
-    ]
-    return max(ends, default=0)
-
-
-def table_of(log: Path) -> str:
-    """A line of Markdown a reader: cases, failures, the slowest case, the most memory."""
-    found: dict[str, dict] = {}
-    for record in _records(log):
-        whole = found.setdefault(record["reader"], dict.fromkeys(("cases", "failures", "hangs"), 0))
-        for name in ("cases", "failures", "hangs"):
-            whole[name] += record[name]
-        for name in ("slowest_s", "peak_mib"):
-            whole[name] = max(whole.get(name, 0), record[name])
-    lines = [
-        "| reader | cases | failures | hangs | slowest case, s | most memory, MiB |",
-        "| --- " + "| ---: " * 5 + "|",
-        *(f"| {name} | {w['cases']:,} | {w['failures']} | {w['hangs']} | {w['slowest_s']:.2f} | "
-          f"{w['peak_mib']:,} |" for name, w in found.items()),
-        f"| all | {sum(w['cases'] for w in found.values()):,} | | | | |",
-    ]  # fmt: skip
-    return "\n".join(lines)
+    print("| reader | cases | failures | hangs | slowest case, s | most memory, MiB |")
+    print("| --- " + "| ---: " * 5 + "|", flush=True)
+    for name in options.reader or list(table):
+        found = long_run(table[name], options.cases, options.seed, options.first)
+        print(
+            f"| {name} | {found['cases']:,} | {found['failures']} | {found['hangs']} | "
+            f"{found['slowest_s']:.2f} | {found['peak_mib']:,} |",
+            flush=True,
+        )
+        failed += bool(found["failures"])
+    return 1 if failed else 0
 
 
 def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]:
     """Runs the cases in a child that is started again behind every case it died of."""
-    started, cpu = time.monotonic(), _child_cpu()
     _make_seeds(reader)
     kinds: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
@@ -152,14 +88,10 @@ def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]
                 kinds["stood still" if code == 9 else f"the process ended with {code}"] += 1
                 done += 1
             at = done
-    return {
-        "reader": reader.name, "first": first, "cases": cases, "seed": seed,
-        "failures": sum(kinds.values()),
-        "hangs": sum(n for kind, n in kinds.items() if "more than" in kind or "still" in kind),
-        "kinds": dict(kinds), "outcomes": dict(outcomes.most_common()), "peak_mib": peak,
-        "slowest_s": round(slowest, 3),
-        "seconds": round(time.monotonic() - started, 1), "cpu_s": round(_child_cpu() - cpu, 1),
-    }  # fmt: skip
+    hangs = sum(n for kind, n in kinds.items() if "more than" in kind or "still" in kind)
+    print(f"{reader.name}: {dict(kinds)} {dict(outcomes.most_common())}", file=sys.stderr)
+    return {"cases": cases, "failures": sum(kinds.values()), "hangs": hangs, "peak_mib": peak,
+            "slowest_s": slowest}  # fmt: skip
 
 
 @functools.cache
@@ -250,62 +182,9 @@ def keep(name: str, data: bytes) -> Path:
     return path
 
 
-def _guided(options: argparse.Namespace) -> int:
-    """One reader under atheris; libFuzzer's own lines go to stderr."""
-    import atheris
-    from fuzz_case import LeakError, check, kind_of
-
-    (name,) = options.reader
-    folder = Path(tempfile.mkdtemp(dir=_fast()))
-    ours = ["cecdata", "cecbench", "cectrain"]
-    with atheris.instrument_imports(include=ours, exclude=_kernels(ours)):
-        from fuzz_readers import readers
-
-        reader = readers()[name]
-        for seed in reader.mutator.seeds:  # readers import late: what is imported here is measured
-            check(reader, seed, folder / reader.file)
-    seeds = folder / "seeds"
-    seeds.mkdir()
-    for number, seed in enumerate(reader.mutator.seeds):
-        (seeds / str(number)).write_bytes(seed)
-    seen: set[str] = set()
-
-    def one(data: bytes) -> None:
-        try:
-            check(reader, data, folder / reader.file)
-        except LeakError as error:
-            if (kind := kind_of(error)) not in seen:
-                seen.add(kind)
-                print(f"{keep(name, data).name}: {error}", file=sys.stderr, flush=True)
-
-    def mutate(data: bytes, longest: int, number: int) -> bytes:
-        if number % 2:
-            return atheris.Mutate(data, len(data))
-        return reader.mutator.changed(random.Random(number), bytearray(data))[:longest]
-
-    arguments = [sys.argv[0], f"-runs={options.cases}", "-max_len=65536", "-rss_limit_mb=0",
-                 f"-seed={options.seed}", "-timeout=30", str(seeds)]  # fmt: skip
-    atheris.Setup(arguments, one, custom_mutator=mutate)
-    atheris.Fuzz()
-    return 0
-
-
-def _kernels(packages: list[str]) -> list[str]:
-    """Modules with compiled functions: numba compiles no bytecode that counts its coverage."""
-    root, makers = HERE.parents[1], re.compile(r"numba|kernels\.jit import")
-    files = (path for package in packages for path in (root / package).rglob("*.py"))
-    found = (path for path in files if makers.search(path.read_text("utf-8")))
-    return [".".join(path.relative_to(root).with_suffix("").parts) for path in found]
-
-
 def _fast() -> str | None:
     """A folder in memory, where there is one."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-def _child_cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

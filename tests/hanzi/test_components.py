@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.hanzi import components as parts
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.ids import ARITY, UNENCODED, canonical, parse
+from cecdata.hanzi.components import ARITY, UNENCODED, parse
 from cecdata.hanzi.shapes import stroke_count
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))
+from ids import canonical
 
 STANDARD = set(standard_characters())
 CHARACTERS = st.sampled_from(standard_characters())

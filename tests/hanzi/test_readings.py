@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cecdata.hanzi import readings as sounds
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.syllables import confusion, split_syllable
+from cecdata.hanzi.readings import confusion, split_syllable
 
 STANDARD = set(standard_characters())
 CHARACTERS = st.sampled_from(standard_characters())

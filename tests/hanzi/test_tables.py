@@ -10,8 +10,7 @@ import unicodedata
 
 import pytest
 
-from cecdata.hanzi.characters import HAN_RANGES, is_han, standard_characters
-from cecdata.hanzi.data import TABLES, rows, table
+from cecdata.hanzi.characters import HAN_RANGES, TABLES, is_han, rows, standard_characters, table
 
 NAMES = sorted(path.stem for path in TABLES.glob("*.tsv"))
 PER_CHARACTER = ("characters", "readings", "ids", "drops", "shapes")
@@ -82,7 +81,7 @@ def test_size():
 def test_loading_time():
     """All tables of characters load within 150 ms of CPU in a fresh interpreter (best of three)."""
     code = (
-        "import time, cecdata.hanzi.data as d, cecdata.hanzi.characters as c;"
+        "import time, cecdata.hanzi.characters as d, cecdata.hanzi.characters as c;"
         "start = time.process_time();"
         f"[d.table(n) if n != 'splits' else d.rows(n) for n in {OF_CHARACTERS!r}];"
         "print(time.process_time() - start)"

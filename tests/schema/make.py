@@ -117,7 +117,7 @@ def checkpoint(out: Path) -> None:
 def training(out: Path) -> None:
     """What a training run keeps beside its weights."""
     from cecbench.causal import PROMPT_FILE
-    from cecdata.common.seal import sealed
+    from cecdata.common.codec import sealed
     from cectrain.model.heldout import HeldOut, write_held_out
     from cectrain.store.metrics_log import FILE, MetricsLog
 

@@ -13,9 +13,9 @@ import pytest
 
 from cecbench.results import read_run, read_values, rescored
 from cecdata.builds.again import rederiver
+from cecdata.common.codec import sealed, unsealed
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError
-from cecdata.common.seal import sealed, unsealed
 from cecdata.embed.store import open_store
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset

@@ -16,9 +16,9 @@ import pytest
 from pickled import Bomb
 
 from cecdata.builds.build import build
+from cecdata.common.codec import sealed
 from cecdata.common.durable import Journal, Workspace
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
-from cecdata.common.seal import sealed
 from cecdata.config import load
 from cecdata.corpus.reading import read
 from cecdata.shards.manifest import loads

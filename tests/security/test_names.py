@@ -77,7 +77,7 @@ def test_a_link_in_any_part_is_refused(tmp_path, secret):
 @pytest.mark.parametrize("name", ["a//b", "a\\..\\b", "C:/x", "a/"])
 def test_a_journal_takes_no_odd_names(tmp_path, name):
     """A line whose publication names such a file counts as damaged."""
-    from cecdata.common.seal import sealed
+    from cecdata.common.codec import sealed
 
     body = {
         "step": "publish",
@@ -139,7 +139,7 @@ def test_push_follows_no_link_and_proves_every_file(dataset, hub, secret, name, 
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", ".cecdata", ".cecdata/journal.jsonl"])
-@pytest.mark.parametrize("to", [(), ("--to", "DATASET")])
+@pytest.mark.parametrize("to", [(), ("--out", "DATASET")])
 def test_report_writes_through_no_link(dataset, secret, name, to):
     """A link that came with a dataset is refused before anything behind it is touched."""
     path = dataset / name

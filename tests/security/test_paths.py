@@ -95,7 +95,7 @@ def test_the_commands_read_it_by_its_name(named, expected, tmp_path):
     for line in (
         ["stats", named, "--json"],
         ["export", named, "x.jsonl"],
-        ["report", named, "--to", "seen"],
+        ["report", named, "--out", "seen"],
     ):
         done = CliRunner().invoke(cli, line)
         assert done.exit_code == 0, done.output

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import ids
 import numpy as np
 from numpy.typing import NDArray
 from structure import Structure
 from table_ids import ALONE
-
-from cecdata.hanzi import ids
 
 Floats = NDArray[np.float32]
 # Factor of a match whose component sits one level deeper in the other character.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import ids
 from inputs import Inputs
-
-from cecdata.hanzi import ids
 
 # GB 13000.1 stroke classes 1 横 2 竖 3 撇 4 点 5 折; any other sign of the source is a 折.
 _CLASSES = {"一": "1", "㇀": "1", "〡": "2", "㇚": "2", "㇒": "3", "㇔": "4", "㇏": "4"}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import ids
 from inputs import Inputs
 from structure import Structure, dropped
-
-from cecdata.hanzi import ids
 
 HEADER = ["char", "ids", "strokes"]
 DROPS_HEADER = ["char", "deletions"]

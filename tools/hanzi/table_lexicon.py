@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pypinyin import Style, lazy_pinyin
 
-from cecdata.hanzi.data import TABLES, table
+from cecdata.hanzi.characters import TABLES, table
 
 HEADER = ["word", "count", "syllables"]
 SHORTEST, LONGEST = 2, 4

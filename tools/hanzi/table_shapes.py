@@ -30,7 +30,7 @@ def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
     characters = sorted(inputs.standard)
     near: dict[int, list[tuple[float, int, str]]] = {row: [] for row in range(len(characters))}
     for left, right, code in _scored(characters, inputs, structure):
-        score = combine(*(int(code[digit : digit + 2]) / 100 for digit in (0, 2, 4)))
+        score = float(combine(*(np.array([int(code[d : d + 2]) / 100]) for d in (0, 2, 4)))[0])
         near[left].append((score, right, code))
         near[right].append((score, left, code))
     rarity = [RARITY[inputs.standard[character][0]] for character in characters]

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ids
 from inputs import Inputs
 from structure import Structure
-
-from cecdata.hanzi import ids
 
 HEADER = ["char", "parts", "kind", "weight"]
 # Component → the standard character people write for it, and how natural that is.

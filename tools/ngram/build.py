@@ -23,8 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cecdata.corpus.ids import ids, is_validation
-from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.data import rows
+from cecdata.hanzi.characters import rows, standard_characters
 from cecdata.lm.kernels import child, marks_of, shift_of
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cecdata.lm.table import LONGEST, Ngrams, _trie

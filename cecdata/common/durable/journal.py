@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cecdata.common import names
+from cecdata.common.codec import sealed, unsealed
 from cecdata.common.durable.files import fsync_folder, naming
 from cecdata.common.errors import VerificationError
-from cecdata.common.seal import sealed, unsealed
 
 MOVED = "publish"  # a step: the folder `facts["staged"]` with `facts["names"]` was moved to `key`
 

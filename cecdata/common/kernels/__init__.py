@@ -1,1 +1,1 @@
-"""Parts that the numba kernels of all packages share: compilation, UTF-8, mixing of bits."""
+"""Parts that the numba kernels of all packages share: compilation, mixing of bits, UTF-8."""

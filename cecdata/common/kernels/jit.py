@@ -1,26 +1,52 @@
-"""The compilation of kernels, with a disk cache that notices a change in any of their files.
+"""The compilation of kernels, and their disk cache: checksummed, kept wherever one may write.
 
 What a kernel inlines or calls may be in other files than its own: those of this folder, and for an
 `entry` those of its own folder. A digest of these files is part of its name in the cache.
+
+numba's own cache believes every byte that it reads, and has no place where neither the package nor
+the home folder can be written, as in a container. Here a file begins with the SHA-256 of the rest,
+and one that is damaged is compiled anew. Its name has digests of the kernel's sources and of its
+types, so no index is needed.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import hashlib
-from collections.abc import Callable
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar, cast
 
 import numba
+import numpy as np
+import numpy.typing as npt
+from numba.core import config, event
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 
-from cecdata.common.kernels.cache import KernelCache
+from cecdata.common.progress import say
+
+Uint64s = npt.NDArray[np.uint64]
 
 # Without numba's reference counting: each access to a tuple of arrays would count, which takes
 # eight times as long as the rest. Such kernels allocate nothing, so there is nothing to free.
 _UNCOUNTED = {"_nrt": False}
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
+_DIGEST = 32  # bytes of SHA-256 before the pickled kernel
+_NOTICEABLE_S = 0.3  # of compilation, after which a user is told
+_VERSIONS = f"{sys.implementation.cache_tag}-{numba.__version__}"
 
 
 def compiled(kernel: Kernel) -> Kernel:
@@ -86,3 +112,172 @@ def _cached(kernel: Kernel, digest: str, **options: bool | set[str]) -> Kernel:
     # what `cache=True` sets, with a cache that bears damage and folders that cannot be written
     dispatcher._cache = KernelCache(kernel, digest)  # noqa: SLF001
     return cast("Kernel", dispatcher)
+
+
+class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
+    """The cache of one kernel, with the interface that numba's dispatcher calls."""
+
+    def __init__(self, kernel: Callable[..., object], digest: str) -> None:
+        self._source = Path(kernel.__code__.co_filename)
+        own = hashlib.sha256(self._source.read_bytes() + digest.encode())
+        self._family = f"{self._source.stem}.{kernel.__qualname__}-{_VERSIONS}-"
+        self._stem = f"{self._family}{own.hexdigest()[:16]}-"
+
+    @property
+    def cache_path(self) -> str:
+        """Return the folder that is tried first."""
+        return str(next(_folders(self._source)))
+
+    def load_overload(self, sig: object, target_context: object) -> object | None:
+        """Return the kernel for these types; None where it must be compiled."""
+        target_context.refresh()  # type: ignore[attr-defined]
+        name = self._name(sig, target_context.codegen())  # type: ignore[attr-defined]
+        for folder in _folders(self._source):
+            if payload := _read(folder / name, sig):
+                kernel: object = CompileResult._rebuild(target_context, *payload)  # noqa: SLF001
+                return kernel
+        return None
+
+    def save_overload(self, sig: object, data: object) -> None:
+        """Keep a compiled kernel in the first folder that can be written."""
+        if data.library.has_dynamic_globals:  # type: ignore[attr-defined]
+            warnings.warn(f"{self._family} has a large global array: not kept", stacklevel=1)
+            return
+        name = self._name(sig, data.codegen)  # type: ignore[attr-defined]
+        body = dumps((sig, data._reduce()))  # type: ignore[attr-defined]  # noqa: SLF001
+        for folder in _folders(self._source, make=True):
+            with contextlib.suppress(OSError):
+                _write(folder / name, hashlib.sha256(body).digest() + body)
+                self._remove_older(folder)
+                _watch.kept_in(folder)
+                return
+        _watch.kept_in(None)
+
+    def _name(self, sig: object, codegen: object) -> str:
+        machine = codegen.magic_tuple()  # type: ignore[attr-defined]
+        key = hashlib.sha256(repr((sig, machine)).encode()).hexdigest()
+        return f"{self._stem}{key[:16]}.kernel"
+
+    def _remove_older(self, folder: Path) -> None:
+        """Remove what was compiled from other sources."""
+        for path in folder.glob(f"{self._family}*.kernel"):
+            if not path.name.startswith(self._stem):
+                path.unlink(missing_ok=True)
+
+
+def _read(path: Path, sig: object) -> tuple[object, ...] | None:
+    """Return the parts of a kernel in a whole file of these types, else None."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+        return None
+    written_for, payload = pickle.loads(data[_DIGEST:])  # noqa: S301 - only from our own folders
+    return payload if written_for == sig else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.write_bytes(data)  # not synced: a file that a power cut damages is made anew
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _folders(source: Path, *, make: bool = False) -> Iterator[Path]:
+    """Yield where kernels of a file may be: the best place to keep them first."""
+    name = f"{source.parent.name}-{hashlib.sha256(bytes(source.parent)).hexdigest()[:16]}"
+    if config.CACHE_DIR:  # NUMBA_CACHE_DIR
+        yield Path(config.CACHE_DIR) / name
+    yield source.parent / "__pycache__"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    if home.is_absolute():
+        yield home / "cec-zero" / "kernels" / name
+    if (temporary := _temporary(make=make)) is not None:
+        yield temporary / name
+
+
+def _temporary(*, make: bool) -> Path | None:
+    """Return a folder for temporary files that only this user can write; None if there is none.
+
+    What is read from it is run, so one that another user made is not taken.
+    """
+    try:
+        folder = Path(tempfile.gettempdir()) / f"cec-zero-kernels-{os.getuid()}"
+        if make:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        state = folder.lstat()
+    except OSError:
+        return None
+    private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o022
+    return folder if private and state.st_uid == os.getuid() else None
+
+
+class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
+    """Says that kernels are being compiled, once that takes noticeable time."""
+
+    def __init__(self) -> None:
+        self.kernels, self.seconds = 0, 0.0
+        self._depth, self._began = 0, 0.0
+        self._announced = self._warned = False
+
+    def on_start(self, event: event.Event) -> None:
+        """Begin to measure a kernel; those that it calls are part of it."""
+        if not self._depth and not isinstance(_cache_of(event), KernelCache):
+            return
+        self._depth += 1
+        if self._depth == 1:
+            self._began = time.perf_counter()
+            if self.seconds > _NOTICEABLE_S and not self._announced:
+                self._announced = True
+                say("Compiling kernels, once: this can take half a minute.")
+                atexit.register(self._report)
+
+    def on_end(self, event: event.Event) -> None:  # noqa: ARG002 - numba's signature
+        """Add the time of a kernel."""
+        if self._depth == 1:
+            self.kernels += 1
+            self.seconds += time.perf_counter() - self._began
+        self._depth = max(0, self._depth - 1)
+
+    def kept_in(self, folder: Path | None) -> None:
+        """Warn once where the next start must compile again."""
+        temporary = Path(tempfile.gettempdir()) if folder is not None else None
+        passing = folder is None or (temporary in folder.parents and not config.CACHE_DIR)
+        if not passing or self._warned:
+            return
+        self._warned = True
+        where = "nowhere" if folder is None else f"in {folder.parent} only"
+        say(
+            f"Warning: compiled kernels can be kept {where}, because the package and the home "
+            "folder cannot be written: set NUMBA_CACHE_DIR to a folder that stays."
+        )
+
+    def _report(self) -> None:
+        say(f"Compiled {self.kernels} kernels in {self.seconds:.0f} s.")
+
+
+def _cache_of(event: event.Event) -> object:
+    return getattr(event.data["dispatcher"], "_cache", None)
+
+
+_watch = _Watch()
+event.register("numba:compile", _watch)
+
+
+def splitmix64(values: Uint64s) -> Uint64s:
+    """Mix each value's bits (Steele, Lea and Flood 2014, the finaliser of `nextLong`).
+
+    >>> [hex(value) for value in splitmix64(np.array([1, 2], np.uint64))]
+    ['0x5692161d100b05e5', '0xdbd238973a2b148a']
+    """
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+mix = inlined(splitmix64)  # of one uint64, in kernels

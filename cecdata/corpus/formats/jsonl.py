@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.jit import compiled
-from cecdata.common.kernels.utf8 import Bytes
 from cecdata.corpus.lines import Block, blocks, chunks, numbers, split
 from cecdata.corpus.rows import EXCERPT, Format, Rows, constant, fault, gather
 from cecdata.corpus.sources import (
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
+    UTF8,
     Columns,
     Picked,
     Source,
@@ -29,10 +29,9 @@ from cecdata.corpus.sources import (
 from cecdata.shards.schema import REJECTED_ROW
 
 _LOOK = 100  # lines that are searched for keys
-_MAX_BYTES = 1 << 28  # of a document, which is held as a whole
-_AT_ONCE, _BLOCK_BYTES = 65_536, 4 << 20  # elements, and their bytes, in a block
-
-Longs = npt.NDArray[np.int64]
+_MAX_BYTES = 1 << 26  # of a document, which is held as a whole
+_AT_ONCE = 8192  # elements in a block
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
@@ -93,55 +92,40 @@ def _elements(source: Source) -> Iterator[Block]:
     """Yield the elements of a document as blocks of lines; raise InputError if it is broken."""
     data = _whole(source)
     if _is_lines(data):
-        yield from _as_lines(data)
+        yield from blocks(io.BytesIO(data), replace(source, encoding=UTF8))
         return
-    raw = np.frombuffer(data, np.uint8)
-    start, stop, end, lists = (int(place) for place in _outline(raw))
-    if end < 0 or data[end:].strip():
+    try:
+        value = json.loads(data.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{source.label}: not valid JSON ({_trouble(data)}); if each line is an object, "
-            "--format jsonl"
-        )
-    if lists != 1:
-        yield Block(data.strip().replace(b"\n", b" ") + b"\n", 1)
-        return
-    first = 1
-    begins, ends = np.empty((2, _AT_ONCE), np.int64)
-    while start < stop:
-        count, start = (int(n) for n in _cut(raw, start, stop, _BLOCK_BYTES, begins, ends))
-        places = zip(begins[:count].tolist(), ends[:count].tolist(), strict=True)
-        lines = [data[begin:end].replace(b"\n", b" ") for begin, end in places]
-        if lines:
-            yield Block(b"\n".join([*lines, b""]), first)
-        first += count
+            f"{source.label}: not valid JSON ({error}); if each line is an object, --format jsonl"
+        ) from error
+    elements = _list_in(value)
+    for start in range(0, len(elements), _AT_ONCE):
+        lines = map(_dumped, elements[start : start + _AT_ONCE])
+        yield Block(b"".join(line + b"\n" for line in lines), start + 1)
 
 
 def _is_lines(data: bytes) -> bool:
-    """Return whether the first line is an object or a list that more follow."""
+    """Return whether the first line is an object that more lines follow."""
     first, _, rest = data.lstrip().partition(b"\n")
-    if not first.startswith(b"{") or not rest.strip():
-        return False
-    return isinstance(_load(first), dict)
+    return first.startswith(b"{") and bool(rest.strip()) and isinstance(_load(first), dict)
 
 
-def _as_lines(data: bytes) -> Iterator[Block]:
-    """Yield whole lines of a document that was read."""
-    start, line = 0, 1
-    data = data if data.endswith(b"\n") else data + b"\n"
-    while start < len(data):
-        stop = data.find(b"\n", min(start + _BLOCK_BYTES, len(data) - 1)) + 1
-        yield Block(data[start:stop], line)
-        line += data.count(b"\n", start, stop)
-        start = stop
+def _list_in(value: object) -> list[object]:
+    """Return a document's list, that which is alone among an object's values, or the document."""
+    if isinstance(value, list):
+        return value
+    lists = [v for v in value.values() if isinstance(v, list)] if isinstance(value, dict) else []
+    return lists[0] if len(lists) == 1 else [value]
 
 
-def _trouble(data: bytes) -> str:
-    """Return what is wrong with a document, if its beginning shows it."""
+def _dumped(value: object) -> bytes:
+    """Return a value as a line, with the bytes that were no UTF-8 as they were."""
     try:
-        json.loads(data[:_BLOCK_BYTES])
-    except (ValueError, RecursionError) as error:
-        return str(error)
-    return "it has more than one value"
+        return _ENCODER.encode(value).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a surrogate pair was escaped, and stays so
+        return json.dumps(value).encode()
 
 
 def _whole(source: Source) -> bytes:
@@ -290,77 +274,6 @@ def _shown(line: bytes) -> str:
 def _name(value: dict[str, object], field: str | None) -> str | None:
     named = None if field is None else value.get(field)
     return None if named is None else str(named).encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-@compiled
-def _outline(data: Bytes) -> tuple[int, int, int, int]:
-    """Return where the elements of a document's list begin and end, its own end, its lists.
-
-    The list is the document, or a value of its object. The end is -1 where brackets do not match.
-    """
-    quote, escape = 0x22, 0x5C
-    opened = np.zeros(3, np.uint8)  # the outer brackets
-    depth = lists = start = stop = 0
-    inside = escaped = False
-    for at in range(data.size):
-        byte = data[at]
-        if inside:
-            inside = escaped or byte != quote
-            escaped = byte == escape and not escaped
-        elif byte == quote:
-            inside = True
-        elif byte in (0x5B, 0x7B):  # [ {
-            if byte == 0x5B and (depth == 0 or (depth == 1 and opened[0] == 0x7B)):
-                lists += 1
-                start = at + 1 if lists == 1 else start
-            if depth < opened.size:
-                opened[depth] = byte
-            depth += 1
-        elif byte in (0x5D, 0x7D):  # ] }
-            depth -= 1
-            if depth < 0 or (depth < opened.size and opened[depth] + 2 != byte):
-                return start, stop, -1, lists
-            if byte == 0x5D and (depth == 0 or (depth == 1 and opened[0] == 0x7B)):
-                stop = at if lists == 1 else stop
-            if depth == 0:
-                return start, stop, at + 1, lists
-    return start, stop, -1, lists
-
-
-@compiled
-def _cut(
-    data: Bytes, start: int, stop: int, most: int, begins: Longs, ends: Longs
-) -> tuple[int, int]:
-    """Write where the next elements of a list begin and end; return their number and the place.
-
-    They fill the arrays, or have `most` bytes, or are the last.
-    """
-    count = depth = 0
-    inside = escaped = False
-    begin = start
-    empty = True
-    for at in range(start, stop):
-        byte = data[at]
-        if inside:
-            inside = escaped or byte != 0x22
-            escaped = byte == 0x5C and not escaped
-        elif byte == 0x22:
-            inside = True
-        elif byte in (0x5B, 0x7B):
-            depth += 1
-        elif byte in (0x5D, 0x7D):
-            depth -= 1
-        elif byte == 0x2C and depth == 0:
-            begins[count], ends[count] = begin, at
-            count += 1
-            begin = at + 1
-            if count == begins.size or begin - start > most:
-                return count, begin
-        empty = empty and byte in (0x20, 0x09, 0x0A, 0x0D)
-    if begin > start or not empty:
-        begins[count], ends[count] = begin, stop
-        count += 1
-    return count, stop
 
 
 LINES = Format(_read, _values, (".jsonl", ".ndjson"))

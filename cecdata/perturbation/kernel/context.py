@@ -196,7 +196,7 @@ def suggest(tables, draws, scratch, n, o, mixed, count, key):
 
 @inlined
 def _propose_positions(tables, draws, scratch, n, operator, count, k, key):
-    """Write the place of each proposal, and its weight: 0 where another edit has it, else 1."""
+    """Write the position of each proposal, and its weight: 0 where another edit has it, else 1."""
     if (scratch.added[0] >> np.int64(operator)) & 1 == 0:
         _add_positions(tables, scratch, n, operator)
         scratch.added[0] |= np.int64(1) << np.int64(operator)
@@ -213,7 +213,7 @@ def _propose_positions(tables, draws, scratch, n, operator, count, k, key):
 
 @inlined
 def _weigh(tables, draws, scratch, operator, k, key):
-    """Draw a replacement at the place of each proposal, and multiply its weight by the factor.
+    """Draw a replacement at the position of each proposal, and multiply its weight by the factor.
 
     Each step runs over all proposals, so that the processor waits for their tables at once.
     """

@@ -86,7 +86,7 @@ def _read(text, row, read, tables, inserts, scratch):
 
 @inlined
 def _decide(n, able, marked, key, draws, tables, scratch):
-    """Draw the operator and the places of a copy: (operator, number of edits, marked).
+    """Draw the operator and the positions of a copy: (operator, number of edits, marked).
 
     `able` are the operators that may edit, including all that rewrite spans: their spans are
     looked up only once such an operator is drawn. `marked` are the rewriting operators whose spans

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cecdata.common.kernels.jit import called, inlined
-from cecdata.common.kernels.mix import mix
+from cecdata.common.kernels.jit import called, inlined, mix
 
 # What a draw is for. A new purpose takes a new number; a used one is never taken again.
 UNCHANGED, OPERATOR, COUNT, POSITION, REPLACEMENT, MIXED, MIXED_OPERATOR, SAMPLE = range(8)

@@ -24,13 +24,13 @@ from cecdata.channel.table import SHIPPED, Channel, of_recipe, shipped_channel
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels.jit import compiled_with, inlined, sources
 from cecdata.hanzi.characters import (
+    TABLES,
     frequency,
     is_standard,
     standard_characters,
     traditional_forms,
     variant_forms,
 )
-from cecdata.hanzi.data import TABLES
 from cecdata.lm.kernels import place_of, shift_of
 from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables

@@ -213,6 +213,11 @@ def _real(name):
     path = root / "cscd-ns" / "dev.tsv" if name == "cscd" else root / "lemon_v2" / f"{name}.txt"
     for line in path.read_text(encoding="utf-8").splitlines():
         source, target = line.split("\t")[-2:]
-        yield (source, target) if name == "cscd" else (
-            source.replace(" ", ""), target.replace(" ", ""),
+        yield (
+            (source, target)
+            if name == "cscd"
+            else (
+                source.replace(" ", ""),
+                target.replace(" ", ""),
+            )
         )

@@ -15,7 +15,7 @@ import pytest
 from cecdata.builds.build import build as make
 from cecdata.common.errors import InputError
 from cecdata.config import load
-from cecdata.shards.manifest import read_manifest
+from cecdata.shards.manifest import POOL, read_manifest
 
 GOOD = "他的病情已经好转，明天出院。"
 
@@ -251,6 +251,18 @@ def test_overwrite_by_nothing_leaves_what_stands(zygote, tmp_path, tree_of, pipe
     assert (found.read, found.kept, found.rejected["too_short"]) == (140_001, 1, 70_000)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "big5", "utf-16"])
+def test_the_encoding_of_a_pipe_is_detected(zygote, tmp_path, encoding):
+    """As that of a file with the same bytes."""
+    (tmp_path / "a").write_bytes(
+        "".join(f"第{n}次列車準時到達。\n" for n in range(9)).encode(encoding)
+    )
+    words = ("pool", "-", "--out", tmp_path / "out")
+    assert zygote.run(*words, stdin=tmp_path / "a") == 0, zygote.log.read_text()
+    rows = read_manifest(tmp_path / "out", POOL).rows
+    assert (rows.read, rows.kept) == (9, 9)
+
+
 BINARY = b"\xff\xfa\x00\x81\x9b\n" * 5
 
 
@@ -269,6 +281,9 @@ def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
         (9, {}),
         (5, {"unreadable": "invalid_utf8", "rejected": 5}),
     ]
+    assert cecdata("report", out)[0] == 0
+    for page in ("report.html", "report.md"):
+        assert "all 5 rows were rejected" in (out / page).read_text("utf-8")
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "GBK", "big5", "utf-16"])

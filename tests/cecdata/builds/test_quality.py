@@ -44,6 +44,9 @@ GOOD = [
     "点击下载按钮，再选择保存的文件夹。",
     "登录 VNC 以前要先打开端口。",
     "下一篇文章会介绍另外两种办法。",
+    # placeholders of masks count as nothing
+    "请致电<PHONE>。",
+    "发到<EMAIL>或<WECHAT>",
 ]
 
 SAMPLE = [

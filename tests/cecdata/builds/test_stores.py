@@ -115,7 +115,7 @@ def test_a_store_gets_the_bytes_of_a_local_build(
     assert api.scan(out).collect().equals(api.scan(built).collect())
     for command in ("verify", "stats"):
         assert cecdata(command, out)[0] == 0
-    assert cecdata("report", out, "--to", tmp_path)[0] == 0
+    assert cecdata("report", out, "--out", tmp_path)[0] == 0
 
 
 def test_a_damaged_object_is_replaced(uploaded, bucket, cecdata, flags, corpus, built, tree_of):

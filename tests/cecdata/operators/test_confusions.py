@@ -11,9 +11,8 @@ from cecdata.config import Config
 from cecdata.hanzi.characters import frequency, is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.lexicon import LENGTHS, words
-from cecdata.hanzi.readings import common_readings, homophones, near_sound, spoken
-from cecdata.hanzi.shapes import look_alikes, shape_pairs
-from cecdata.hanzi.syllables import confusion
+from cecdata.hanzi.readings import common_readings, confusion, homophones, near_sound, spoken
+from cecdata.hanzi.shapes import look_alikes
 from cecdata.operators import OPERATORS, function_word, homophone, lexical, near_glyph, radical
 from cecdata.operators.base import CharConfusions, confusion_set
 from cecdata.operators.links import merged, one_part_apart, sound_links, word_pairs
@@ -101,25 +100,13 @@ def test_homophone_prefers_what_people_write():
     assert rows["作"] > 20 * rows["坐"] / 10 > 0
 
 
-def test_look_alikes_at_once_are_those_one_by_one():
-    """`shape_pairs` lists what `look_alikes` lists, with the same similarity."""
-    pairs = shape_pairs()
-    for sign in SAMPLE:
-        held = pairs.left == PLACE[sign]
-        columns = (pairs.right[held], pairs.similarity[held])
-        found = [(STANDARD[place], alike) for place, alike in zip(*columns, strict=True)]
-        assert found == [
-            (other.character, pytest.approx(other.similarity)) for other in look_alikes(sign)
-        ]
-
-
 def test_near_glyph_is_steep_in_likeness():
     """Weights are similarity to the sixth times the root of frequency, above the threshold."""
     row = {item.replacement: item.weight for item in near_glyph.OPERATOR.confusions("未")}
     slow = {
-        other.character: other.similarity**6 * frequency(other.character) ** 0.5
-        for other in look_alikes("未")
-        if other.similarity >= near_glyph.LEAST_SIMILARITY
+        other: similarity**6 * frequency(other) ** 0.5
+        for other, similarity in look_alikes("未").items()
+        if similarity >= near_glyph.LEAST_SIMILARITY
     }
     scale = row["末"] / slow["末"]
     assert row == {sign: pytest.approx(scale * slow[sign], rel=1e-5) for sign in row}

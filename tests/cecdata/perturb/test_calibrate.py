@@ -102,7 +102,7 @@ def test_calibrate_reaches_the_target_or_the_nearest_end(counts, target, most, c
     found = calibrate(histogram, target, most, cost)
     assert found.target == target
     assert found.reachable == pytest.approx(min(max(target, low), high), rel=1e-9)
-    assert expected(histogram, found.per_place, most, cost) == pytest.approx(found.reachable)
+    assert expected(histogram, found.per_position, most, cost) == pytest.approx(found.reachable)
 
 
 def test_closed_form_agrees_with_simulation():
@@ -115,7 +115,7 @@ def test_closed_form_agrees_with_simulation():
     rows = [
         row
         for seed in range(8)
-        for row in rows_of(settings(copies=1000, seed=seed), texts, [r.per_place for r in rates])
+        for row in rows_of(settings(copies=1000, seed=seed), texts, [r.per_position for r in rates])
     ]
     for toy, rate in zip(TOYS, rates, strict=True):
         found = np.array(
@@ -143,7 +143,7 @@ def test_sentences_weigh_as_often_as_they_are_edited():
     alone.add(pa.array(texts[1:]))
     other = Histogram(config, toy_tables())
     other.add(pa.array(texts[:1]))
-    share = [expected(h.counts[-1], rate.per_place, 8, 1) for h in (other, alone)]
+    share = [expected(h.counts[-1], rate.per_position, 8, 1) for h in (other, alone)]
     # one in five pairs of the first, every pair of the second
     assert (share[0] + 5 * share[1]) / 6 == pytest.approx(rate.reachable, rel=1e-5)
 

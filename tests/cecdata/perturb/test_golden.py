@@ -34,8 +34,8 @@ def test_the_papers_recipe_gives_the_golden_rows():
     histogram = Histogram(config, toy_tables())
     histogram.add(batch.column("text"))
     rates = histogram.rates().values()
-    per_place = [round(rate.per_place, 6) for rate in rates]  # the tail differs by libm
-    rows = perturber(config, per_place).pairs(batch).table.to_pylist()
+    per_position = [round(rate.per_position, 6) for rate in rates]  # the tail differs by libm
+    rows = perturber(config, per_position).pairs(batch).table.to_pylist()
     assert len(rows) == 50 * len(CORPUS)
     assert {row["operator"] for row in rows} > {toy.name for toy in TOYS}
     lines = "".join(json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n" for row in rows)

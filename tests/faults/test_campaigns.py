@@ -1,0 +1,117 @@
+"""A kill at any instant, step or call, and calls that fail: nothing is lost, no false "done".
+
+The slow tests are the long version: see figures.py, which prints tables.
+"""
+
+from __future__ import annotations
+
+import figures
+import loopback
+import pytest
+import scenarios
+from campaign import ORDEALS, Unbroken, kill_over_and_over, sweep
+
+#: in the ordinary suite some k of some ordeals; figures.py takes every k of all
+QUICK = [
+    ("bench", "ENOSPC for good", 5),
+    ("bench", "EINTR", 3),
+    ("embed", "EIO", 7),
+    ("embed", "half, then ENOSPC", 3),
+    ("build", "ENOSPC", 4),
+    ("build", "EIO on reading back", 12),
+    ("build", "short write", 3),
+]
+
+
+def flawless(found, kills):
+    """What every campaign must have come to."""
+    assert found.told == []
+    assert found.kills == kills
+    assert found.finished >= 1
+    assert (found.partial, found.lost, found.duplicate, found.differing) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["build", "embed", "bench"])
+def test_killed_over_and_over(place, shimmed, name):
+    """A handful of kills each: the finished output has the bytes of one that was never killed."""
+    sizes = {"build": (120, 40), "embed": (120,), "bench": (40,)}[name]
+    scenario = getattr(scenarios, name)(place, *sizes)
+    kills = 10 if name == "build" else 5
+    found = kill_over_and_over(shimmed, scenario, place, kills, seed=7)
+    flawless(found, kills)
+
+
+def test_an_export_is_whole_or_not_there(place, shimmed):
+    """Killed anywhere; nothing of the killed ones is left beside the file in the end."""
+    made = shimmed.run(*scenarios.build(place, 120, 40).words(place / "data"))
+    assert made.code == 0, made.text
+    scenario = scenarios.export(place / "data")
+    flawless(kill_over_and_over(shimmed, scenario, place, 12, seed=5), 12)
+
+
+def test_no_answer_is_asked_for_twice(place, zygote):
+    """Every answer that lay on disk when the kill came is not asked for again."""
+    with loopback.serving() as server:
+        scenario = scenarios.asked(place, server.url, 40, 2)
+        out = place / "out"
+        kept = out / ".cecdata" / "requests.jsonl"
+        for kills in (1, 2, 3):
+            ended = zygote.run(*scenario.words(out), step=36)
+            assert ended.killed, ended.text
+            answered = kept.read_bytes().count(b"\n")
+            # Under way when a kill came: as many as run at once, and no more.
+            assert sum(server.asked.values()) - answered <= 2 * kills
+        assert answered > 8
+        ended = zygote.run(*scenario.words(out))
+        assert ended.code == 0, ended.text
+        assert set(scenario.rows(out).values()) == {1}
+        assert len(scenario.rows(out)) == 40
+        assert sum(server.asked.values()) <= 40 + 3 * 2
+
+
+@pytest.fixture(scope="module")
+def unbroken(room, shimmed):
+    """Each scenario with the run that nobody disturbed, made when first asked for."""
+    known = {}
+
+    def find(name):
+        if name not in known:
+            folder = room / f"calls-{name}"
+            folder.mkdir()
+            scenario = getattr(scenarios, name)(folder, *figures.SMALL[name])
+            known[name] = scenario, Unbroken.of(shimmed, scenario, folder / "unbroken")
+        return known[name]
+
+    return find
+
+
+@pytest.mark.parametrize(("name", "ordeal", "count"), QUICK)
+def test_some_calls_fail(place, shimmed, unbroken, name, ordeal, count):
+    """Spread over the whole run: exit ≠ 0 with the folder named, or all of it; then it goes on."""
+    scenario, wanted = unbroken(name)
+    matched = sum(wanted.kinds[call] for call in ORDEALS[ordeal][2])
+    ks = [1 + place * matched // count for place in range(count)]
+    found = sweep(shimmed, scenario, place, ordeal, wanted, ks)
+    assert found.told == []
+    assert found.cases == count
+
+
+@pytest.mark.slow
+def test_three_hundred_kills(shimmed):
+    """Builds, embeddings, benches, training; 300 SIGKILLs in all: nothing lost, nothing twice."""
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    assert figures.kills(list(figures.SHARES), 300, seed=20) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(figures.SMALL))
+def test_every_call_fails(shimmed, name):
+    """Every k of every ordeal: an error that tells, or all of it; then the same command ends."""
+    assert figures.calls([name], 1, list(figures.ORDEALS)) == []
+
+
+@pytest.mark.slow
+def test_interrupts_at_any_moment(shimmed):
+    """SIGINT and SIGTERM all along each run: 130, and the same command goes on."""
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    assert figures.interrupts(list(figures.SHARES)) == []
