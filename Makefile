@@ -43,10 +43,11 @@ data: $(BASE)  ## training pairs: CORPUS=… OUT=… COPIES=… SEED=… LIMIT=�
 		$(if $(WORKERS),--workers $(WORKERS)) $(FLAGS)
 	@$(BIN)/cecdata report "$(OUT)"
 
-train: DATA ?= out/data
+train: DATA ?= out/context
 train: OUT ?= out/train
-train: $(DEV)  ## a corrector: supervised steps, then PPO from the built-in policy: DATA=… OUT=… SEED=… FLAGS=…
-	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
+train: $(DEV)  ## a corrector: a warm start, then PPO, on pairs of the recipe context: DATA=… OUT=… SEED=… FLAGS=…
+	@test -e "$(DATA)/manifest.json" || \
+		$(BIN)/cecdata build "$(CORPUS)" --recipe context --out "$(DATA)"
 	@$(BIN)/cectrain train "$(DATA)" --out "$(OUT)" $(if $(SEED),--seed $(SEED)) $(FLAGS)
 
 train-evidence: DATA ?= out/data

@@ -73,7 +73,7 @@ def judged(value: float) -> str:
 def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: ANN201
     """Return a function that runs one batch (rollout, rewards, K epochs) → CPU seconds."""
     made = config.load(
-        "small",
+        "exact-match",
         [f"ppo.groups={options.groups}", f"ppo.candidates={options.candidates}", "ppo.updates=1000",
          "ppo.drop_zero_advantages=false", "ppo.oversampling=1", "ppo.supervised=0", *more],
     )  # fmt: skip

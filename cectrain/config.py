@@ -23,7 +23,7 @@ from cecdata.common.settings import (
 from cectrain.reward.cluster import LARGEST_GROUP
 from cectrain.reward.config import RewardConfig
 
-RECIPES = ("small", "consensus", "paper", "paper-calibrated")
+RECIPES = ("warm-consensus", "exact-match", "consensus", "paper", "paper-calibrated")
 BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")
 FEATURES = ("hidden", "embedding")
 WHITEN = ("batch", "group", "none")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from cectrain.config import RECIPES, Config, load
 
 F = TypeVar("F", bound=Callable[..., object])
-DEFAULT = "small"  # the recipe of every command with --recipe, so that all speak of the same one
+DEFAULT = "warm-consensus"  # the recipe of every command with --recipe, so that all speak of the same one
 
 
 def data_argument(function: F) -> F:
@@ -70,6 +71,15 @@ def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Confi
     """
     named = [f"{key.replace('__', '.')}={_toml(v)}" for key, v in flags.items() if v is not None]
     return load(recipe, [*settings, *named])
+
+
+def wait_without_spinning() -> None:
+    """Let threads of OpenMP sleep while they wait for each other; call it before torch is imported.
+
+    By default they spin. On a machine with other busy processes a spinning thread keeps the core
+    that the thread that it waits for needs: a step then takes more than twice as long.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def tell(line: str) -> None:

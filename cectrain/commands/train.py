@@ -18,6 +18,7 @@ from cectrain.commands.options import (
     data_argument,
     recipe_options,
     run_options,
+    wait_without_spinning,
 )
 from cectrain.config import load
 from cectrain.corrector.folder import BUILTIN
@@ -63,19 +64,19 @@ def train(
 ) -> None:
     """Train a corrector on DATA: supervised warm start, then PPO, scored before and after.
 
-    The recipe `small` trains the built-in policy on two CPU cores: 500 supervised steps, then RLOO
-    (one epoch, leave-one-out baseline) with 64 supervised pairs in each step. Its reward is close
-    to exact match: α = 1 leaves the consensus term out, τ = 0.995 gives other answers than the
-    target next to nothing, and a copy of an erroneous source earns 0.3. The recipe `consensus` is
-    the paper's method with the built-in policy: clipped PPO with a value network and the
-    cluster-consensus reward, without supervised steps. `paper` has the paper's policy, encoder and
-    constants; `paper-calibrated` chooses constants that fit the encoder.
+    The recipe `warm-consensus` trains the built-in policy on two CPU cores: supervised steps, then
+    the paper's method, which is clipped PPO with a value network and the cluster-consensus reward.
+    Its constants are calibrated to the encoder. `consensus` is the same without supervised steps.
+    `exact-match` rewards little but the target: supervised steps, then RLOO (one epoch,
+    leave-one-out baseline) with supervised pairs in each step. `paper` has the paper's policy,
+    encoder and constants; `paper-calibrated` calibrates the constants.
 
     The same command resumes a run that was killed. For several GPUs: `accelerate launch
     --config_file configs/accelerate/ddp.yaml -m cectrain train …`.
 
     Example: cectrain train out/data --out out/train
     """
+    wait_without_spinning()
     from cectrain.run.page import write_page
     from cectrain.run.progress import curve, displayed
     from cectrain.store import metrics_log
@@ -177,6 +178,7 @@ def sft(
     cectrain sft pairs.tsv --out out/sft --policy Qwen/Qwen3-0.6B
     cectrain sft train.tsv --format cscd --held-out dev.tsv --out out/sft
     """
+    wait_without_spinning()
     from cectrain.run.progress import displayed
     from cectrain.train import train as run
 

@@ -15,6 +15,7 @@ from cecdata.embed import Encoder
 from cectrain.data.shards import Pair
 from cectrain.diagnosis.candidates import KINDS, PROFILES, Bank, bank, draw_groups
 from cectrain.diagnosis.measures import (
+    ClusterFigures,
     Diagnosis,
     GroupFigures,
     KindFigures,
@@ -24,13 +25,23 @@ from cectrain.diagnosis.measures import (
     verdict,
 )
 from cectrain.reward.batch import Batch
-from cectrain.reward.cluster import FloatArray
+from cectrain.reward.cluster import FloatArray, distances
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import Rewards, alpha_star, total_reward
 
 CONFIDENCE = 0.95  # of the Hoeffding gap
 ABOVE_STAR = 0.15  # calibrated α − α*
 WRONG_QUANTILE = 0.05  # share of the wrong candidates that the calibrated τ and β reward with 0
+APART_QUANTILE = 0.05  # share of answers of other meanings that the calibrated ε takes for equal
+_SMALLEST = 1e-6  # radius; equal texts have distance 0 but for rounding
+#: figure → the kinds of answers that share a cluster or do not
+TOGETHER = {
+    "right_with_copy": ("correct", "copy"),
+    "right_with_wrong": ("correct", "near_miss"),
+    "copy_with_wrong": ("copy", "near_miss"),
+    "right_copy_and_wrong": ("correct", "copy", "near_miss"),
+    "right_with_variant": ("correct", "variant"),
+}
 _SAME = 1e-9  # rewards closer than this count as equal
 _BLIND = 1e-6  # cosines closer to 1 than this are an encoder's rounding
 
@@ -62,10 +73,11 @@ def diagnose(
     right_P_K = candidates.right()
     plausible = [c for kind in KINDS[1:4] for c in candidates.columns(kind)]
     missed = cosines_P_K[:, plausible][~right_P_K[:, plausible]]
-    suggested = suggest(missed, config)
+    suggested = suggest(missed, config, radius(candidates, vectors_P_K_D, config.metric))
+    configs = {"as given": config, "calibrated": suggested}
     rewards = {
-        "as given": _reward_figures(candidates, vectors_P_K_D, config, size, seed),
-        "calibrated": _reward_figures(candidates, vectors_P_K_D, suggested, size, seed),
+        name: _reward_figures(candidates, vectors_P_K_D, each, size, seed)
+        for name, each in configs.items()
     }
     diagnosis = Diagnosis(
         encoder=f"{encoder.name} ({encoder.revision})",
@@ -79,6 +91,10 @@ def diagnose(
         hoeffding=math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * max(1, train_pairs))),
         kinds={kind: _kind_figures(cosines_P_K[:, candidates.columns(kind)]) for kind in KINDS},
         rewards=rewards,
+        clusters={
+            name: _cluster_figures(candidates, vectors_P_K_D, each, size)
+            for name, each in configs.items()
+        },
         suggested=suggested,
         favoured=favoured(rewards),
         teaches=teaches(rewards),
@@ -88,18 +104,51 @@ def diagnose(
     return replace(diagnosis, verdict=tuple(verdict(diagnosis)))
 
 
-def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
+def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardConfig:
     """Return constants calibrated to the cosines of wrong candidates that are `missed`.
 
     τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
     earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
     stretched as far as possible. `tau_quantile` is unset because it would replace τ. `unchanged` is
-    unset because its value assumes that wrong answers earn 0. The clustering stays as it is.
+    unset because its value assumes that wrong answers earn 0. `epsilon` is that of `radius`; two
+    answers of one meaning are a cluster, so `min_samples` is 2.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
     fixed = replace(config, tau=threshold, tau_quantile=None, unchanged=None)
-    return replace(fixed, beta=threshold, alpha=alpha)
+    return replace(fixed, beta=threshold, alpha=alpha, epsilon=epsilon, min_samples=2)
+
+
+def radius(candidates: Bank, vectors_P_K_D: FloatArray, metric: str) -> float:
+    """Return the ε with which a cluster is a set of answers that mean the same, as far as seen.
+
+    It is a low quantile of the distances between a right answer, a copy and wrong ones.
+    """
+    apart_P_K_K = distances(vectors_P_K_D, metric)
+    kinds = [candidates.columns(kind) for kind in ("correct", "copy", "near_miss")]
+    kinds.append(candidates.columns("over_correction"))
+    between = [
+        apart_P_K_K[:, a, b]
+        for number, some in enumerate(kinds)
+        for others in kinds[number + 1 :]
+        for a in some
+        for b in others
+    ]
+    return max(_SMALLEST, float(f"{np.quantile(between, APART_QUANTILE):.3g}"))
+
+
+def _cluster_figures(
+    candidates: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int
+) -> ClusterFigures:
+    """Return how often answers of these kinds share a cluster, the last one repeated up to L."""
+    shares = {}
+    for name, kinds in TOGETHER.items():
+        columns = [candidates.columns(kind)[0] for kind in kinds]
+        drawn_1_L = np.array([columns + columns[-1:] * (size - len(columns))])
+        labels_P_L = _rewards(candidates, vectors_P_K_D, drawn_1_L, config).batch.labels_P_L
+        joined_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
+        shares[name] = float(joined_P.mean())
+    return ClusterFigures(epsilon=config.epsilon, min_samples=config.min_samples, **shares)
 
 
 def _encode(candidates: Bank, encoder: Encoder) -> FloatArray:
@@ -120,7 +169,6 @@ def _reward_figures(
     one_changed = np.array([[over] + [0] * (size - 1)])
     clean = _rewards(candidates, vectors_P_K_D, one_changed, config, clean=True)
     lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
-    members_P_L = alone.batch.members_P_L
     accuracy, low = _variant_accuracy(candidates, vectors_P_K_D, config)
     rng = np.random.default_rng((seed, size))
     profiles = {
@@ -135,7 +183,6 @@ def _reward_figures(
         lone_exact=float(lone_P.mean()),
         lone_copy=float(copy_P.mean()),
         lone_wins=float((lone_P - copy_P > _SAME).mean()),
-        joined=float((members_P_L[:, 0] & members_P_L[:, 1]).mean()),
         clean_kept=float(clean.total_P_L[:, 1].mean()),
         clean_over_corrected=float(clean.total_P_L[:, 0].mean()),
         variant_accuracy=accuracy,

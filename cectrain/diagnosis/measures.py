@@ -10,7 +10,9 @@ import numpy as np
 from cectrain.reward.config import RewardConfig
 
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
+HONEST_CHOICE = "The honest choice is exact match as the reward: --recipe exact-match."
 EXACT_MATCH = 0.5  # accuracy of exact match on right texts that differ from the target: all tie
+MOST_JOINED = 0.2  # of the groups; above it the encoder's distances separate nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,11 @@ class RewardFigures:
 
     alpha_star: of the two cosine terms, at τ as used. lone_exact, lone_copy: mean R of one right
     candidate beside L − 1 copies of the source, and of such a copy. lone_wins: share of these
-    groups in which the right one earns more. joined: share in which DBSCAN puts it into the
-    copies' cluster. clean_kept, clean_over_corrected: for a clean sentence, mean R of a copy and
-    of one over-correction beside L − 1 copies. variant_accuracy: share of the pairs of a right text
-    that differs from the target and a wrong one in which the right one earns more (ties count
-    half); exact match has 0.5. variant_low: the lower end of its interval over sentences.
+    groups in which the right one earns more. clean_kept, clean_over_corrected: for a clean
+    sentence, mean R of a copy and of one over-correction beside L − 1 copies. variant_accuracy:
+    share of the pairs of a right text that differs from the target and a wrong one in which the
+    right one earns more (ties count half); exact match has 0.5. variant_low: the lower end of its
+    interval over sentences.
     """
 
     config: RewardConfig
@@ -49,12 +51,27 @@ class RewardFigures:
     lone_exact: float
     lone_copy: float
     lone_wins: float
-    joined: float
     clean_kept: float
     clean_over_corrected: float
     variant_accuracy: float
     variant_low: float
     profiles: Mapping[str, GroupFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """The shares of groups of L in which DBSCAN puts answers of these kinds into one cluster.
+
+    A wrong answer is a near miss; a variant is a right text that differs from the target.
+    """
+
+    epsilon: float
+    min_samples: int
+    right_with_copy: float
+    right_with_wrong: float
+    copy_with_wrong: float
+    right_copy_and_wrong: float
+    right_with_variant: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +108,7 @@ class Diagnosis:
     hoeffding: float
     kinds: Mapping[str, KindFigures]
     rewards: Mapping[str, RewardFigures]
+    clusters: Mapping[str, ClusterFigures]
     suggested: RewardConfig
     favoured: str
     teaches: bool
@@ -129,11 +147,7 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
             f"candidate beside copies earned more than a copy in {given.lone_wins:.0%} of groups "
             f"(calibrated: {calibrated.lone_wins:.0%})."
         )
-    if given.joined > 0.5:
-        lines.append(
-            f"In {given.joined:.0%} of groups DBSCAN put the right candidate into the copies' "
-            "cluster: the radius does not separate them, so the consensus term says little."
-        )
+    lines += _clustering(diagnosis.clusters)
     if diagnosis.delta <= diagnosis.gamma:
         lines.append(
             f"The encoder keeps no margin (δ {diagnosis.delta:.4f} ≤ γ {diagnosis.gamma:.4f}): "
@@ -157,6 +171,22 @@ def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
     """Return whether the favoured reward ranks well and one of them beats exact match."""
     beyond = any(figures.variant_low > EXACT_MATCH for figures in rewards.values())
     return beyond and _ranking(rewards[favoured(rewards)]) >= TEACHES_SLOWLY
+
+
+def _clustering(clusters: Mapping[str, ClusterFigures]) -> list[str]:
+    """Return what the two radii do to a right answer beside copies, and whether either helps."""
+    given, calibrated = clusters["as given"], clusters["calibrated"]
+    lines = [
+        f"DBSCAN puts the right answer and copies of the source into one cluster in "
+        f"{given.right_with_copy:.0%} of the groups with ε {given.epsilon:g}, in "
+        f"{calibrated.right_with_copy:.0%} with ε {calibrated.epsilon:g}."
+    ]
+    if calibrated.right_with_copy > MOST_JOINED:
+        lines.append(
+            "No radius separates right answers from wrong ones with this encoder, so the consensus "
+            f"term says nothing. {HONEST_CHOICE}"
+        )
+    return lines
 
 
 def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
@@ -191,7 +221,7 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
         )
     return (
         f"This reward cannot be trusted here: even {name} ({constants}) rank only {accuracy:.1%} "
-        "of the pairs within a group correctly. Use another encoder."
+        f"of the pairs within a group correctly. Use another encoder. {HONEST_CHOICE}"
     )
 
 

@@ -9,7 +9,7 @@ from cecbench.report.figures import Point, bars, curves
 from cecdata.common import html
 from cecdata.common.html import percent
 from cectrain.data.shards import HELD_OUT
-from cectrain.diagnosis.diagnose import CONFIDENCE
+from cectrain.diagnosis.diagnose import CONFIDENCE, TOGETHER
 from cectrain.diagnosis.measures import Diagnosis, RewardFigures
 from cectrain.reward.batch import Term
 from cectrain.reward.terms import ADDITIONAL
@@ -22,6 +22,7 @@ def text(diagnosis: Diagnosis) -> str:
     lines = [*diagnosis.verdict, *_judged(diagnosis), ""]
     for rows in (
         [("encoder", ""), *_encoder_rows(diagnosis)],
+        [("in one cluster", "as given", "calibrated"), *_cluster_rows(diagnosis)],
         [("reward", "as given", "calibrated"), *_reward_rows(diagnosis)],
     ):
         first = max(len(row[0]) for row in rows)
@@ -35,6 +36,9 @@ def page(diagnosis: Diagnosis) -> str:
     """Return one HTML page: verdict, figures as inline SVG, tables."""
     first, *rest = diagnosis.verdict
     reward_table = html.table(["figure", "as given", "calibrated"], _reward_rows(diagnosis))
+    cluster_table = html.table(
+        ["in one cluster", "as given", "calibrated"], _cluster_rows(diagnosis)
+    )
     encoder_table = html.table(["figure", diagnosis.encoder], _encoder_rows(diagnosis))
     body = f"""<h1>What this reward can teach</h1>
 <p class="warning">{escape(first)}</p>
@@ -47,6 +51,7 @@ one earned more, in percent; 50 teaches nothing. Each mixture represents a polic
 <p class="soft">Share of the candidates of a kind with at most this cosine, in percent.</p>
 {_cosines(diagnosis)}
 {encoder_table}
+<h2>Which answers DBSCAN puts together</h2>{cluster_table}
 <h2>Rewards</h2>{reward_table}
 <p class="soft">{diagnosis.pairs} {_whose(diagnosis)} pairs, groups of {diagnosis.size},
 seed {diagnosis.seed}. Variance of a reward in [0, 1] is at most 0.25. The Hoeffding gap is for
@@ -125,6 +130,15 @@ def _reward_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     return rows
 
 
+def _cluster_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    both = [diagnosis.clusters[name] for name in _SERIES]
+    rows = [
+        (name.replace("_", " "), *(f"{getattr(figures, name):.1%}" for figures in both))
+        for name in TOGETHER
+    ]
+    return [("ε", *(f"{figures.epsilon:g}" for figures in both)), *rows]
+
+
 def _set(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
 
@@ -144,7 +158,6 @@ _ROWS: Mapping[str, Callable[[RewardFigures], str]] = {
     "R of a lone right candidate beside copies": lambda f: f"{f.lone_exact:.3f}",
     "R of such a copy": lambda f: f"{f.lone_copy:.3f}",
     "groups in which the lone right one wins": lambda f: f"{f.lone_wins:.1%}",
-    "groups in which it joins the copies' cluster": lambda f: f"{f.joined:.1%}",
     "right but different above wrong (exact match: 50 %)": lambda f: f"{f.variant_accuracy:.1%}",
     "clean sentence: R of a copy": lambda f: f"{f.clean_kept:.3f}",
     "clean sentence: R of one over-correction": lambda f: f"{f.clean_over_corrected:.3f}",

@@ -36,13 +36,13 @@ SETTINGS = [
 
 
 def configured(start, *more):
-    return config.load("small", [*SETTINGS, f'policy.name="{start}"', *more])
+    return config.load("exact-match", [*SETTINGS, f'policy.name="{start}"', *more])
 
 
 def test_one_candidate_has_no_consensus(encoder):
     """L = 1 is refused by the settings and by the reward itself."""
     with pytest.raises(UsageError, match="at least 2"):
-        config.load("small", ["ppo.candidates=1"])
+        config.load("exact-match", ["ppo.candidates=1"])
     with pytest.raises(UsageError, match="L = 1"):
         GroupReward(encoder, RewardConfig(), 1).score(["己"], ["已"], [["已"]])
 
@@ -107,12 +107,12 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     from cectrain.data.training_pairs import training_pairs
     from cectrain.run import grpo_settings, trainer
 
-    made = config.load("small", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
+    made = config.load("exact-match", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
     tiny = policy.load_policy(PolicyConfig(name=str(start)), 7, "cpu")
     out = small_disk / "run"
     pairs = training_pairs(dataset, DataConfig(limit=6), 40, 42, small_disk.parent / "cache")
     args = grpo_settings.arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
-    reward = GroupReward(encoder, config.load("small").reward, 2)
+    reward = GroupReward(encoder, config.load("exact-match").reward, 2)
     with pytest.raises(DiskFullError, match=r"no space left.*Free some space"):
         trainer.GroupTrainer(tiny, pairs, reward, made, args).train()
     assert checkpoints.damaged(out) == []
@@ -235,7 +235,7 @@ def test_a_missing_extra_is_named(dataset_path, tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "trl", None)
     with pytest.raises(MissingPackageError, match=r"trl missing.*\.\[train\]"):
-        train(dataset_path, tmp_path / "out", config.load("small", ["sft.steps=0"]))
+        train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))
     assert not (tmp_path / "out").exists()
 
 

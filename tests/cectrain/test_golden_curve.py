@@ -26,8 +26,12 @@ SHARED = [
     "ppo.length_buckets=2", "sft.log_every=1", "sft.batch=8", 'sft.precision="fp32"',
 ]  # fmt: skip
 RUNS = {
-    "small": ["sft.steps=3", "ppo.candidates=4", "ppo.oversampling=2", "ppo.supervised=6"],
-    "consensus": ["ppo.candidates=4"],
+    "exact-match": ["sft.steps=3", "ppo.candidates=4", "ppo.oversampling=2", "ppo.supervised=6"],
+    "consensus": [  # the constants that calibration gave while it left ε alone
+        "ppo.candidates=4", 'constants="given"', "reward.alpha=0.65",
+        "reward.tau=0.886", "reward.beta=0.886",
+    ],
+    "warm-consensus": ["sft.steps=3", "ppo.candidates=4"],
 }
 FIGURES = (
     "loss", "reward", "exact_rate", "copy_rate", "grad_norm", "learning_rate", "supervised_loss",

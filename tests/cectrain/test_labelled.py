@@ -265,7 +265,7 @@ def test_determinism_is_a_setting():
 
     from cectrain.run.reproducibility import set_all_seeds
 
-    assert config.load("small").deterministic
+    assert config.load("exact-match").deterministic
     try:
         for wanted in (False, True):
             set_all_seeds(7, deterministic=wanted)

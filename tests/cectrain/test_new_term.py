@@ -45,7 +45,7 @@ from cectrain.reward.batch import Batch
 from cectrain.reward.terms import total_reward
 from cectrain.store import metrics_log
 
-made = config.load("small", ["reward.length_weight=0.25", 'reward.kind="majority"'])
+made = config.load("exact-match", ["reward.length_weight=0.25", 'reward.kind="majority"'])
 assert "length term 0.25" in made.reward.words()
 rewards = total_reward(Batch(made.reward, ["己来"], ["已来"], [["已来", "已来", "己"]]))
 assert rewards.total_P_L.tolist() == [[1.0, 1.0, 0.0]]
@@ -53,9 +53,9 @@ assert rewards.figures() == {"reward_majority": 2 / 3, "reward_length": 2 / 3}
 assert metrics_log.renamed({"reward_length": 0.5}) == {"reward_length": 0.5}
 assert "weight of the length term" in _ROWS
 with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
-    config.load("small", ["reward.length_weight=1.5"])
+    config.load("exact-match", ["reward.length_weight=1.5"])
 with pytest.raises(UsageError, match="the sum of"):
-    config.load("small", ["reward.length_weight=0.6", "reward.edit_weight=0.6"])
+    config.load("exact-match", ["reward.length_weight=0.6", "reward.edit_weight=0.6"])
 page = Path("docs/reference/metrics.md").read_text()
 explained = re.findall(r"^\\| `([a-z0-9_]+)` \\|", page, re.M)
 assert set(metrics_log.NAMES) <= set(explained)

@@ -106,7 +106,7 @@ def test_a_run_in_bf16_resumes_bit_for_bit(dataset_path, start, tmp_path):
     is killed in either ends with the same weights."""
     from safetensors.torch import load_file
 
-    settings = config.load("small", [*SETTINGS, f'policy.name="{start}"'])
+    settings = config.load("exact-match", [*SETTINGS, f'policy.name="{start}"'])
     whole = train(dataset_path, tmp_path / "whole", settings)
     before = load_file(start / "model.safetensors")
     after = load_file(tmp_path / "whole" / "model" / "model.safetensors")

@@ -83,7 +83,7 @@ def test_a_function_replaces_the_terms_and_others_take_a_share():
 
 def test_the_vote_sees_no_reference():
     """With `reward.unchanged`, which looks at the target, the vote stays the same for others."""
-    vote = config.load("small", ["reward.kind=majority"]).reward
+    vote = config.load("exact-match", ["reward.kind=majority"]).reward
     assert vote.unchanged is not None
     groups = [["己来", "己来", "已来"]]
     for target in ("已来", "己来"):
@@ -134,7 +134,7 @@ def test_shares_are_fractions():
     """A share above 1, and shares that sum to more, are refused."""
     for table in ('{"a:b" = 1.5}', '{"a:b" = 0.6, "a:c" = 0.6}'):
         with pytest.raises(UsageError, match="must be"):
-            config.load("small", [f"reward.functions={table}"])
+            config.load("exact-match", [f"reward.functions={table}"])
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -50,7 +50,7 @@ def stops(wanted):
 
 
 def configured(start, *more):
-    return config.load("small", [*SETTINGS, f'policy.name="{start}"', *more])
+    return config.load("exact-match", [*SETTINGS, f'policy.name="{start}"', *more])
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +210,7 @@ def test_other_weights_of_the_same_name_are_refused(
         changed.setattr(encoder(settings.encoder), "fingerprint", "of other weights")
         with pytest.raises(RefusedError, match=r"encoder: .*of other weights"):
             train(dataset_path, out, settings)
-    builtin, dataset = config.load("small", []), open_shards(dataset_path)
+    builtin, dataset = config.load("exact-match", []), open_shards(dataset_path)
     before = run_identity(builtin, dataset, None)["policy"]
     monkeypatch.setattr(folder, "WEIGHTS", start)
     assert run_identity(builtin, dataset, None)["policy"] != before
@@ -252,7 +252,7 @@ def test_a_killed_run_with_oversampling_ends_with_the_same_weights(dataset_path,
 
 
 def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path):
-    """Settings of `paper` and configs/ that `small` does not use: nucleus sampling token by token,
+    """Settings of `paper` and configs/ that `exact-match` does not use: nucleus sampling token by token,
     bf16, gradient checkpointing, accumulation, the value network, two epochs."""
     paper = config.load("paper").ppo
     same = [f"ppo.{name}={json.dumps(getattr(paper, name))}"
@@ -286,7 +286,7 @@ def test_a_killed_run_with_a_kl_ends_with_the_same_weights(dataset_path, start, 
 def test_a_kl_needs_a_start_in_a_folder(dataset_path, tmp_path, monkeypatch):
     """A reference cannot be read from a folder if the start is random weights."""
     monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
-    settings = config.load("small", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
+    settings = config.load("exact-match", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
     with pytest.raises(UsageError, match=r"ppo\.kl.*--policy"):
         train(dataset_path, tmp_path / "out", settings)
 
@@ -365,7 +365,7 @@ def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
     if (folder.WEIGHTS / "config.json").is_file():
         pytest.skip("the built-in policy ships with weights")
     with pytest.raises(UsageError, match=r"sft\.steps"):
-        train(dataset_path, tmp_path / "out", config.load("small", ["sft.steps=0"]))
+        train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))
 
 
 def test_nothing_held_out_is_refused(tmp_path, start):
@@ -527,7 +527,7 @@ def watching(tmp_path, exact, *settings, reported=None):
     told = []
     report = (reported if reported is not None else []).append
     found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
-    ppo = config.load("small", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
+    ppo = config.load("exact-match", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
     watch = callback.EvalCallback(ppo, log, lambda: found, told.append, lambda: before, report)

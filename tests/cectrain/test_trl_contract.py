@@ -43,7 +43,7 @@ def trainer_for(dataset, encoder, small_policy):
     from cectrain.run import grpo_settings, trainer
 
     def made(out, *more, cls=None, reward=None, limit=7):
-        told = config.load("small", [*SETTINGS, *more])
+        told = config.load("exact-match", [*SETTINGS, *more])
         pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42, out.parent / "cache")
         reward = reward or GroupReward(encoder, told.reward, told.ppo.candidates)
         args = grpo_settings.arguments(
@@ -76,7 +76,7 @@ def watched(trainer_for, encoder, tmp_path_factory):
             return super().__call__(prompts, completions, **columns)
 
     out = tmp_path_factory.mktemp("watched") / "run"
-    reward = Reward(encoder, config.load("small").reward, 2)
+    reward = Reward(encoder, config.load("exact-match").reward, 2)
     made = trainer_for(out, cls=Watching, reward=reward)
     made.train()
     seen["trainer"], seen["out"] = made, out
@@ -444,7 +444,7 @@ def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path)
     from cectrain.run import grpo_settings
 
     def arguments():
-        made = config.load("small", ["ppo.candidates=2", "ppo.oversampling=1", *settings])
+        made = config.load("exact-match", ["ppo.candidates=2", "ppo.oversampling=1", *settings])
         grpo_settings.arguments(
             made.ppo, out=tmp_path, seed=1, new_tokens=4, processes=processes, cpu=True
         )
@@ -539,7 +539,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
         tmp_path / "run", "ppo.supervised=3", "ppo.supervised_weight=0.5", "ppo.updates=1",
         "ppo.epochs=1", "ppo.baseline=leave_one_out", "ppo.learning_rate=0.01", "ppo.decay=0.0",
         "ppo.max_grad_norm=1000.0",
-        reward=Flat(encoder, config.load("small").reward, 2),
+        reward=Flat(encoder, config.load("exact-match").reward, 2),
     )  # fmt: skip
     before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
     tiny = Policy(made.model, made.processing_class, "1", trained=False)
@@ -569,7 +569,7 @@ def test_a_bonus_for_entropy_moves_the_policy(trainer_for, encoder, tmp_path):
         made = trainer_for(
             tmp_path / str(bonus), f"ppo.entropy={bonus}", "ppo.updates=1", "ppo.epochs=1",
             "ppo.drop_zero_advantages=false", "ppo.baseline=leave_one_out",
-            reward=Flat(encoder, config.load("small").reward, 2),
+            reward=Flat(encoder, config.load("exact-match").reward, 2),
         )  # fmt: skip
         before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
         made.train()
@@ -591,7 +591,7 @@ def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp
         tmp_path / "run", "ppo.groups=6", "ppo.candidates=4", "ppo.updates=12",
         "ppo.baseline=leave_one_out", "ppo.whiten=batch", "ppo.decay=0.0", "ppo.accumulation=1",
         "ppo.learning_rate=0.002", "ppo.save_every=99",
-        reward=Wanted(encoder, config.load("small").reward, 4),
+        reward=Wanted(encoder, config.load("exact-match").reward, 4),
     )  # fmt: skip
     coin(made.model, made.processing_class)
     made.train()
@@ -626,7 +626,7 @@ def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, t
             rewards = np.array([[sum(map(ord, text)) % 2 for text in group] for group in groups])
             return replace(found, rewards=rewards.astype(float))
 
-    told = config.load("small", [
+    told = config.load("exact-match", [
         *SETTINGS, "ppo.kl=0.05", "ppo.epochs=1", "ppo.accumulation=1", "ppo.baseline=none",
         "ppo.updates=4",
     ])  # fmt: skip

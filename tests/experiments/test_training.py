@@ -61,7 +61,7 @@ def experiment(start, tmp_path_factory):
     out = tmp_path_factory.mktemp("protocol")
     recipe = load(copies=2, limit=60, filters=("levenshtein",), holdout=0.2)
     build([str(SAMPLE)], out / "data", recipe)
-    return Experiment(out / "data", out / "out", "small", (*SETTINGS, f'policy.name="{start}"'))
+    return Experiment(out / "data", out / "out", "exact-match", (*SETTINGS, f'policy.name="{start}"'))
 
 
 def do(experiment, run):
@@ -296,7 +296,7 @@ def test_the_evidence_from_its_runs(experiment):
     do(experiment, evidence_protocol.SHIPPED)
     runs = {run.name: finished(experiment, run) for run in (ppo, timing)}
     rates = evidence_protocol.rates_of(experiment)
-    recipe = config.load("small")
+    recipe = config.load("exact-match")
     own, clean = recipe.sft.learning_rate, recipe.data.clean_share
     assert rates == (own, own / 2, own / 4)
     rates = rates[1:]  # each is a run: two are enough
@@ -458,7 +458,7 @@ def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypa
     seen = []
 
     def record(experiment, runs, _on_finish):
-        seen.extend(config.load("small", (*experiment.settings, *run.settings)) for run in runs)
+        seen.extend(config.load("exact-match", (*experiment.settings, *run.settings)) for run in runs)
         return {}
 
     monkeypatch.setattr(study_protocol, "run_all", record)
@@ -548,7 +548,7 @@ def test_studies_of_the_reward_differ_in_the_reward_alone(name):
     """Nothing else than the reward teaches from the references, and a copy has no price."""
     study = load(name)
     for variant in study.variants:
-        loaded = config.load("small", (*study.settings, *variant.settings))
+        loaded = config.load("exact-match", (*study.settings, *variant.settings))
         assert loaded.sft.steps == loaded.ppo.supervised == loaded.ppo.ppo_only_share == 0
         assert loaded.ppo.oversampling == 1
         assert loaded.reward.unchanged is None
@@ -563,7 +563,7 @@ def test_the_printed_cells_are_swept_with_the_paper_s_alpha():
     assert cells.items() <= {v.cells: v.published for v in full.variants}.items()
     assert len(full.variants) == 15
     for variant in full.variants:
-        loaded = config.load("small", (*full.settings, *variant.settings)).reward
+        loaded = config.load("exact-match", (*full.settings, *variant.settings)).reward
         assert (loaded.alpha, loaded.tau, loaded.beta) == (0.5, *map(float, variant.cells))
 
 
@@ -595,7 +595,7 @@ def test_the_example_of_the_page_is_a_study(tmp_path):
     path.write_text(example, "utf-8")
     study = load(str(path))
     for variant in study.variants:
-        config.load("small", (*study.settings, *variant.settings))
+        config.load("exact-match", (*study.settings, *variant.settings))
     assert all(f"`{name}`" in page for name in study_protocol.shipped())
 
 
@@ -627,7 +627,7 @@ def searched(**changes):
 
 def test_trials_that_cannot_run_are_refused_before_the_first(experiment, tmp_path):
     """The paper's grid fits `make data`; too few pairs do not, nor oversampling that L does not."""
-    small = Experiment(experiment.data, tmp_path, "small")
+    small = Experiment(experiment.data, tmp_path, "exact-match")
     plan = searched(space=search_protocol.GRID, trials=300)
     search_protocol.check(small, plan, 9827)
     with pytest.raises(UsageError, match=r"sources .* about 20 of 1000 pairs.*--share"):
@@ -647,12 +647,12 @@ def test_trials_that_cannot_run_are_refused_before_the_first(experiment, tmp_pat
 )  # fmt: skip
 def test_a_recipe_s_price_of_copies_goes_with_its_own_constants(experiment, chosen, copy):
     """A search over constants of the reward drops it, unless it is searched, too."""
-    small = Experiment(experiment.data, experiment.out, "small")
+    small = Experiment(experiment.data, experiment.out, "exact-match")
     plan = searched(space={name: (value,) for name, value in chosen.items()}, trials=1)
     run = search_protocol.trial_of(small, plan, chosen, 9827)
     (again,) = search_protocol.retrained(small, plan, [(chosen, 0.5)]).variants
     for settings in (run.settings, again.settings):
-        loaded = config.load("small", settings)
+        loaded = config.load("exact-match", settings)
         assert loaded.reward.unchanged == copy
         assert loaded.ppo.oversampling == 1
 
@@ -777,7 +777,7 @@ def test_a_search_end_to_end(experiment, tmp_path):
     """Trials run in processes of their own, the best is retrained, a second call runs nothing."""
     lines = []
     settings = (*experiment.settings, "data.held_out=4")
-    here = Experiment(experiment.data, tmp_path, "small", settings, 2, lines.append)
+    here = Experiment(experiment.data, tmp_path, "exact-match", settings, 2, lines.append)
     plan = searched(trials=2, share=0.1, best=1, seeds=(1,))
     text = search_protocol.search(here, plan, 200)
     assert text.splitlines()[-1].startswith("rank 1: ")
@@ -840,6 +840,6 @@ def test_a_worker_takes_its_place_again_for_the_next_run(monkeypatch, tmp_path):
     monkeypatch.setattr("experiments.training.runs.run_one", one)
     runs = [Run(str(k), ()) for k in range(6)]
     with pytest.raises(CecError, match="1 of 6 runs failed"):
-        run_all(Experiment(tmp_path, tmp_path, "small", workers=2), runs)
+        run_all(Experiment(tmp_path, tmp_path, "exact-match", workers=2), runs)
     assert sorted(set(used)) == ["0", "1"]
     assert len(used) == 6
