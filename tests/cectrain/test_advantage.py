@@ -126,6 +126,22 @@ def test_rewards_of_texts(encoder):
     assert logged["exact_rate"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("text", "reward"), [(TARGETS[0], 1.0), (SOURCES[0], None), ("", 0.0)]
+)  # fmt: skip
+def test_groups_of_equal_answers_have_equal_rewards(encoder, text, reward):
+    """All right, all copies, all empty: no advantage within the group, whatever the radius."""
+    for epsilon in (1e-6, 0.004, 0.1):
+        config = RewardConfig(alpha=0.65, tau=0.85, beta=0.85, epsilon=epsilon)
+        scored = GroupReward(encoder, config, 4).score(SOURCES[:1], TARGETS[:1], [[text] * 4])
+        assert np.ptp(scored.rewards) == 0
+        assert np.isfinite(list(scored.figures.values())).all()
+        if reward is None:  # copies form a cluster, and are near the reference, but not it
+            assert 0.35 < scored.rewards[0, 0] < 1
+        else:
+            assert scored.rewards[0, 0] == pytest.approx(reward)
+
+
 def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
     """The majority reward reads texts only, no target; the edit term is a share of the sum."""
     vote = GroupReward(encoder, RewardConfig(kind="majority"), 4)
