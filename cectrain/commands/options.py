@@ -13,7 +13,7 @@ import click
 from cectrain.config import RECIPES, Config, load
 
 F = TypeVar("F", bound=Callable[..., object])
-DEFAULT = "warm-consensus"  # the recipe of every command with --recipe, so that all speak of the same one
+DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak of the same one
 
 
 def data_argument(function: F) -> F:

@@ -177,9 +177,11 @@ def _clustering(clusters: Mapping[str, ClusterFigures]) -> list[str]:
     """Return what the two radii do to a right answer beside copies, and whether either helps."""
     given, calibrated = clusters["as given"], clusters["calibrated"]
     lines = [
-        f"DBSCAN puts the right answer and copies of the source into one cluster in "
-        f"{given.right_with_copy:.0%} of the groups with ε {given.epsilon:g}, in "
-        f"{calibrated.right_with_copy:.0%} with ε {calibrated.epsilon:g}."
+        (
+            "DBSCAN puts the right answer and copies of the source into one cluster in "
+            f"{given.right_with_copy:.0%} of the groups with ε {given.epsilon:g}, in "
+            f"{calibrated.right_with_copy:.0%} with ε {calibrated.epsilon:g}."
+        )
     ]
     if calibrated.right_with_copy > MOST_JOINED:
         lines.append(

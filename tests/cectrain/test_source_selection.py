@@ -86,7 +86,8 @@ def _half(policy, pair):
 def test_oversampling_must_divide_the_candidates():
     """ppo.oversampling must divide ppo.candidates, because sources take the places of candidates.
     """
-    assert config.load("exact-match", ["ppo.candidates=8", "ppo.oversampling=4"]).ppo.oversampling == 4
+    four = ["ppo.candidates=8", "ppo.oversampling=4"]
+    assert config.load("exact-match", four).ppo.oversampling == 4
     for wrong in (0, 3, 16):
         with pytest.raises(UsageError, match=r"ppo\.oversampling must be"):
             config.load("exact-match", ["ppo.candidates=8", f"ppo.oversampling={wrong}"])

@@ -252,8 +252,8 @@ def test_a_killed_run_with_oversampling_ends_with_the_same_weights(dataset_path,
 
 
 def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path):
-    """Settings of `paper` and configs/ that `exact-match` does not use: nucleus sampling token by token,
-    bf16, gradient checkpointing, accumulation, the value network, two epochs."""
+    """Settings of `paper` and configs/ that `exact-match` does not use: nucleus sampling token by
+    token, bf16, gradient checkpointing, accumulation, the value network, two epochs."""
     paper = config.load("paper").ppo
     same = [f"ppo.{name}={json.dumps(getattr(paper, name))}"
             for name in ("top_p", "bf16", "gradient_checkpointing", "accumulation", "baseline",

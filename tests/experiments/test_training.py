@@ -61,7 +61,8 @@ def experiment(start, tmp_path_factory):
     out = tmp_path_factory.mktemp("protocol")
     recipe = load(copies=2, limit=60, filters=("levenshtein",), holdout=0.2)
     build([str(SAMPLE)], out / "data", recipe)
-    return Experiment(out / "data", out / "out", "exact-match", (*SETTINGS, f'policy.name="{start}"'))
+    settings = (*SETTINGS, f'policy.name="{start}"')
+    return Experiment(out / "data", out / "out", "exact-match", settings)
 
 
 def do(experiment, run):
@@ -458,7 +459,8 @@ def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypa
     seen = []
 
     def record(experiment, runs, _on_finish):
-        seen.extend(config.load("exact-match", (*experiment.settings, *run.settings)) for run in runs)
+        settings = [(*experiment.settings, *run.settings) for run in runs]
+        seen.extend(config.load("exact-match", own) for own in settings)
         return {}
 
     monkeypatch.setattr(study_protocol, "run_all", record)
