@@ -47,13 +47,35 @@ class Parts(TypedDict):
     clean: Clean
 
 
-class IntervalRecord(TypedDict):
-    """The bootstrap interval of the headline, as fractions."""
-
+class _Interval(TypedDict):
     value: float
     low: float
     high: float
     level: float
+
+
+class IntervalRecord(_Interval, total=False):
+    """The bootstrap interval of the headline, as fractions."""
+
+    detectable: float  # as in `resampling.Interval`
+
+
+class CurvePoint(TypedDict):
+    """The highest F of thresholds that change at most such a share of the clean sentences."""
+
+    changed_at_most: float
+    threshold: float | None
+    f: float
+    changed: float
+
+
+class CurveRecord(TypedDict):
+    """The curve of a system that gives confidences; `cecbench.curve` says what the fields are."""
+
+    area: float
+    reach: float
+    points: tuple[CurvePoint, ...]
+    steps: tuple[tuple[float, ...], ...]
 
 
 # The functional form, because keys have dots.
@@ -80,6 +102,7 @@ _Optional = TypedDict(
         "behaviour.length_violation_rate": float | None,
         "behaviour.copy_rate": float | None,
         "interval": IntervalRecord,
+        "curve": CurveRecord,
         "projection": str,
         "mode": str,
         "dictionaries": str,

@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from cecbench import scorers
 from cecbench.benchmarks.locate import Dataset, load, sample
 from cecbench.benchmarks.readers import Example
 from cecbench.breakdown import Breakdown, traditional
+from cecbench.curve import CurveSums
 from cecbench.metrics.base import Scorer
 from cecbench.metrics.rows import Row
 from cecbench.resampling import interval_of
 from cecbench.results import FORMAT, PREDICTIONS, SCORE, RunScore
 from cecbench.scorers import Tally
 from cecbench.signature import package_version
-from cecbench.systems.base import UNANSWERED, Answer, Context, System
+from cecbench.systems.base import UNANSWERED, Answer, Context, SureEdit, System
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
 from cecdata.common.codec import sealed
@@ -139,7 +140,7 @@ def collect(
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
         stored = kept.facts["answers"] if kept else []
         assert isinstance(stored, list)  # as recorded below
-        answers = [Answer(*fields) for fields in stored]
+        answers = [_recorded(*fields) for fields in stored]
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers
@@ -155,6 +156,11 @@ def collect(
                 journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in answers])
             yield part, answers
         progress(start + len(part), len(rows))
+
+
+def _recorded(*fields: Any) -> Answer:
+    *others, edits = fields
+    return Answer(*others, None if edits is None else tuple(SureEdit(*edit) for edit in edits))
 
 
 def _key(start: int, part: Sequence[Example]) -> str:
@@ -180,6 +186,7 @@ class RunSums:
     def __init__(self, scorer: Scorer, policy: str | None) -> None:
         self._tally = Tally(scorer, policy, triples=True)
         self._breakdown = Breakdown(scorer)
+        self._curve = CurveSums(scorer, self._tally.policy)
         self._statuses: Counter[str] = Counter()
         self._traditional = 0
         self._sums: Counter[str] = Counter()
@@ -198,6 +205,7 @@ class RunSums:
         by_id = {row.id: row for row in rows}
         # A policy may replace an answer by its source; the breakdown counts the answer itself.
         self._breakdown.add([by_id[row.id] for row in kept], counts)
+        self._curve.add(rows, answers)
         self._statuses.update(answer.status for answer in answers)
         self._traditional += traditional(rows)
         self._sums["rows"] += len(rows)
@@ -217,9 +225,11 @@ class RunSums:
             interval = interval_of(*tally.triples(), beta=tally.scorer.beta)
         signature = tally.signature(name, interval.signature if interval else "none")
         statuses = dict(self._statuses.most_common())
+        curve = self._curve.as_dict()
         values = {
             **tally.values(signature),
             **({"interval": interval.as_dict(headline)} if interval else {}),
+            **({"curve": curve} if curve else {}),
             "format": FORMAT,
             "headline": headline,
             "benchmark": dataset.name,
@@ -267,4 +277,5 @@ def _record(row: Row, answer: Answer) -> Mapping[str, object]:
         "raw": answer.raw if answer.raw != answer.text else None,
         "tokens": [answer.tokens_in, answer.tokens_out],
         "seconds": round(answer.seconds, 6),
+        **({} if answer.edits is None else {"edits": answer.edits}),
     }

@@ -6,17 +6,20 @@ Everything works on counts per sentence, shape (sentences, fields).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
+from cecbench.benchmarks.readers import Example
 from cecbench.metrics.rows import IntArray
 from cecbench.resampling import (
     CELLS_AT_ONCE,
     LEVEL,
     SEED,
+    STANDARD_ERRORS,
     Floats,
     Statistic,
     check_counts,
@@ -28,9 +31,8 @@ from cecdata.common.errors import UsageError
 
 Key = TypeVar("Key")
 DIFFERENCE_DRAWS = 4000
-#: a difference of so many of its standard errors is found in 80 % of samples by a two-sided test at
-#: the level of 5 %: the quantiles 0.975 and 0.8 of the normal distribution
-STANDARD_ERRORS = 1.959964 + 0.841621
+#: an id that tells the sentence's document, as in `report-7#12`
+_IN_DOCUMENT = re.compile(r"(?P<document>.+)[#:/]\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Comparison:
 
     low, high: the bootstrap interval of the difference. detectable: the smallest difference that
     so many sentences show, that is, that a test at the level of 5 % finds in 80 % of samples.
+    documents: how many were exchanged and drawn whole, because sentences of one document are alike;
+    0: each sentence by itself.
     """
 
     first: float
@@ -49,6 +53,7 @@ class Comparison:
     low: float
     high: float
     detectable: float
+    documents: int = 0
 
     @property
     def difference(self) -> float:
@@ -147,7 +152,59 @@ def compare_scores(first: Score, second: Score) -> Comparison:
             "these two scores are not of the same sentences and scorer: score both under one"
             " policy that leaves no row of either out (revert, not drop)"
         )
-    return paired_randomisation(first.counts, second.counts, statistic_of(first))
+    documents = documents_of(first.ids)
+    if documents is None:
+        return paired_randomisation(first.counts, second.counts, statistic_of(first))
+    count = int(documents.max()) + 1
+    sums = [np.zeros((count, score.counts.shape[1]), np.int64) for score in (first, second)]
+    for one, score in zip(sums, (first, second), strict=True):
+        np.add.at(one, documents, score.counts)
+    return replace(paired_randomisation(*sums, statistic_of(first)), documents=count)
+
+
+def documents_of(ids: Sequence[str]) -> IntArray | None:
+    """Return the number of each sentence's document, where all ids tell it: `DOCUMENT#3`.
+
+    `:` and `/` may stand for `#`. None where there is one document, or none has two sentences.
+
+    >>> documents_of(["a#1", "a#2", "b#1"]).tolist(), documents_of(["car-1", "car-2"])
+    ([0, 0, 1], None)
+    """
+    found = [_IN_DOCUMENT.fullmatch(name) for name in ids]
+    names = [match["document"] for match in found if match]
+    if len(names) < len(ids) or not 1 < len(set(names)) < len(ids):
+        return None
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], dtype=np.int64)
+
+
+def simulated(
+    errors: int, clean: int, f: float, generator: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Return the counts (tp, predicted, gold) of two systems that err independently.
+
+    errors, clean: the sentences with and without an error. f: precision and recall of both. Half of
+    the errors that a system does not correct it changes to something else.
+    """
+    wrong = (1 - f) / 2 if clean else 1 - f
+    spoilt = min(1.0, errors * (1 - f) / (2 * clean)) if clean else 0.0
+    both = []
+    for _ in range(2):
+        drawn, touched = generator.random(errors), generator.random(clean) < spoilt
+        tp = np.concatenate([drawn < f, np.zeros(clean, dtype=np.bool_)])
+        predicted = np.concatenate([drawn < f + wrong, touched])
+        gold = np.arange(errors + clean) < errors
+        both.append(np.column_stack([tp, predicted, gold]).astype(np.int64))
+    return both[0], both[1]
+
+
+def imagined(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
+    """Return the comparison of two simulated systems on a benchmark's rows, and their number."""
+    errors = sum(row.source != row.target for row in rows)
+    if errors == 0:
+        raise UsageError("no row of this benchmark has an error: no system has an F on it")
+    both = simulated(errors, len(rows) - errors, f, np.random.default_rng(SEED))
+    return paired_randomisation(*both, f_statistic(0, 1, 2), draws=1), len(rows)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

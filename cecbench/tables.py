@@ -28,6 +28,7 @@ NAMES = {
     "source": SOURCE_NAMES,
     "target": REFERENCE_NAMES,
     "prediction": PREDICTION_NAMES,
+    "confidence": ("confidence",),
 }
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -191,10 +192,12 @@ def read_texts(
 
 
 def _others(record: Mapping[str, object]) -> dict[str, str]:
-    """Return the id and the source of a record, where it has them."""
+    """Return the id, the source and the confidence of a record, where it has them."""
     source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
-    both = {"id": id_of(record), "source": source}
-    return {role: text for role, text in both.items() if text is not None}
+    sure = record.get("confidence")
+    found = {"id": id_of(record), "source": source}
+    found["confidence"] = None if sure is None else str(sure)
+    return {role: text for role, text in found.items() if text is not None}
 
 
 def named(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:

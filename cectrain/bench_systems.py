@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecbench import local_models, prompts
-from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, option
+from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, SureEdit, option
 from cecdata.common.errors import InputError, how_to_install
 from cectrain.corrector.folder import BUILTIN, WEIGHTS, model_folder
 from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined
@@ -74,7 +74,8 @@ class CorrectorSystem:
             corrections = self._corrector.correct(block)
             each = (time.perf_counter() - started) / len(block)
             for one in corrections:
-                yield Answer(one.target, one.target, _status(one), seconds=each)
+                edits = (SureEdit(e.start, e.end, e.target, e.confidence) for e in one.edits)
+                yield Answer(one.target, one.target, _status(one), seconds=each, edits=tuple(edits))
 
 
 def _status(correction: Correction) -> str:

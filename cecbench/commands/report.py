@@ -9,10 +9,13 @@ from pathlib import Path
 
 import click
 
+from cecbench.benchmarks.locate import load
+from cecbench.commands.list import DATA
 from cecbench.resampling import LEVEL
 from cecbench.results import PREDICTIONS, read_run, read_values, rescored
+from cecbench.scorers import Score
 from cecbench.signature import Signature
-from cecbench.significance import Comparison, compare_scores, holm, rows_needed
+from cecbench.significance import compare_scores, holm, imagined, rows_needed
 from cecbench.systems.base import Finite
 from cecdata.common.errors import InputError, RefusedError, UsageError
 from cecdata.common.html import percent
@@ -41,16 +44,34 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
         click.echo(str(path))
 
 
-@click.command(epilog="Example: cecbench compare out/a/score.json out/b/score.json")
+@click.command(epilog="Example: cecbench compare out/a out/b --format latex --published GPT-4")
 @click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Compare scores whose signatures differ.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "latex", "markdown"]),
+    default="text",
+    show_default=True,
+    help="Form of the output; latex and markdown are one table for a paper.",
+)
+@click.option(
+    "--published",
+    default="none",
+    show_default=True,
+    metavar="none|NAMES",
+    help="Rows of the CEC-Zero paper that such a table quotes, separated by commas.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
+def compare(
+    scores: tuple[Path, ...], form: str, published: str, *, force: bool, as_json: bool
+) -> None:
     """Compare scores of two or more systems, on one benchmark or on several.
 
     Scores are compared within each benchmark; those whose signatures differ are refused (exit 5).
     Runs of the same sentences are paired: a randomisation test, with the p-values of all pairs
-    corrected by Holm's method, and a bootstrap interval of the difference.
+    corrected by Holm's method, and a bootstrap interval of the difference. Where ids tell the
+    document of a sentence (DOCUMENT#3), whole documents are exchanged and drawn.
     """
     if len(scores) < 2:
         raise UsageError("name at least two scores to compare")
@@ -61,10 +82,15 @@ def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
         raise RefusedError(
             f"the signatures of these scores differ:\n{listed}\n--force compares them anyway"
         )
-    pairs = _pairs(groups)
+    scored = {path: rescored(read_run(path)) for path in scores if _has_rows(path)}
+    pairs = _pairs(groups, scored)
     if as_json:
         record = {"differences": different, "pairs": pairs}
         click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    if form != "text":
+        quoted = [] if published == "none" else [name.strip() for name in published.split(",")]
+        click.echo(_for_papers(groups, scored, pairs, form, quoted), nl=False)
         return
     for line in different:
         click.echo(f"differs: {line}")
@@ -72,9 +98,8 @@ def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
         click.echo(_in_words(pair))
 
 
-@click.command(epilog="Example: cecbench power out/a out/b --points 1 --points 2")
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.command(epilog="Example: cecbench power lemon/car --f1 60 --points 2")
+@click.argument("names", nargs=-1, required=True)
 @click.option(
     "--points",
     type=Finite(min=0, min_open=True),
@@ -83,16 +108,37 @@ def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
     show_default=True,
     help="A difference of the headline, in points; may be repeated.",
 )
+@click.option(
+    "--f1",
+    type=Finite(min=1, max=99),
+    default=60.0,
+    show_default=True,
+    help="F1 of the two imagined systems, in percent, where NAMES is a benchmark.",
+)
+@DATA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def power(first: Path, second: Path, points: tuple[float, ...], *, as_json: bool) -> None:
-    """Say how many rows like these show a difference between systems like FIRST and SECOND.
+def power(
+    names: tuple[str, ...],
+    points: tuple[float, ...],
+    f1: float,
+    data: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Say how many rows show a difference between two systems.
 
-    FIRST and SECOND are runs on one benchmark. A difference is shown if a test at the level of 5 %
-    finds it with a probability of 80 %. The rows needed grow with the square of its inverse.
+    NAMES are two runs on one benchmark, or the name of a benchmark or a file, for which two systems
+    are imagined that err independently; systems that err alike need fewer rows. A difference is
+    shown if a test at the level of 5 % finds it with a probability of 80 %. The rows needed grow
+    with the square of its inverse.
     """
-    scored = [rescored(read_run(path)) for path in (first, second)]
-    test = compare_scores(*scored)
-    rows = len(scored[0].ids)
+    if len(names) > 2:
+        raise UsageError("name two runs, or one benchmark")
+    if len(names) == 2:
+        scored = [rescored(read_run(Path(name))) for name in names]
+        test, rows = compare_scores(*scored), len(scored[0].ids)
+    else:
+        test, rows = imagined(load(names[0], data).rows, f1 / 100)
     needed = {f"{one:g}": rows_needed(rows, test.detectable, one / 100) for one in points}
     if as_json:
         record = {"rows": rows, "detectable": test.detectable, "rows_needed": needed}
@@ -129,35 +175,54 @@ def _by_benchmark(paths: Sequence[Path]) -> list[list[Path]]:
     return list(groups.values()) if min(map(len, groups.values())) > 1 else [list(paths)]
 
 
-def _pairs(groups: Sequence[Sequence[Path]]) -> list[dict[str, object]]:
+def _has_rows(path: Path) -> bool:
+    return ((path if path.is_dir() else path.parent) / PREDICTIONS).is_file()
+
+
+def _pairs(
+    groups: Sequence[Sequence[Path]], scored: Mapping[Path, Score]
+) -> list[dict[str, object]]:
     """Return the pairs within each group, with p-values corrected over all of them."""
-    pairs = [pair for group in groups for pair in _pairs_of(group)]
+    pairs = []
+    for one, two in (both for group in groups for both in combinations(group, 2)):
+        pair: dict[str, object] = {"first": str(one), "second": str(two)}
+        pair["first_value"], pair["second_value"] = map(_value, map(read_values, (one, two)))
+        if one in scored and two in scored and scored[one].ids == scored[two].ids:
+            test = compare_scores(scored[one], scored[two])
+            pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
+            pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
+            pair |= {"documents": test.documents} if test.documents else {}
+        pairs.append(pair)
     corrected = holm({n: float(str(pair["p"])) for n, pair in enumerate(pairs) if "p" in pair})
     for number, value in corrected.items():
         pairs[number]["p_holm"] = value
     return pairs
 
 
-def _pairs_of(paths: Sequence[Path]) -> list[dict[str, object]]:
-    folders = [path if path.is_dir() else path.parent for path in paths]
-    tested: dict[tuple[int, int], Comparison] = {}
-    if all((folder / PREDICTIONS).is_file() for folder in folders):
-        scored = [rescored(read_run(path)) for path in paths]
-        for one, two in combinations(range(len(paths)), 2):
-            if scored[one].ids == scored[two].ids:
-                tested[one, two] = compare_scores(scored[one], scored[two])
-    pairs = []
-    for one, two in combinations(range(len(paths)), 2):
-        pair: dict[str, object] = {"first": str(paths[one]), "second": str(paths[two])}
-        for name, path in (("first_value", paths[one]), ("second_value", paths[two])):
-            values = read_values(path)
-            pair[name] = _value(values)
-        test = tested.get((one, two))
-        if test is not None:
-            pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
-            pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
-        pairs.append(pair)
-    return pairs
+def _for_papers(
+    groups: Sequence[Sequence[Path]],
+    scored: Mapping[Path, Score],
+    pairs: Sequence[Mapping[str, object]],
+    form: str,
+    quoted: Sequence[str],
+) -> str:
+    from cecbench.report.overview import row_names
+    from cecbench.report.paper_table import LEVEL, Entry, paper_table
+
+    paths = [path for group in groups for path in group]
+    if missing := [path for path in paths if path not in scored]:
+        raise InputError(f"{missing[0]}: a table needs the predictions of every run beside it")
+    runs = {path: read_run(path) for path in paths}
+    names = dict(zip(runs, row_names(list(runs.values())), strict=True))
+    corrected = {(p["first"], p["second"]): p["p_holm"] for p in pairs if "p_holm" in p}
+    entries: dict[str, list[Entry]] = {}
+    for group in groups:
+        best = max(group, key=lambda path: scored[path].interval().value)
+        for path in group:
+            p = corrected.get((str(path), str(best)), corrected.get((str(best), str(path)), 1.0))
+            entry = Entry(names[path], runs[path], scored[path], float(str(p)) < LEVEL)
+            entries.setdefault(runs[path].benchmark, []).append(entry)
+    return paper_table(entries, form, quoted)
 
 
 def _value(values: Mapping[str, object]) -> object:
@@ -175,9 +240,10 @@ def _in_words(pair: dict[str, object]) -> str:
     if "p" not in pair:
         return f"{text}  (no test: it needs the predictions of both runs, of the same sentences)"
     difference, p, corrected = (float(str(pair[key])) for key in ("difference", "p", "p_holm"))
+    whole = f" of {pair['documents']} documents" if "documents" in pair else ""
     low, high, least = (percent(float(str(pair[key]))) for key in ("low", "high", "detectable"))
     return (
         f"{text}  difference {percent(difference)} points [{low}, {high}] at {LEVEL:.0%}, "
-        f"p = {p:.4f}, corrected by Holm {corrected:.4f} (paired randomisation, {pair['draws']} "
-        f"draws); these rows can show {least} points"
+        f"p = {p:.4f}, corrected by Holm {corrected:.4f} (paired randomisation{whole}, "
+        f"{pair['draws']} draws); these rows can show {least} points"
     )

@@ -15,7 +15,7 @@ from html import escape
 from statistics import fmean
 
 from cecbench.breakdown import ROWS
-from cecbench.report.overview import Overview, row_names
+from cecbench.report.overview import Overview, cell_of, row_names
 from cecbench.results import Rates, Run
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 46
@@ -36,6 +36,7 @@ class Point:
 
 
 Series = Mapping[str, Mapping[str, Point]]  # series → label on the axis → point
+Lines = Mapping[str, Sequence[tuple[float, float]]]  # series → x and y of its points
 Tones = Mapping[str, int]  # series → number of its colour
 
 
@@ -120,6 +121,26 @@ def intervals(title: str, labels: Sequence[str], series: Series, marks: Series) 
                 x = middle + (index - (len(series) - 1) / 2) * 16
                 parts.append(axes.dot(x, points[label], f"{name}, {label}", index))
     return axes.figure(title, parts, _in_order(series), list(marks))
+
+
+def plot(title: str, across: str, lines: Lines, dots: Lines, tones: Tones) -> str:
+    """Draw lines and dots over a numeric axis from 0, which `across` names; all is percent."""
+    both = {f"{kind} {n}": p for kind, s in (("line", lines), ("dot", dots)) for n, p in s.items()}
+    labelled = {name: {str(x): Point(y) for x, y in points} for name, points in both.items()}
+    axes = _Axes.of(LEFT + RIGHT + 480.0, labelled)
+    farthest = max((x for points in both.values() for x, _ in points), default=0.0)
+    end = next((top for top in TOPS if farthest <= top), TOPS[-1])
+    span = axes.width - LEFT - RIGHT
+    parts = [_tick(LEFT + span * n / TICKS, f"{end * n / TICKS:g}") for n in range(TICKS + 1)]
+    parts.append(_tick(LEFT + span / 2, across, line=1))
+    for name, points in lines.items():
+        path = " ".join(f"{LEFT + span * x / end:.1f},{axes.y(y):.1f}" for x, y in points)
+        parts.append(f'<polyline class="line s{tones[name] % COLOURS}" points="{path}"/>')
+    for name, points in dots.items():
+        for x, y in points:
+            tip = f"{name}, {x:.2f} % changed"
+            parts.append(axes.dot(LEFT + span * x / end, Point(y), tip, tones[name]))
+    return axes.figure(title, parts, {name: tones[name] for name in {**dots, **lines}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,18 +289,46 @@ def scores_with_intervals(view: Overview, names: Sequence[str]) -> str:
     return intervals("F1 by benchmark, with 95 % intervals", labels, series, known)
 
 
+def over_correction(runs: Sequence[Run], names: Sequence[str]) -> dict[str, str]:
+    """Return each benchmark's figure: F against the share of clean sentences changed.
+
+    A dot is a run as it was scored; a line is the curve of a system that gives confidences.
+    """
+    tones = {name: index for index, name in enumerate(names)}
+    figures = {}
+    for benchmark, systems in _by_benchmark(runs, names).items():
+        dots, lines = {}, {}
+        for name, run in systems.items():
+            rate = run.values["breakdown"]["clean"]["over_correction_rate"]
+            value = cell_of(run.values).value
+            if rate is None or value is None:
+                continue
+            dots[name] = [(100 * rate, value)]
+            if "curve" in run.values:
+                steps = run.values["curve"]["steps"]
+                lines[name] = [(0.0, 0.0), *((100 * share, 100 * f) for _, f, share in steps)]
+        title = f"F1 against error-free sentences changed, {benchmark}"
+        figures[benchmark] = plot(title, "error-free sentences changed, %", lines, dots, tones)
+    return {benchmark: figure for benchmark, figure in figures.items() if figure}
+
+
+def _by_benchmark(runs: Sequence[Run], names: Sequence[str]) -> dict[str, dict[str, Run]]:
+    """Return the runs of these systems by benchmark and by the system's name in the report."""
+    groups: dict[str, dict[str, Run]] = {}
+    for run, name in zip(runs, row_names(runs), strict=True):
+        if name in names:
+            groups.setdefault(run.benchmark, {})[name] = run
+    return groups
+
+
 def by_category(runs: Sequence[Run], names: Sequence[str]) -> dict[str, str]:
     """Return each benchmark's bars by category.
 
     A system has one colour in all of them, the one it has in `scores_with_intervals`.
     """
-    groups: dict[str, dict[str, Run]] = {}
-    for run, name in zip(runs, row_names(runs), strict=True):
-        if name in names:
-            groups.setdefault(run.benchmark, {})[name] = run
     tones = {name: index for index, name in enumerate(names)}
     figures = {}
-    for benchmark, systems in groups.items():
+    for benchmark, systems in _by_benchmark(runs, names).items():
         parts = {name: run.values["breakdown"]["category"] for name, run in systems.items()}
         kinds = [kind for kind in ROWS if any(kind in part for part in parts.values())]
         series = {name: _points(part) for name, part in parts.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from cecbench import published
-from cecbench.results import Rates, Run, RunScore, headline_of
+from cecbench.results import CurveRecord, Rates, Run, RunScore, headline_of
 from cecbench.systems.base import STATUSES
 from cecdata.common.html import percent
 
@@ -30,6 +30,9 @@ def headline(values: RunScore) -> str:
 
 def lines_of(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
+    if "detectable" in (interval := values.get("interval", {})):
+        least = percent(interval["detectable"])
+        yield f"  two systems that err independently: these rows show {least} points of difference"
     if set(values["answers"]) != {"ok"}:
         for status, count in values["answers"].items():
             yield f"  {count:>6} × {status}: {STATUSES.get(status, 'a status of another version')}"
@@ -46,8 +49,21 @@ def lines_of(values: RunScore) -> Iterator[str]:
         counts = f"{clean['changed']} of {clean['sentences']}"
         rate = percent(clean["over_correction_rate"], unit=" %")
         yield f"  clean sentences changed: {counts} ({rate})"
+    if "curve" in values:
+        yield from _curve(values["curve"])
     yield from _table("by category", parts["category"])
     yield from _table("by number of errors", parts["errors"])
+
+
+def _curve(curve: CurveRecord) -> Iterator[str]:
+    yield (
+        f"  best F while at most so many clean sentences are changed, mean up to "
+        f"{curve['reach']:.0%}: {percent(curve['area'])}"
+    )
+    for point in curve["points"]:
+        least = point["threshold"]
+        how = "no edit" if least is None else f"confidence ≥ {least:.3f}"
+        yield f"    at most {point['changed_at_most']:>5.1%}: {percent(point['f']):>6}  ({how})"
 
 
 def _table(title: str, parts: Mapping[str, Rates]) -> Iterator[str]:

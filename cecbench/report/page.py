@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 
 from cecbench import errortypes
+from cecbench.curve import REACH, SHARES
 from cecbench.errortypes import sentence_type
 from cecbench.metrics.rows import Row
 from cecbench.report import figures
@@ -206,6 +207,7 @@ def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: i
     """Return the whole page; `left_out` misjudged sentences are not among the `cases`."""
     sections = (
         _head(view, runs),
+        _curves(view, runs),
         _scores(view),
         _your_figures(view, runs),
         runs_section(runs),
@@ -226,9 +228,33 @@ def _head(view: Overview, runs: Sequence[Run]) -> str:
         f"<p>{systems} of your systems on {benchmarks}, beside the rows that the CEC-Zero "
         "paper prints. Scores are sentence-level F1 in percent unless a name says otherwise; the "
         "range under a score is its 95 % bootstrap interval over sentences.</p>"
-        '<nav><a href="#scores">Scores</a><a href="#parts">By category</a>'
+        '<nav><a href="#curves">Corrected and over-corrected</a><a href="#scores">Scores</a>'
+        '<a href="#parts">By category</a>'
         '<a href="#runs">What each run did</a><a href="#sentences">Misjudged sentences</a></nav>'
         f"{warnings}</header>"
+    )
+
+
+def _curves(view: Overview, runs: Sequence[Run]) -> str:
+    """Return the first section: what a system corrects for what it spoils."""
+    drawings = figures.over_correction(runs, figures.drawn(view))
+    rows = []
+    for run in runs:
+        if "curve" in run.values:
+            curve = run.values["curve"]
+            best = [percent(point["f"]) for point in curve["points"]]
+            rows.append([run.system, run.benchmark, percent(curve["area"]), *best])
+    heads = ["system", "benchmark", f"mean up to {REACH:.0%}", *(f"≤ {s:.1%}" for s in SHARES)]
+    note = (
+        "<p>The highest F1 that is reached while at most so many error-free sentences are changed; "
+        "its threshold was chosen on these very sentences.</p>"
+    )
+    listed = note + table(heads, rows) if rows else ""
+    return (
+        '<section id="curves"><h2>Corrected and over-corrected</h2>'
+        "<p>Further up is better, further left too: users first leave a corrector that changes "
+        "what was right. A dot is a run; a line shows every threshold of a system that gives a "
+        f'confidence.</p><div class="figures">{"".join(drawings.values())}</div>{listed}</section>'
     )
 
 

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from cecbench import prompts
 from cecbench.systems.base import FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions, option
-from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply, RequestOptions
 from cecdata.common.codec import decode, parse
@@ -214,6 +213,8 @@ class _Facts:
 
 
 def _answer(source: str, facts: _Facts) -> Answer:
+    from cecbench.systems.extract import Extracted, extract
+
     if facts.finish in ("filtered", "content_filter"):
         extracted = Extracted(source, "refusal")
     elif facts.finish == "length":  # cut off: half a sentence is no correction

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import click
 
@@ -35,12 +35,39 @@ STATUSES = {
 UNANSWERED = ("empty", "refusal", "unclear", "chatter", "unparsable", "failed")
 
 
+class SureEdit(NamedTuple):
+    """source[start:end], in code points, becomes `text`, with a confidence of 0 to 1.
+
+    A system that is sure of a whole sentence only gives one edit for all of it.
+    """
+
+    start: int
+    end: int
+    text: str
+    confidence: float
+
+
+def applied(source: str, edits: Sequence[SureEdit]) -> str:
+    """Return the source with edits that do not overlap.
+
+    >>> applied("他己经来", [SureEdit(1, 2, "已", 0.9), SureEdit(4, 4, "了", 0.5)])
+    '他已经来了'
+    """
+    parts: list[str] = []
+    done = 0
+    for edit in sorted(edits):
+        parts += (source[done : edit.start], edit.text)
+        done = edit.end
+    return "".join([*parts, source[done:]])
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to one sentence.
 
     text: the corrected sentence, which is scored. raw: the whole output of the system. seconds:
     wall time of this row; a batch's time is divided evenly. Tokens are 0 where there are none.
+    edits: those that make `text` of the source, of a system that gives confidences.
     """
 
     text: str
@@ -49,6 +76,7 @@ class Answer:
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = 0.0
+    edits: tuple[SureEdit, ...] | None = None
 
 
 class System(Protocol):

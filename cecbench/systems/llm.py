@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from cecbench import causal, local_models, prompts
 from cecbench.causal import GREEDY, decode, generate, in_batches, prompt_ids, token_budget
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
-from cecbench.systems.extract import extract
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,8 @@ class LlmSystem:
 
     def _answers(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
         import torch
+
+        from cecbench.systems.extract import extract
 
         started = time.perf_counter()
         limit = self._options.max_new_tokens

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cecbench.benchmarks.readers import Example
-from cecbench.systems.base import Answer, Kind, NoOptions, option
+from cecbench.systems.base import Answer, Kind, NoOptions, SureEdit, option
 from cecbench.tables import read_texts
 from cecdata.common import durable
 from cecdata.common.errors import InputError
@@ -36,11 +36,12 @@ COPY = Kind(
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One line of the file; id and source are None where the file has none."""
+    """One line of the file; id, source and confidence are None where the file has none."""
 
     id: str | None
     source: str | None
     text: str
+    confidence: float | None = None
 
 
 #: a blank line behind the last one of a file without ids
@@ -66,7 +67,7 @@ class PredictionSystem:
         predictions = read_predictions(path)
         while len(predictions) > len(rows) and predictions[-1] == _BLANK_END:
             predictions.pop()
-        matched_by, self._texts = match(predictions, rows, path)
+        matched_by, self._found = match(predictions, rows, path)
         self.name = path.stem
         self.identity: Mapping[str, object] = {
             "kind": "predictions",
@@ -82,14 +83,14 @@ class PredictionSystem:
 
         Raises InputError where one has none and `partial` was not set.
         """
-        missing = [row.id for row in rows if row.id not in self._texts]
+        missing = [row.id for row in rows if row.id not in self._found]
         if missing and not self._partial:
             raise InputError(
                 f"{self._path} has no prediction for {len(missing)} of {len(rows)} rows "
                 f"(first: {', '.join(missing[:3])}); --partial scores the others alone, and the "
                 "signature says how many"
             )
-        answered = tuple(row for row in rows if row.id in self._texts)
+        answered = tuple(row for row in rows if row.id in self._found)
         self._rows = iter(answered)
         return answered
 
@@ -98,8 +99,9 @@ class PredictionSystem:
         for source in sources:
             row = next(self._rows)
             assert row.source == source
-            text = self._texts[row.id]
-            yield Answer(text, text, "ok" if text.strip() else "empty")
+            text, sure = self._found[row.id].text, self._found[row.id].confidence
+            edits = None if sure is None else (SureEdit(0, len(source), text, sure),)
+            yield Answer(text, text, "ok" if text.strip() else "empty", edits=edits)
 
 
 def read_predictions(path: Path) -> list[Prediction]:
@@ -111,7 +113,8 @@ def read_predictions(path: Path) -> list[Prediction]:
         raise InputError(f"{path}: there is no such predictions file")
     predictions: list[Prediction] = []
     for _, where, texts in read_texts(path, ("prediction",), _WIDTHS, blank=True):
-        read = Prediction(texts.get("id"), texts.get("source"), texts["prediction"])
+        sure = _confidence(texts["confidence"], where) if "confidence" in texts else None
+        read = Prediction(texts.get("id"), texts.get("source"), texts["prediction"], sure)
         for key in ("id", "source") if predictions else ():
             if (getattr(predictions[0], key) is None) != (getattr(read, key) is None):
                 lacking = where if getattr(read, key) is None else f"{path}: the first line"
@@ -122,10 +125,20 @@ def read_predictions(path: Path) -> list[Prediction]:
     return predictions
 
 
+def _confidence(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise InputError(f"{where}: confidence must be a number from 0 to 1, not {text!r:.40}")
+    return value
+
+
 def match(
     predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
-) -> tuple[str, dict[str, str]]:
-    """Return how the predictions were matched (`id`, `source` or `order`), and id → prediction.
+) -> tuple[str, dict[str, Prediction]]:
+    """Return how the predictions were matched (`id`, `source` or `order`), and id → its prediction.
 
     Ids decide where the benchmark knows one of them. Otherwise the order decides if there are as
     many predictions as rows and no source differs from its row's; else the sources decide. Raises
@@ -138,12 +151,12 @@ def match(
         if len(unknown) < len(predictions) or predictions[0].source is None:
             _refuse_ids(predictions, unknown, rows, path)
             _same_sources(predictions, [known[p.id] for p in predictions if p.id], path)
-            return "id", {p.id: p.text for p in predictions if p.id is not None}
+            return "id", {p.id: p for p in predictions if p.id is not None}
     in_step = len(predictions) == len(rows)
     if in_step and all(
         p.source in (None, row.source) for p, row in zip(predictions, rows, strict=True)
     ):
-        return "order", {row.id: p.text for p, row in zip(predictions, rows, strict=True)}
+        return "order", {row.id: p for p, row in zip(predictions, rows, strict=True)}
     if predictions[0].source is not None:
         return "source", _by_source(predictions, rows, path)
     raise InputError(
@@ -184,23 +197,23 @@ def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Example], pa
 
 def _by_source(
     predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
-) -> dict[str, str]:
-    texts: dict[str, str] = {}
+) -> dict[str, Prediction]:
+    found: dict[str, Prediction] = {}
     for p in predictions:
         source = p.source or ""
-        if texts.setdefault(source, p.text) != p.text:
+        if found.setdefault(source, p).text != p.text:
             raise InputError(
                 f"{path}: the sentence {source!r} has two different predictions, and neither ids "
                 "nor the order of the lines say which one counts: add the benchmark's ids"
             )
     known = {row.source for row in rows}
-    strange = next((source for source in texts if source not in known), None)
+    strange = next((source for source in found if source not in known), None)
     if strange is not None:
         raise InputError(
             f"{path}: neither ids nor order fit the benchmark, and the sentence {strange!r} is "
             "not one of its sources: were these predictions made for another file?"
         )
-    return {row.id: texts[row.source] for row in rows if row.source in texts}
+    return {row.id: found[row.source] for row in rows if row.source in found}
 
 
 _WIDTHS = {

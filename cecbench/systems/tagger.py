@@ -10,20 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import click
 
 from cecbench import local_models
-from cecbench.systems.base import Answer, Kind, LocalOptions, option
-
-
-class Ids(Protocol):
-    """A tensor of token ids, shape (batch, tokens)."""
-
-    def tolist(self) -> list[list[int]]:
-        """Return the ids as lists."""
-        ...
+from cecbench.systems.base import Answer, Kind, LocalOptions, SureEdit, applied, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +95,8 @@ class TaggerSystem:
             started = time.perf_counter()
             predicted = self._predict([encoded[index] for index in batch])
             seconds = (time.perf_counter() - started) / len(batch)
-            for index, ids in zip(batch, predicted, strict=True):
-                answers[index] = self._answer(sources[index], encoded[index], ids, seconds)
+            for index, best in zip(batch, predicted, strict=True):
+                answers[index] = self._answer(sources[index], encoded[index], *best, seconds)
         return (answers[index] for index in range(len(sources)))
 
     def _encode(self, source: str) -> Encoded:
@@ -128,8 +119,8 @@ class TaggerSystem:
         places = [first + i if i < len(kept) else None for i in range(len(source))]
         return Encoded(tokens, list(places), own, len(kept) < len(ids))
 
-    def _predict(self, batch: Sequence[Encoded]) -> list[list[int]]:
-        """Return the best id at each position of each sentence, shape (batch, tokens)."""
+    def _predict(self, batch: Sequence[Encoded]) -> list[tuple[list[int], list[float]]]:
+        """Return the best id at each position of each sentence, and its probability."""
         torch = self._torch
         width = max(len(e.tokens) for e in batch)
         pad = int(self._tokenizer.pad_token_id or 0)  # type: ignore[attr-defined]
@@ -139,22 +130,28 @@ class TaggerSystem:
             logits = self._model(
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
             ).logits
-            best: Ids = logits.argmax(dim=-1)
-        return best.tolist()
+            top = logits.float().max(dim=-1)
+            sure = (top.values - logits.float().logsumexp(dim=-1)).exp()
+        return list(zip(top.indices.tolist(), sure.tolist(), strict=True))
 
-    def _answer(self, source: str, encoded: Encoded, ids: list[int], seconds: float) -> Answer:
-        characters = list(source)
+    def _answer(
+        self, source: str, encoded: Encoded, ids: list[int], sure: list[float], seconds: float
+    ) -> Answer:
+        edits = []
         for index, (place, own) in enumerate(zip(encoded.places, encoded.own, strict=True)):
             if place is None or own is None or ids[place] == own:
                 continue  # an upper-case letter whose own id is the lower-case one stays upper
-            characters[index] = self._characters.get(ids[place], characters[index])
+            written = self._characters.get(ids[place], source[index])
+            if written != source[index]:
+                edits.append(SureEdit(index, index + 1, written, round(sure[place], 6)))
         status = "ok"
         if encoded.truncated:
             status = "truncated"
         elif any(o is None and not c.isspace() for o, c in zip(encoded.own, source, strict=True)):
             status = "unknown"
-        text = "".join(characters)
-        return Answer(text, text, status, len(encoded.tokens), len(source), seconds)
+        text = applied(source, edits)
+        counts = len(encoded.tokens), len(source)
+        return Answer(text, text, status, *counts, seconds, tuple(edits))
 
     def _output_characters(self, labels: bool, config: object) -> dict[int, str]:
         """Return label or token id → the single character that it stands for."""

@@ -6,14 +6,11 @@ Proxies are those of the environment.
 
 from __future__ import annotations
 
-import asyncio
-import email.utils
 import importlib
 import json
 import logging
 import math
 import random
-import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -102,6 +99,8 @@ class Endpoint:
         """Raise MissingPackageError without httpx and tenacity, UsageError for a proxy's address
         that cannot be used.
         """
+        import ssl  # late, as what follows: a list of systems needs none of it
+
         for name in ("httpx", "tenacity"):
             try:
                 importlib.import_module(name)
@@ -160,6 +159,8 @@ class Endpoint:
 
     def _try(self, data: bytes) -> Reply:
         """Send a request once; raise _TroubleError where another try may succeed."""
+        import asyncio
+
         import httpx
 
         self._take_turn()
@@ -279,6 +280,8 @@ def _retry_after(value: str | None) -> float | None:
     >>> _retry_after("2"), _retry_after(None), _retry_after("soon"), _retry_after("1e300")
     (2.0, None, None, 3600.0)
     """
+    import email.utils
+
     if value is None:
         return None
     try:

@@ -209,6 +209,44 @@ def test_systems_are_compared_on_several_benchmarks_at_once(bench, tmp_path):
     assert all(pair["p_holm"] >= pair["p"] for pair in pairs)
 
 
+def test_a_table_for_papers_marks_the_best_and_what_differs_from_it(tmp_path):
+    """Bold is the best of a column; a mark says which systems differ significantly from it; the
+    caption has the signature; rows of the paper are quoted only on request.
+    """
+    pairs = [(f"第{n}句以经好_了。", f"第{n}句已经好_了。") for n in range(60)]
+    lines = "".join(f"{s}\t{t}\n{t}好\t{t}好\n" for s, t in pairs)
+    path = tmp_path / "cs_own.tsv"
+    path.write_text(lines, "utf-8")
+    folders = []
+    for name, spoilt in (("good", ""), ("bad", "坏")):
+        answers = [t if n % 3 or not spoilt else s for n, (s, t) in enumerate(pairs)]
+        text = "".join(
+            f"{a}\n{t}{spoilt or '好'}\n" for a, (_, t) in zip(answers, pairs, strict=True)
+        )
+        (tmp_path / f"{name}.txt").write_text(text, "utf-8")
+        folders.append(tmp_path / f"{name}-run")
+        run(path, f"predictions:{tmp_path / name}.txt", "--out", folders[-1])
+    words = ("compare", *folders, "--format", "latex")
+    latex = cecbench(*words, "--published", "GPT-4").stdout
+    full = " & ".join([r"\textbf{100.00}"] * 3)
+    assert rf"good & {full} & \textbf{{0.00}} \\" in latex
+    assert r"$^\dagger$ & 100.00 \\" in latex
+    assert r"\textit{GPT-4}" in latex
+    assert r"bench:cs\_own@" in latex
+    markdown = cecbench("compare", *folders, "--format", "markdown").stdout
+    assert "| good | **100.00** | **100.00** | **100.00** | **0.00** |" in markdown
+    assert "GPT-4" not in markdown
+    assert "did you mean 'GPT-4'" in cecbench(*words, "--published", "GPT4", code=2).output
+
+
+def test_power_of_a_benchmark_needs_no_run(bench):
+    """Two simulated systems say how many rows a benchmark needs for a difference."""
+    few = json.loads(cecbench("power", bench, "--points", 2, "--json").stdout)
+    assert few["rows"] == len(PAIRS)
+    assert few["rows_needed"]["2"] > 100
+    assert "name two runs, or one benchmark" in cecbench("power", "a", "b", "c", code=2).output
+
+
 def test_a_folder_of_another_run_is_refused(bench, tmp_path):
     """The same command verifies and exits with 0; another system in the folder exits with 5."""
     run(bench, "copy", "--out", tmp_path / "a")

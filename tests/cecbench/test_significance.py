@@ -17,6 +17,7 @@ from cecbench.significance import (
     holm,
     paired_randomisation,
     rows_needed,
+    simulated,
     statistic_of,
 )
 from cecdata.common.errors import UsageError
@@ -138,6 +139,42 @@ def test_other_sentences_are_not_compared() -> None:
     assert compare_scores(one, one).p_value == 1
     with pytest.raises(UsageError, match="not of the same sentences"):
         compare_scores(one, two)
+
+
+def test_sentences_of_one_document_are_exchanged_together() -> None:
+    """Where ids tell the document, sentences that err together count as one piece of evidence."""
+    wrong, right = "他己经来", "他已经来"
+    rows = [(f"d{document}#{n}", wrong, right) for document in range(6) for n in range(4)]
+    one = score([(*row, right) for row in rows], "cscd")
+    two = score([(*row, wrong) for row in rows], "cscd")
+    whole = compare_scores(one, two)
+    assert (whole.documents, whole.difference) == (6, 1)
+    numbered = [(str(n), *texts) for n, (_, *texts) in enumerate(rows)]
+    loose = compare_scores(
+        score([(*row, right) for row in numbered], "cscd"),
+        score([(*row, wrong) for row in numbered], "cscd"),
+    )
+    assert loose.documents == 0
+    assert whole.p_value == pytest.approx(2 / 2**6, abs=0.01)
+    assert loose.p_value < whole.p_value
+
+
+def test_simulated_systems_have_the_f_that_is_asked_for() -> None:
+    """Precision, recall and F of both systems are those that were asked for."""
+    for errors, clean in ((4000, 6000), (8000, 0)):
+        for counts in simulated(errors, clean, 0.6, np.random.default_rng(1)):
+            tp, predicted, gold = counts.sum(axis=0).tolist()
+            assert gold == errors
+            assert tp / gold == pytest.approx(0.6, abs=0.02)
+            assert tp / predicted == pytest.approx(0.6, abs=0.02)
+
+
+def test_an_interval_says_what_two_independent_systems_must_differ_by() -> None:
+    """`detectable` is 2.8 standard errors of the difference of two independent systems."""
+    generator = np.random.default_rng(3)
+    both = simulated(600, 400, 0.6, generator)
+    paired = paired_randomisation(*both, F, draws=1).detectable
+    assert bootstrap(both[0], F).detectable == pytest.approx(paired, rel=0.15)
 
 
 def test_nothing_cannot_be_resampled() -> None:

@@ -1,0 +1,177 @@
+"""A table for papers, in LaTeX or Markdown: precision, recall, F and over-correction by benchmark.
+
+The best value of a column is bold; systems whose F differs significantly from the best are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cecbench import published
+from cecbench.results import Run
+from cecbench.scorers import Score
+from cecdata.common import markdown as md
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.markdown import Markdown
+
+LEVEL = 0.05  # of significance, after correction for all comparisons of the table
+COLUMNS = ("P", "R", "F", "OC")
+_MARK = "†"
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%#_${}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    _MARK: r"$^\dagger$",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A run with its counts; `worse` says that its F differs significantly from the best one."""
+
+    name: str
+    run: Run
+    score: Score
+    worse: bool = False
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """Precision, recall, F and over-correction in percent; None where there is none."""
+        tp, predicted, gold = self.score.counts[:, list(self.score.scorer.headline_columns)].sum(0)
+        rate = self.run.values["breakdown"]["clean"]["over_correction_rate"]
+        return {
+            "P": 100 * tp / predicted if predicted else None,
+            "R": 100 * tp / gold if gold else None,
+            "F": 100 * self.score.interval().value,
+            "OC": None if rate is None else 100 * rate,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of the table: its text, whether it is the best of its column."""
+
+    text: str = ""
+    best: bool = False
+
+
+Rows = dict[str, list[Cell]]
+
+
+def paper_table(groups: Mapping[str, Sequence[Entry]], form: str, quoted: Sequence[str]) -> str:
+    """Return the table: one line a system, four columns a benchmark.
+
+    groups: the runs by benchmark. form: `latex` or `markdown`. quoted: the rows of the paper's main
+    table that are shown below them. Raises UsageError for a row that it does not have.
+    """
+    rows = _rows(groups)
+    printed = _printed(groups, quoted)
+    caption = _caption(groups, quoted=bool(quoted))
+    write = _latex if form == "latex" else _markdown
+    return "\n".join(write(list(groups), rows, printed, caption)) + "\n"
+
+
+def _rows(groups: Mapping[str, Sequence[Entry]]) -> Rows:
+    names = dict.fromkeys(entry.name for group in groups.values() for entry in group)
+    rows: Rows = {name: [] for name in names}
+    for group in groups.values():
+        numbers = {entry.name: entry.numbers for entry in group}
+        worse = {entry.name for entry in group if entry.worse}
+        idle = {entry.name for entry in group if entry.run.changes_nothing}
+        for column in COLUMNS:
+            values = {n: v for n in numbers if (v := numbers[n][column]) is not None}
+            rivals = [v for n, v in values.items() if column != "OC" or n not in idle]
+            best = (min if column == "OC" else max)(rivals, default=None)
+            for name, cells in rows.items():
+                if name not in values:
+                    cells.append(Cell("–" if name in numbers else ""))
+                    continue
+                mark = _MARK if column == "F" and name in worse else ""
+                is_best = values[name] == best and not (column == "OC" and name in idle)
+                cells.append(Cell(f"{values[name]:.2f}{mark}", is_best))
+    return rows
+
+
+def _printed(groups: Iterable[str], quoted: Sequence[str]) -> Rows:
+    """Return the rows that are quoted from the paper, which prints an F1 alone."""
+    source = published.table("main")
+    known = {row[0]: row for row in source.rows}
+    set_of = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
+    rows: Rows = {}
+    for name in quoted:
+        if name not in known:
+            hint = did_you_mean(name, list(known))
+            raise UsageError(f"--published: the paper has no row {name!r}: {hint}")
+        rows[name] = []
+        for benchmark in groups:
+            column = set_of.get(benchmark)
+            value = source.number(known[name], column) if column else None
+            shown = "" if value is None else f"{value:.2f}"
+            rows[name] += [Cell(), Cell(), Cell(shown), Cell()]
+    return rows
+
+
+def _caption(groups: Mapping[str, Sequence[Entry]], *, quoted: bool) -> Iterator[str]:
+    """Yield the sentences of the caption."""
+    scores = [entry.score for group in groups.values() for entry in group]
+    beta = f"{scores[0].scorer.beta:g}"
+    yield "Precision, recall and F, and the share of error-free sentences changed (OC), in percent."
+    yield "Bold: the best of a column, systems that change nothing left out of OC."
+    yield (
+        f"{_MARK}: differs significantly from the highest F (paired randomisation, p < {LEVEL:g} "
+        "after Holm's correction for all pairs)."
+    )
+    if quoted:
+        said = next(text for row, column, text in published.remarks("main") if row == column == "*")
+        yield (
+            "Rows in italics are quoted from CEC-Zero, arXiv 2512.23971, main table, and were not "
+            f"scored here: {said}."
+        )
+    signatures = (group[0].score.signature.short() for group in groups.values())
+    yield f"F is F{beta}. Signatures: {'; '.join(signatures)}."
+
+
+def _latex(
+    benchmarks: Sequence[str], rows: Rows, printed: Rows, caption: Iterable[str]
+) -> Iterator[str]:
+    """Yield the lines of a table that needs the package booktabs."""
+    yield r"\begin{table}"
+    yield r"\centering"
+    yield r"\begin{tabular}{l" + "rrrr" * len(benchmarks) + "}"
+    yield r"\toprule"
+    heads = (rf"\multicolumn{{4}}{{c}}{{{_escaped(name)}}}" for name in benchmarks)
+    yield " & ".join(["", *heads]) + r" \\"
+    yield " & ".join(["System", *list(COLUMNS) * len(benchmarks)]) + r" \\"
+    yield r"\midrule"
+    for name, cells in rows.items():
+        texts = (rf"\textbf{{{_escaped(c.text)}}}" if c.best else _escaped(c.text) for c in cells)
+        yield " & ".join([_escaped(name), *texts]) + r" \\"
+    if printed:
+        yield r"\midrule"
+    for name, cells in printed.items():
+        yield " & ".join([rf"\textit{{{_escaped(name)}}}", *(c.text for c in cells)]) + r" \\"
+    yield r"\bottomrule"
+    yield r"\end{tabular}"
+    yield rf"\caption{{{_escaped(' '.join(caption))}}}"
+    yield r"\end{table}"
+
+
+def _markdown(
+    benchmarks: Sequence[str], rows: Rows, printed: Rows, caption: Iterable[str]
+) -> Iterator[str]:
+    heads = [f"{name} {column}" for name in benchmarks for column in COLUMNS]
+    lines = []
+    for name, cells in rows.items():
+        shown = (Markdown(f"**{c.text}**") if c.best else Markdown(c.text) for c in cells)
+        lines.append([md.text(name), *shown])
+    for name, cells in printed.items():
+        lines.append([Markdown(f"*{md.text(name)}*"), *(Markdown(c.text) for c in cells)])
+    yield md.table(["system", *heads], lines)
+    yield ""
+    yield md.text(" ".join(caption))
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in md.one_line(text))
