@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -140,7 +140,7 @@ def collect(
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
         stored = kept.facts["answers"] if kept else []
         assert isinstance(stored, list)  # as recorded below
-        answers = [_recorded(*fields) for fields in stored]
+        answers = [_recorded(fields) for fields in stored]
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers
@@ -158,9 +158,11 @@ def collect(
         progress(start + len(part), len(rows))
 
 
-def _recorded(*fields: Any) -> Answer:
-    *others, edits = fields
-    return Answer(*others, None if edits is None else tuple(SureEdit(*edit) for edit in edits))
+def _recorded(fields: Sequence[Any]) -> Answer:
+    """Return an answer of its fields as the journal holds them."""
+    answer = Answer(*fields)
+    edits = None if answer.edits is None else tuple(SureEdit(*one) for one in answer.edits)
+    return replace(answer, edits=edits)
 
 
 def _key(start: int, part: Sequence[Example]) -> str:

@@ -156,10 +156,14 @@ def compare_scores(first: Score, second: Score) -> Comparison:
     if documents is None:
         return paired_randomisation(first.counts, second.counts, statistic_of(first))
     count = int(documents.max()) + 1
-    sums = [np.zeros((count, score.counts.shape[1]), np.int64) for score in (first, second)]
-    for one, score in zip(sums, (first, second), strict=True):
-        np.add.at(one, documents, score.counts)
-    return replace(paired_randomisation(*sums, statistic_of(first)), documents=count)
+    one, two = (_by_document(score.counts, documents, count) for score in (first, second))
+    return replace(paired_randomisation(one, two, statistic_of(first)), documents=count)
+
+
+def _by_document(counts: IntArray, documents: IntArray, count: int) -> IntArray:
+    sums = np.zeros((count, counts.shape[1]), dtype=np.int64)
+    np.add.at(sums, documents, counts)
+    return sums
 
 
 def documents_of(ids: Sequence[str]) -> IntArray | None:
@@ -203,8 +207,8 @@ def imagined(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
     errors = sum(row.source != row.target for row in rows)
     if errors == 0:
         raise UsageError("no row of this benchmark has an error: no system has an F on it")
-    both = simulated(errors, len(rows) - errors, f, np.random.default_rng(SEED))
-    return paired_randomisation(*both, f_statistic(0, 1, 2), draws=1), len(rows)
+    one, two = simulated(errors, len(rows) - errors, f, np.random.default_rng(SEED))
+    return paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1), len(rows)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

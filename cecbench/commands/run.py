@@ -129,6 +129,9 @@ MEANS = (
 )
 
 
+SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The benchmarks and systems of a suite, and what is left out, with the reasons."""
@@ -227,7 +230,7 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
             f"{', '.join(absent)}: not found (`cecbench fetch NAME` downloads a benchmark or names "
             "its files)"
         )
-    systems = list(dict.fromkeys(["copy", "channel", "combined", *further]))
+    systems = list(dict.fromkeys([*SYSTEMS, *further]))
     if (model / "config.json").is_file():
         systems.append(f"policy:{model}")
     else:

@@ -87,7 +87,7 @@ def test_upper_case_survives_a_lower_casing_vocabulary(bert):
     """An upper-case letter that the tokenizer lowers is changed only where the model changes it."""
     system = tagger(bert)
     encoded = system._encode("A好")
-    answer = system._answer("A好", encoded, encoded.tokens, 0.0)
+    answer = system._answer("A好", encoded, encoded.tokens, [1.0] * len(encoded.tokens), 0.0)
     assert answer.text == "A好"
 
 
