@@ -31,11 +31,6 @@ class InputFile:
     bytes: int
 
 
-def inputs(paths: Sequence[str], form: str | None = None) -> list[InputFile]:
-    """Hash the files of a corpus, in reading order and constant memory."""
-    return [hashed(source) for source in resolve(paths, form)]
-
-
 def resolve(
     paths: Sequence[str], form: str | None = None, encoding: str | None = None
 ) -> list[Source]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.inputs import InputFile, inputs, resolve
+from cecdata.corpus.inputs import InputFile, resolve
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import Reject, Rows, by_reason, gather
 from cecdata.corpus.sentences import join_lines
@@ -20,7 +20,7 @@ from cecdata.corpus.sources import Columns, DamagedError, Source
 if TYPE_CHECKING:
     from cecdata.shards.manifest import File
 
-__all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve", "unread"]
+__all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "read", "resolve", "unread"]
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
 _JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512

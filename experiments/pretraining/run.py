@@ -17,7 +17,7 @@ from cecbench.local_models import pick_device
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import CecError, MissingPackageError
-from cecdata.corpus.reading import inputs
+from cecdata.corpus.inputs import hashed, resolve
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import components
 from cecdata.hanzi.readings import common_readings
@@ -133,7 +133,7 @@ def _identity(
     """Return what must be the same for a run to continue."""
 
     def files(paths: Sequence[str]) -> dict[str, str]:
-        return {Path(file.path).name: file.sha256 for file in inputs(paths)}
+        return {Path(file.path).name: file.sha256 for file in map(hashed, resolve(paths))}
 
     return {
         "configuration": config.as_dict(),

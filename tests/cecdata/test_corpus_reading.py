@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import lines as corpus_lines
-from cecdata.corpus.reading import Rows, empty_corpus, inputs, read, read_sources, resolve
+from cecdata.corpus.inputs import hashed
+from cecdata.corpus.reading import Rows, empty_corpus, read, read_sources, resolve
 from cecdata.corpus.sources import Columns, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
@@ -279,7 +280,7 @@ def test_inputs_are_hashed(tmp_path):
     """The manifest's list has path, SHA-256 and size of every file."""
     path = tmp_path / "a.txt"
     path.write_bytes(b"x" * 3_000_000)
-    (found,) = inputs([str(path)])
+    found = hashed(*resolve([str(path)]))
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (found.path, found.bytes) == (str(path), 3_000_000)
 
@@ -305,8 +306,9 @@ def test_an_empty_corpus_is_explained():
 
 def test_stdin_has_no_hash_beforehand():
     """What cannot be read twice is listed without a hash."""
-    assert inputs(["-"])[0].sha256 == ""
-    assert os.devnull not in inputs(["-"])[0].path
+    found = hashed(*resolve(["-"]))
+    assert found.sha256 == ""
+    assert os.devnull not in found.path
 
 
 DAMAGED = Path(__file__).parents[1] / "fuzz" / "corpus" / "corpus-parquet"

@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO
 
 import numpy as np
@@ -49,16 +50,6 @@ class _Dialect:
             skipinitialspace=self.spaces,
             strict=True,
         )
-
-
-def _read_csv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Read comma-separated values."""
-    return _read(source, columns, batch_rows, ",")
-
-
-def _read_tsv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Read tab-separated values."""
-    return _read(source, columns, batch_rows, "\t")
 
 
 def _dialect(lines: Sequence[str], usual: str, text: str | None, label: str) -> _Dialect:
@@ -183,7 +174,8 @@ def _opened(stream: IO[bytes], source: Source, usual: str, text: str | None) -> 
     return feed, _records(feed, source, dialect)
 
 
-def _read(source: Source, columns: Columns, batch_rows: int, usual: str) -> Iterator[Rows]:
+def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the records of a file that separates its columns by `usual`."""
     with opened(source) as stream:
         feed, records = _opened(stream, source, usual, columns.text)
         first, names = next(records, None) or (0, [])
@@ -200,7 +192,7 @@ def _read(source: Source, columns: Columns, batch_rows: int, usual: str) -> Iter
         yield from _batches(feed, records, source, places, len(header), batch_rows)
 
 
-def _values(source: Source, usual: str) -> Iterator[list[str]]:
+def _values(usual: str, source: Source) -> Iterator[list[str]]:
     """Yield the fields of each record, the header's too; of a rejected one its first line."""
     with opened(source) as stream:
         feed, records = _opened(stream, source, usual, None)
@@ -288,5 +280,5 @@ def _readable(field: str) -> str:
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-CSV = Format(_read_csv, lambda source: _values(source, ","), (".csv",))
-TSV = Format(_read_tsv, lambda source: _values(source, "\t"), (".tsv",))
+CSV = Format(partial(_read, ","), partial(_values, ","), (".csv",))
+TSV = Format(partial(_read, "\t"), partial(_values, "\t"), (".tsv",))

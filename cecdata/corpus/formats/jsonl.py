@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, chunks, numbers, split
-from cecdata.corpus.rows import EXCERPT, Format, Rows, constant, fault, gather
+from cecdata.corpus.rows import Format, Rows, constant, excerpt, fault, gather
 from cecdata.corpus.sources import (
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
@@ -248,16 +248,16 @@ def _parse_line(line: bytes, picked: Picked, source: Source) -> _Parsed:
         shown, reason, detail = fault(line, source) or ("", "", "")
         return _Parsed(shown, reason=reason, detail=detail)
     except (ValueError, RecursionError) as error:
-        return _Parsed(_shown(line), reason="invalid_json", detail=str(error))
+        return _Parsed(excerpt(line), reason="invalid_json", detail=str(error))
     if isinstance(value, str) and source.format == "json":
         value = {picked.text: value}
     if not isinstance(value, dict):
-        return _Parsed(_shown(line), reason="invalid_json", detail="not an object")
+        return _Parsed(excerpt(line), reason="invalid_json", detail="not an object")
     origin, licence = (_name(value, name) for name in (picked.origin, picked.licence))
     text = value.get(picked.text)
     if not isinstance(text, str):
         detail = f"{picked.text!r} is {'missing' if text is None else type(text).__name__}"
-        return _Parsed(_shown(line), origin, reason="no_text", detail=detail)
+        return _Parsed(excerpt(line), origin, reason="no_text", detail=detail)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -265,10 +265,6 @@ def _parse_line(line: bytes, picked: Picked, source: Source) -> _Parsed:
         readable = text.encode("utf-8", "backslashreplace").decode("utf-8")
         return _Parsed(readable, origin, reason="lone_surrogate", detail=detail)
     return _Parsed(text, origin, licence)
-
-
-def _shown(line: bytes) -> str:
-    return line[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
 
 def _name(value: dict[str, object], field: str | None) -> str | None:
