@@ -155,7 +155,8 @@ class Run:
             distinct = self.all(second, buckets)
         pool = pooled(read, distinct)
         if not pool.sentences:
-            raise empty_corpus(source.names, pool.rejected)
+            damage = [str(each["damage"]) for each in pool.inputs if each["damage"]]
+            raise empty_corpus(source.names, pool.rejected, damage)
         return pool
 
     def histogram(self, pool: Pool, config: Config) -> Histogram:

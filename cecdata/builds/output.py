@@ -18,7 +18,7 @@ from typing import Protocol
 
 from cecdata.builds.identity import of_manifest
 from cecdata.builds.place import DONE, PUBLISHED, Place
-from cecdata.common.codec import Json
+from cecdata.common.codec import Json, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint
 from cecdata.common.errors import InputError, RefusedError
@@ -137,7 +137,7 @@ class _Remote:
 
     def _refuse_another(self) -> None:
         try:
-            saved = json.loads(self._store.read(_FINGERPRINT))
+            saved = unsealed(self._store.read(_FINGERPRINT))
         except ValueError as error:
             raise RefusedError(
                 f"{self.place}/{_FINGERPRINT} is damaged, so the configuration of the objects "

@@ -209,8 +209,7 @@ def test_holdout_takes_its_share():
     )
     assert abs(int(is_validation(ids, 0.1).sum()) - 20_000) < 5 * 135
     assert (
-        abs(int(is_validation(np.arange(200_000, dtype=np.uint64), 0.1).sum()) - 20_000)
-        < 5 * 135
+        abs(int(is_validation(np.arange(200_000, dtype=np.uint64), 0.1).sum()) - 20_000) < 5 * 135
     )
     assert not is_validation(ids, 0.0).any()
     assert is_validation(ids, 1.0).all()

@@ -335,22 +335,6 @@ def test_a_fingerprint_that_is_not_the_journals_is_refused(tmp_path, make, spoil
     assert build(tmp_path, {"seed": 7}) is True
 
 
-@pytest.mark.parametrize("make", [begun, build], ids=["begun", "finished"])
-def test_a_journal_that_names_no_configuration_is_refused(tmp_path, make):
-    """As versions before began it, or with its first line damaged, or gone: nothing is mixed."""
-    make(tmp_path)
-    journal = tmp_path / STATE / "journal.jsonl"
-    first, rest = journal.read_bytes().split(b"\n", 1)
-    for text in (rest, first.replace(b"sha256", b"sha265") + b"\n" + rest, b""):
-        journal.write_bytes(text)
-        if text or tree(tmp_path):
-            assert f"remove the folder {tmp_path}" in refused(tmp_path)
-    if tree(tmp_path):
-        assert "did not write" in refused(tmp_path, {"seed": 7}, overwrite=True)
-    else:  # no line is left of what was begun
-        assert build(tmp_path, {"seed": 7}) is False
-
-
 def test_a_run_that_recorded_nothing_binds_no_other(tmp_path):
     """Its fingerprint may be gone, damaged, or another: the next run begins."""
     with Workspace(tmp_path, CONFIG):

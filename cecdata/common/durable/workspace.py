@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import final
 
 from cecdata.common import names
-from cecdata.common.codec import parse
+from cecdata.common.codec import Json, sealed, unsealed
 from cecdata.common.durable.files import (
     FileRecord,
     naming,
     publish,
     republish,
-    sha256_of,
     write,
     write_bytes,
     write_text,
@@ -27,8 +26,8 @@ from cecdata.common.durable.lock import Lock
 from cecdata.common.errors import CecError, RefusedError
 
 STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
-FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable
-_BOUND, _WRITTEN = "bound", "file"  # steps: the fingerprint's SHA-256, a file that is written
+FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable and sealed
+_WRITTEN = "file"  # a step: a file is written
 _JOURNAL = "journal.jsonl"
 _SHOWN = 12  # differences in a message
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -158,45 +157,36 @@ class Workspace:
             shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
         if not self._begun():
-            record = self.write_bytes(f"{STATE}/{FINGERPRINT}", fingerprint(self.identity))
-            bound = self.journal.get(_BOUND, FINGERPRINT)
-            if bound is None or bound.facts != {"sha256": record.sha256}:
-                self.journal.record(_BOUND, FINGERPRINT, sha256=record.sha256)
+            self.write_bytes(f"{STATE}/{FINGERPRINT}", fingerprint(self.identity))
 
-    def _saved(self) -> object:
-        """Return the identity in the fingerprint; None where it is missing or not JSON."""
+    def _saved(self) -> dict[str, Json] | None:
+        """Return the identity in the fingerprint; None where it is missing, damaged or edited."""
         with naming(self._fingerprint):
             text = self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
         try:
-            return parse(text)
+            return unsealed(text)
         except ValueError:
             return None
 
     def _refuse_another(self) -> None:
         """Raise RefusedError unless the run here was begun with this identity."""
-        bound, saved, path = self.journal.get(_BOUND, FINGERPRINT), self._saved(), self._fingerprint
-        if not path.exists():
-            what = f"{path} is missing"
-        elif bound is None:
-            what = f"{self.journal.path} does not name its {FINGERPRINT}: its first line is damaged"
-        elif sha256_of(path).sha256 != bound.facts.get("sha256") or not isinstance(saved, dict):
-            what = f"{path} is damaged or was edited"
-        elif saved != self.identity:
+        saved = self._saved()
+        if saved is None:
+            raise RefusedError(
+                f"{self._fingerprint} is missing, damaged or was edited. The configuration of the "
+                "files there is therefore unknown, and they must not be mixed with others: remove "
+                f"the folder {self.root}, or choose another output folder."
+            )
+        if saved != self.identity:
             raise RefusedError(
                 f"{self.root} holds a run with another configuration:"
                 f"{differences(saved, self.identity)}\n"
                 "Choose another output folder, or --overwrite to replace it."
             )
-        else:
-            return
-        raise RefusedError(
-            f"{what}. The configuration of the files there is therefore unknown, and they must not "
-            f"be mixed with others: remove the folder {self.root}, or choose another output folder."
-        )
 
     def _begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a file, an answer."""
-        steps = [entry for entry in self.journal if entry.step != _BOUND]
+        steps = list(self.journal)
         # Answers of an endpoint have a journal of their own, before they are a step of this one.
         kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
         answered = any(path.stat().st_size for path in kept)
@@ -323,8 +313,7 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
 
 def fingerprint(identity: Mapping[str, object]) -> bytes:
     """Return the bytes of the file that holds the identity of a run."""
-    text = json.dumps(identity, ensure_ascii=False, indent=1, sort_keys=True)
-    return (text + "\n").encode()
+    return sealed(json.loads(json.dumps(identity, sort_keys=True)))
 
 
 def differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:

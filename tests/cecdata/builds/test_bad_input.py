@@ -97,7 +97,7 @@ def test_a_lone_surrogate_in_json(cecdata, tmp_path):
         (["t.parquet", "--text-column", "txet"], 1, "no column 'txet'; did you mean 'text'?"),
         (["t.parquet", "--text-column", "n"], 1, "column 'n' does not hold strings"),
         (["cut.parquet"], 1, "cut.parquet: the file is damaged, cut off, or no parquet file"),
-        (["bad.txt.gz"], 1, "no sentence is left; rejected rows by reason: damaged_file 1"),
+        (["bad.txt.gz"], 1, "reason: damaged_file 1. bad.txt.gz: the compressed data is damaged"),
         (["one.txt", "--text-column", "text"], 1, "a plain text has no column 'text'"),
         (["one.txt", "--copies", "0"], 2, "copies must be at least 1; it is 0"),
         (["one.txt", "--recipe", "papr"], 2, "no recipe 'papr'; did you mean 'paper'?"),

@@ -22,6 +22,7 @@ from cecdata.builds.distinct import Distinct
 from cecdata.builds.engine import Threads, ahead
 from cecdata.builds.place import Place
 from cecdata.builds.read import PLACED, Read, first_of_equal
+from cecdata.common.codec import unsealed
 from cecdata.common.durable import Workspace
 from cecdata.config import load
 from cecdata.shards.manifest import read_manifest
@@ -257,7 +258,7 @@ def test_a_dataset_of_another_layout_is_refused(cecdata, built, corpus, flags, t
     out = tmp_path / "out"
     shutil.copytree(built, out)
     state = out / ".cecdata"
-    identity = json.loads((state / "fingerprint.json").read_text())
+    identity = unsealed((state / "fingerprint.json").read_bytes())
     del identity["layout"]
     shutil.rmtree(state)
     (old := tmp_path / "old").mkdir()

@@ -44,9 +44,7 @@ def model(seed: int = 1, words: int = 40) -> Ngrams:
     texts = sorted({"".join(draw.choices(signs, k=draw.randint(1, 3))) for _ in range(words)})
     texts = ["<unk>", *texts]
     pairs = sorted({tuple(draw.choices(range(1, len(texts)), k=2)) for _ in range(200)})
-    triples = sorted(
-        {(a, b, draw.randrange(1, len(texts))) for a, b in pairs for _ in range(3)}
-    )
+    triples = sorted({(a, b, draw.randrange(1, len(texts))) for a, b in pairs for _ in range(3)})
 
     def some(count: int, low: float) -> np.ndarray:
         return np.array([draw.uniform(low, 0) for _ in range(count)], np.float32)
@@ -225,9 +223,7 @@ def test_words_with_other_white_space_are_one_word(tmp_path: Path) -> None:
         ("\\2-grams:\n-0.4", "\\2-grams:\n-0.4 x y", "line 13"),
     ],
 )
-def test_what_would_be_misread_is_refused(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_what_would_be_misread_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     """A word that is listed twice would give the words after it others' probabilities."""
     (tmp_path / "m.arpa").write_text(ARPA.replace(old, new), "utf-8")
     with pytest.raises(InputError, match=message):

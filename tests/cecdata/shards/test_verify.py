@@ -334,7 +334,6 @@ def test_slices_are_understood(rows):
 def test_rows_are_in_the_range_of_ids_of_their_shard(dataset):
     """Where the manifest states a shard's ids, its rows are among them, in their order."""
 
-
     made = read_manifest(dataset)
     first, *rest = made.outputs["train"]
     found = {}
