@@ -87,7 +87,7 @@ def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> 
 def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield pieces of the stream in which every line end is a line feed."""
     first, held = True, b""
-    for piece in _utf8(stream, source):
+    for piece in filter(None, _utf8(stream, source)):
         if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
             raise InputError(f"{source.label} is UTF-16: name its encoding (--encoding utf-16)")
         if first and source.path is None and (name := detected(piece)) != source.encoding == UTF8:

@@ -626,6 +626,17 @@ def test_the_elements_of_a_document_are_rows(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030"])
+def test_a_document_in_any_encoding(tmp_path, encoding):
+    """Its byte order mark is none of the document; numbers of any length are let be."""
+    rows = [{"text": "他的病情已经好转，明天就能出院。", "n": 1}, {"text": "我们在公园里散步。"}]
+    text = json.dumps({"data": rows}, ensure_ascii=False).replace("1}", f"{'9' * 5000}}}")
+    (tmp_path / "a.json").write_bytes(text.encode(encoding))
+    good, bad = everything(tmp_path / "a.json")
+    assert [row["text"] for row in good] == [row["text"] for row in rows]
+    assert bad == []
+
+
 def test_corrections_of_m2_are_read(tmp_path):
     """The edits, or a line T, give the corrected sentence; a bad block costs itself."""
     path = tmp_path / "a.m2"

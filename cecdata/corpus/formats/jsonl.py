@@ -95,7 +95,7 @@ def _elements(source: Source) -> Iterator[Block]:
         yield from blocks(io.BytesIO(data), replace(source, encoding=UTF8))
         return
     try:
-        value = json.loads(data.decode("utf-8", "surrogateescape"))
+        value = json.loads(data.decode("utf-8", "surrogateescape"), parse_int=_number)
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{source.label}: not valid JSON ({error}); if each line is an object, --format jsonl"
@@ -104,6 +104,10 @@ def _elements(source: Source) -> Iterator[Block]:
     for start in range(0, len(elements), _AT_ONCE):
         lines = map(_dumped, elements[start : start + _AT_ONCE])
         yield Block(b"".join(line + b"\n" for line in lines), start + 1)
+
+
+def _number(digits: str) -> float:
+    return int(digits) if len(digits) < 400 else float(digits)  # Python refuses longer ones
 
 
 def _is_lines(data: bytes) -> bool:
