@@ -66,7 +66,7 @@ def summary(out: Path | str, manifest: Manifest) -> dict[str, Json]:
     splits: dict[str, Json] = {
         name: sum(file.rows for file in files) for name, files in manifest.outputs.items()
     }
-    known = {"out": without_userinfo(str(out)), "splits": splits}
+    known: dict[str, Json] = {"out": without_userinfo(str(out)), "splits": splits}
     return known | {key: whole[key] for key in keys}
 
 
