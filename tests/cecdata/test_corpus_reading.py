@@ -355,6 +355,7 @@ def test_small_files_come_in_large_batches(tmp_path):
     assert {row["row"] for row in rows} == {1}
 
 
+@pytest.mark.slow
 def test_small_files_need_constant_memory(tmp_path):
     """Four times as many files of one line need no more memory than an Arrow buffer or two."""
 
