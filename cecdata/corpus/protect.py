@@ -16,7 +16,7 @@ itself.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -65,31 +65,38 @@ class Protection:
         return held[: count if some else 0]
 
 
-def _found(data: Bytes, offsets: Ints, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where each name occurs, in code points of all sentences, overlapping or not."""
+def _found(data: Bytes, offsets: Ints, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each longest name occurs, in code points of all sentences, overlapping or not."""
     import polars as pl
 
     first = int(offsets[0])
     raw = data[first : int(offsets[-1])].tobytes()
     sentences = [raw[start:stop].decode() for start, stop in pairwise((offsets - first).tolist())]
     text = _folded("\0".join(sentences))  # so that no name is found across two sentences
-    column = pl.Series([text]).str
-    starts = column.find_many(list(names), overlapping=True)[0].to_numpy()
-    found = column.extract_many(list(names), overlapping=True)[0].to_list()
+    starts = pl.Series([text]).str.find_many(list(names), overlapping=True)[0].to_numpy()
     signs = np.frombuffer(text.encode(), np.uint8)  # polars counts bytes
-    before = np.cumsum(((signs & 0xC0) != 0x80) & (signs != 0))
-    places = (before[starts] - 1).tolist()
-    return [(at, at + len(name)) for at, name in zip(places, found, strict=True)]
+    separators = np.cumsum(signs == 0)[starts]
+    at = (np.cumsum((signs & 0xC0) != 0x80) - 1)[starts]
+    known, sizes = set(names), sorted({len(name) for name in names}, reverse=True)
+    for start, before in dict(zip(at.tolist(), separators.tolist(), strict=True)).items():
+        size = next(size for size in sizes if text[start : start + size] in known)
+        yield start - before, start - before + size
 
 
 def _folded(text: str) -> str:
     """Return a text in which each character is the one that it is judged as, if that is one."""
-    return text.translate(_forms())
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    return _forms()[points].tobytes().decode("utf-32-le")
 
 
 @functools.cache
-def _forms() -> dict[int, str]:
-    return {code: form for code, form in judged_form().items() if len(form) == 1}
+def _forms() -> Points:
+    """Return the code point that each one is judged as."""
+    table = np.arange(0x110000, dtype=np.uint32)
+    for code, form in judged_form().items():
+        if len(form) == 1:
+            table[code] = ord(form)
+    return table
 
 
 NOTHING = Protection(False, ())  # protects nothing

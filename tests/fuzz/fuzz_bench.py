@@ -34,7 +34,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-json", "a.json", _rows("table"), Mutator(_json, "json")),
         Reader("bench-parquet", "a.parquet", _rows("parquet"), Mutator(_parquet, "binary"),
                memory=PAGE, suite=500),
-        Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=500),
+        Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=100),
         Reader("predictions-text", "p.tsv", _predictions, Mutator(_four, "lines")),
         Reader("predictions-jsonl", "p.jsonl", _predictions, Mutator(_answers, "json")),
         Reader("score-json", "score.json", _score_json, Mutator(_scores, "json", reseal),
