@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 #: English page → the same page in Chinese
+TOP = ("architecture.md", "contributing.md", "changelog.md", "reference/settings.md")
 PAGES = {
     "tutorial.md": "zh/tutorial.md",
     **{f"howto/{page.name}": f"zh/{page.name}" for page in sorted(DOCS.glob("howto/*.md"))},
@@ -80,7 +81,7 @@ def test_the_chinese_page_has_the_same_code(page, chinese):
 @pytest.mark.parametrize("page", [p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")])
 def test_links_lead_somewhere(page):
     """Each relative link of a page is a file of the repository, or a page that the site makes."""
-    made = {DOCS / name for name in ("architecture.md", "contributing.md", "changelog.md")}
+    made = {DOCS / name for name in TOP}
     made |= {path.with_suffix(".html") for path in (DOCS / "reports/evidence").glob("*.json")}
     path = DOCS / page
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8")):

@@ -590,8 +590,8 @@ def test_a_study_that_cannot_be_is_refused(text, message, tmp_path):
 
 
 def test_the_example_of_the_page_is_a_study(tmp_path):
-    """docs/concepts/training.md shows a TOML file that loads, and names every study that ships."""
-    page = (Path(__file__).parents[2] / "docs/concepts/training.md").read_text("utf-8")
+    """experiments/README.md shows a TOML file that loads, and names every study that ships."""
+    page = (Path(__file__).parents[2] / "experiments/README.md").read_text("utf-8")
     path = tmp_path / "candidates.toml"
     (example,) = (t for t in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "[[var" in t)
     path.write_text(example, "utf-8")

@@ -1,13 +1,16 @@
-"""Pages that are generated when the site is built: one for each command, and the top-level ones.
+"""What is generated when the site is built: pages of commands and settings, and text for programs.
 
-mkdocs calls `on_files` (https://www.mkdocs.org/user-guide/configuration/#hooks).
+mkdocs calls the functions `on_…` (https://www.mkdocs.org/user-guide/configuration/#hooks). Beside
+each page lies its Markdown, index.md, and `llms.txt` lists them (https://llmstxt.org).
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
+import pydoc
 import re
 import sys
 from html import escape
@@ -16,10 +19,13 @@ from pathlib import Path
 import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+import settings  # noqa: E402
+
 #: page of the site → file at the top level, whose relative links are rewritten
 TOP = {
     "architecture.md": "ARCHITECTURE.md",
@@ -27,6 +33,9 @@ TOP = {
     "changelog.md": "CHANGELOG.md",
 }
 TOOLS = ("cecdata", "cectrain", "cecbench")
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+_MARKDOWN: dict[str, str] = {}  # path in the site → text
+_NAV: list[object] = []
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -34,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, source in TOP.items():
         text = (ROOT / source).read_text("utf-8")
         files.append(File.generated(config, page, content=text))
-    for page, text in {**command_pages(), **evidence_pages()}.items():
+    made = {"reference/settings.md": settings.page(), **command_pages(), **evidence_pages()}
+    for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     return files
 
@@ -55,7 +65,25 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
             return f"[{label}]({os.path.relpath(target, here.parent)}{anchor})"
         return f"`{named}`" if (ROOT / named).exists() else match[0]
 
-    return re.sub(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)", turned, markdown)
+    text = LINK.sub(turned, markdown)
+    _MARKDOWN[_twin(page.file.src_uri)] = _as_text(text, page.file.src_uri)
+    return text
+
+
+def on_nav(nav: Navigation, **_: object) -> None:
+    """Keep the navigation for llms.txt."""
+    _NAV[:] = nav.items
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the Markdown of each page beside it, and llms.txt."""
+    site = Path(config.site_dir)
+    for path, text in _MARKDOWN.items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text, "utf-8")
+    lines = ["# CEC-Zero", "", f"> {config.site_description}", ""]
+    lines += [line for item in _NAV for line in _listed(item)]
+    (site / "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def on_post_page(output: str, **_: object) -> str:
@@ -63,9 +91,48 @@ def on_post_page(output: str, **_: object) -> str:
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
+def _twin(page: str) -> str:
+    """Return the path of a page's Markdown in the site."""
+    name = page.removesuffix(".md")
+    return f"{name}.md" if Path(name).name == "index" else f"{name}/index.md"
+
+
+def _as_text(markdown: str, page: str) -> str:
+    """Return Markdown whose links lead to other pages' Markdown, with docstrings in full."""
+
+    def turned(match: re.Match[str]) -> str:
+        label, path, anchor = match[1], match[2], match[3] or ""
+        if "://" in path or not path.endswith(".md"):
+            return match[0]
+        there = _twin(os.path.normpath(Path(page).parent / path))
+        return f"[{label}]({os.path.relpath(there, Path(_twin(page)).parent)}{anchor})"
+
+    text = re.sub(r"^::: (\S+)(\n    .*)?", _documented, markdown, flags=re.MULTILINE)
+    return LINK.sub(turned, text)
+
+
+def _documented(match: re.Match[str]) -> str:
+    found = pydoc.locate(match[1])
+    heading = re.search(r"heading: ([\w.]+)", match[2] or "")
+    name = heading[1] if heading else match[1]
+    signature = inspect.signature(found) if callable(found) else ""
+    return f"## {name}\n\n```python\n{name}{signature}\n```\n\n{inspect.getdoc(found)}\n"
+
+
+def _listed(item: object) -> list[str]:
+    """Return the lines of llms.txt for a part of the navigation."""
+    if isinstance(item, Section):
+        return [f"## {item.title}", "", *(x for c in item.children for x in _listed(c)), ""]
+    assert isinstance(item, Page)
+    body = _MARKDOWN[_twin(item.file.src_uri)].partition("\n")[2].strip()
+    about = re.split(r"(?<=[.。])\s|(?<=。)|\n\n", body, maxsplit=1)[0].replace("\n", " ")
+    about = LINK.sub(r"\1", about.removeprefix("- "))
+    told = "" if about.startswith(("#", "|", "```")) else f": {about}"
+    return [f"- [{item.title}]({_twin(item.file.src_uri)}){told}"]
+
+
 def evidence_pages() -> dict[str, str]:
     """Return a page with the figures of each comparison in docs/evidence."""
-    sys.path.insert(0, str(ROOT))
     from cecdata.common import html
     from experiments.corpora.results import TITLE, figures
 
