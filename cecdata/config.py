@@ -33,48 +33,47 @@ class Config:
     """Settings of a build. Shares and rates are fractions, lengths code points."""
 
     seed: int = 42  # the paper has 42, 137, 314
-    copies: int = 4  # m, paper §3.2
-    pairs: int | None = None  # of the whole build, before filters: decides the copies
-    prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
-    rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator
-    # changes to an operator's own weights, by operator: see `operators.base.weighed`
+    copies: int = 4  # pairs of each sentence; m of the paper, §3.2
+    pairs: int | None = None  # number of pairs of the whole build, before filters; decides `copies`
+    prior: Mapping[str, float] = field(default_factory=dict)  # share of each operator, π
+    rate: Mapping[str, float] = field(default_factory=dict)  # wanted E[distance / length], p_k
+    # changes to the weights within an operator: factors of its kinds, and exponents
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    fitted: str = ""  # the labels that the numbers come from, if any: `cecdata fit` states them
-    max_edits: int = 8
-    mixed: float = 0.0  # share of pairs struck by two operators or more
-    mixed_rate: float = 0.06  # share of places struck in such a pair, at least two
-    unchanged: float = 0.0  # share of clean → clean pairs
-    # edits that are drawn for each one that is written; the context decides which is
-    proposals: int = 1
-    filters: tuple[str, ...] = ("levenshtein", "cosine")
-    max_distance: int = 8  # paper, "Cleaning and validation"
-    min_cosine: float = 0.65  # the same
-    plausibility: str = ""  # a language model: pairs whose source reads too well go
-    plausibility_margin: float = 0.0  # nats: how much worse a source must read than its target
-    keep_duplicates: bool = False  # pairs that repeat a source of their sentence
-    cosine: str = "auto"  # "all", "sample", a number of pairs; auto: all where it takes ≤ 5 minutes
-    encoder: str = "usem3"
+    fitted: str = ""  # labels that the numbers were fitted to; `cecdata fit` writes it
+    max_edits: int = 8  # in a pair
+    mixed: float = 0.0  # share of pairs with edits by two operators or more
+    mixed_rate: float = 0.06  # share of positions edited in such a pair, at least two
+    unchanged: float = 0.0  # share of pairs whose source equals the target
+    proposals: int = 1  # edits drawn for each that is written; the context decides which
+    filters: tuple[str, ...] = ("levenshtein", "cosine")  # of pairs, by name
+    max_distance: int = 8  # largest Levenshtein distance of a pair
+    min_cosine: float = 0.65  # smallest cosine of a pair
+    plausibility: str = ""  # language model of that filter
+    plausibility_margin: float = 0.0  # nats by which a source must read worse than its target
+    keep_duplicates: bool = False  # keep pairs that repeat a source of their sentence
+    cosine: str = "auto"  # pairs measured: all, sample, a number; auto: all if ≤ 5 minutes
+    encoder: str = "usem3"  # of the cosine
     holdout: float = 0.1  # share of sentences in the validation split, by id
-    shard_sentences: int = 65_536
-    min_chars: int = 5
-    max_chars: int = 512
-    join_lines: bool = False  # line ends within a paragraph are none of the text
+    shard_sentences: int = 65_536  # sentences in a shard
+    min_chars: int = 5  # shortest sentence
+    max_chars: int = 512  # longest sentence
+    join_lines: bool = False  # join the lines of a hard-wrapped paragraph
     split_sentences: bool = False  # cut paragraphs at 。！？…
-    mask: bool = False  # personal data → typed placeholders
-    protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
-    protect: tuple[str, ...] = ()  # nor these names
+    mask: bool = False  # replace personal data by typed placeholders
+    protect_spans: bool = False  # leave URLs, e-mail, Latin words and numbers whole
+    protect: tuple[str, ...] = ()  # names that no operator changes
     quality: tuple[str, ...] = ()  # filters of sentences, by name
-    perplexity: str = ""  # a language model: unlikely sentences go
-    max_perplexity: float = 2000.0  # per Chinese character
+    perplexity: str = ""  # language model that rejects unlikely sentences
+    max_perplexity: float = 2000.0  # highest, per Chinese character, of a sentence that is kept
     near_duplicates: bool = False  # reject sentences a few edits from an earlier one
-    decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go
-    format: str | None = None  # of all files, whatever their suffixes
+    decontaminate: tuple[str, ...] = ()  # benchmarks whose sentences are left out
+    format: str | None = None  # of all files; None: by suffix
     encoding: str = "auto"  # of text formats
-    text_column: str | None = None
-    origin_column: str | None = None
-    licence_column: str | None = None
+    text_column: str | None = None  # None: text, or the only text column
+    origin_column: str | None = None  # None: origin, or the file's name
+    licence_column: str | None = None  # None: licence or license, if there is one
     licence: str = ""  # of rows without one; "": not stated
-    limit: int | None = None  # rows of the corpus
+    limit: int | None = None  # most rows of the corpus that are read
 
     def __post_init__(self) -> None:
         for table in ("prior", "rate", "weights"):

@@ -56,7 +56,7 @@ class PolicyConfig:
     name: str = "builtin"  # the small character policy, or a folder, or a name on the hub
     prompt: str = "1"  # version in cecbench.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
-    lora_alpha: int = 32
+    lora_alpha: int = 32  # scale of LoRA's update, over lora_rank
     dtype: str = "float32"  # of the weights in training; bfloat16: the optimizer has fp32 copies
     save_dtype: str = "float32"  # of the weights in model/: float32 or bfloat16
     quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank
@@ -67,11 +67,11 @@ class PolicyConfig:
 class SftConfig:
     """Supervised steps, before PPO (the warm start) or alone."""
 
-    steps: int = 0
+    steps: int = 0  # 0: no supervised steps
     batch: int = 64  # pairs per step
     learning_rate: float | None = None  # after the warm-up; None: by the policy's size
     warmup: float = 0.05  # share of the steps
-    weight_decay: float = 0.01
+    weight_decay: float = 0.01  # of AdamW
     precision: str = "auto"  # of matrix products: fp32, bf16, or the faster on this hardware
     accumulation: int = 1  # forward and backward passes of a step; they save memory
     gradient_checkpointing: bool = False  # compute activations twice; it saves memory
@@ -123,12 +123,12 @@ class PpoConfig:
     cooldown: float = 0.0  # share of the steps, at the end, in which the rate falls to 0
     accumulation: int = 4  # backward passes per optimizer step
     minibatches: int = 1  # optimizer steps per epoch
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
+    weight_decay: float = 0.0  # of AdamW
+    max_grad_norm: float = 1.0  # longer gradients are scaled down to it
 
     # speed and memory
     bf16: bool = False  # autocast to bf16; the weights stay in fp32
-    gradient_checkpointing: bool = False
+    gradient_checkpointing: bool = False  # compute activations twice; it saves memory
     fast_forward: bool = True  # a faster forward pass for a Qwen3 on a CPU
     drop_zero_advantages: bool = True  # and equal candidates, from the backward pass
 

@@ -33,6 +33,8 @@ TOP = {
     "changelog.md": "CHANGELOG.md",
 }
 TOOLS = ("cecdata", "cectrain", "cecbench")
+#: folder of pages → weight in the search, so that guides come first
+BOOST = {"howto": 4, "zh": 4, "tutorial.md": 4, "concepts": 2, "reports": 0.5}
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 _MARKDOWN: dict[str, str] = {}  # path in the site → text
 _NAV: list[object] = []
@@ -66,6 +68,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         return f"`{named}`" if (ROOT / named).exists() else match[0]
 
     text = LINK.sub(turned, markdown)
+    page.meta["search"] = {"boost": BOOST.get(Path(page.file.src_uri).parts[0], 1)}
     _MARKDOWN[_twin(page.file.src_uri)] = _as_text(text, page.file.src_uri)
     return text
 

@@ -22,10 +22,10 @@ CLASSES = (
 )
 HEAD = """# Settings
 
-A recipe is a TOML file with these keys. `cecdata build --recipe FILE` reads those of a build, most of
-which are also options; `cectrain train --recipe FILE --set section.key=value` those of a training.
-An unknown key is refused with the nearest name. Shares and rates are fractions, lengths are code
-points. The defaults are those without a recipe; the recipes that ship set many of them.
+A recipe is a TOML file with these keys. `cecdata build --recipe FILE` reads those of a build,
+most of which are also options; `cectrain train --recipe FILE --set section.key=value` those of a
+training. An unknown key is refused with the nearest name. Shares and rates are fractions, lengths
+are code points. The defaults are those without a recipe; the recipes that ship set many of them.
 """
 
 
