@@ -34,55 +34,33 @@ def read_rows(out):
     return pa.concat_tables([pq.read_table(file) for file in files]).to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "reason"),
-    [
-        ("invalid UTF-8", b"\xe4\xbb\x96\xff\xfe\xe7\x9a\x84", "invalid_utf8"),
-        ("surrogate", b"abc\xed\xa0\x80defgh", "invalid_utf8"),
-        ("NUL", "他的\0病情好转".encode(), "control_character"),
-        ("control", "他的\x1b病情好转".encode(), "control_character"),
-        ("replaced", "他的\ufffd病情好转".encode(), "replacement_character"),
-        ("private", "他的\ue000病情好转".encode(), "private_use"),
-        ("empty", b"", "empty"),
-        ("blank", "\u3000 \t".encode(), "empty"),
-        ("short", "好".encode(), "too_short"),
-        ("long", "好".encode() * 600, "too_long"),
-        ("10 MB", b"x" * 10_000_000, "too_long"),
-        ("twice", GOOD.encode(), "duplicate"),
-    ],
-)
-def test_a_bad_line_costs_itself_alone(cecdata, tmp_path, name, line, reason):
+BAD_LINES = [
+    (b"\xe4\xbb\x96\xff\xfe\xe7\x9a\x84", "invalid_utf8"),
+    (b"abc\xed\xa0\x80defgh", "invalid_utf8"),  # a surrogate
+    ("他的\0病情好转".encode(), "control_character"),
+    ("他的\x1b病情好转".encode(), "control_character"),
+    ("他的\ufffd病情好转".encode(), "replacement_character"),
+    ("他的\ue000病情好转".encode(), "private_use"),
+    (b"", "empty"),
+    ("\u3000 \t".encode(), "empty"),
+    ("好".encode(), "too_short"),
+    ("好".encode() * 600, "too_long"),
+    (b"x" * 10_000_000, "too_long"),
+    (GOOD.encode(), "duplicate"),
+]
+
+
+def test_a_bad_line_costs_itself_alone(cecdata, tmp_path):
     """The line is in rejects/ with its reason and number; its neighbours become pairs."""
     path, out = tmp_path / "a.txt", tmp_path / "out"
-    last = "这是最后一句话，没有错。".encode()
-    path.write_bytes(GOOD.encode() + b"\n" + line + b"\n" + last + b"\n")
+    lines = [GOOD.encode()]
+    for number, (bad, _) in enumerate(BAD_LINES):
+        lines += [bad, f"这是第{number}句话，没有错。".encode()]
+    path.write_bytes(b"\n".join(lines) + b"\n")
     assert build(cecdata, out, path)[0] == 0
-    assert [(row["row"], row["reason"]) for row in rejected(out)] == [(2, reason)]
-    assert read_manifest(out).rows.kept == 2
-
-
-def test_bom_and_crlf_are_no_matter(cecdata, tmp_path, tree_of):
-    """A byte order mark and Windows line ends give the rows of the plain file."""
-    trees = []
-    for number, data in enumerate((GOOD + "\n", "\ufeff" + GOOD + "\r\n", GOOD + "\r", GOOD)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "a.txt").write_text(data, "utf-8", newline="")
-        assert build(cecdata, folder / "out", folder / "a.txt")[0] == 0
-        tree = tree_of(folder / "out")
-        trees.append({name: data for name, data in tree.items() if name.startswith("data/")})
-    assert trees[1:] == trees[:1] * 3
-
-
-def test_a_lone_surrogate_in_json(cecdata, tmp_path):
-    """An escape that is no character rejects its own line."""
-    path, out = tmp_path / "a.jsonl", tmp_path / "out"
-    path.write_text(
-        f'{{"text": "{GOOD}"}}\n{{"text": "他的\\ud800病情好转"}}\n',
-        "utf-8",
-    )
-    assert build(cecdata, out, path)[0] == 0
-    assert [(row["row"], row["reason"]) for row in rejected(out)] == [(2, "lone_surrogate")]
+    found = sorted((row["row"], row["reason"]) for row in rejected(out))
+    assert found == [(2 * n + 2, reason) for n, (_, reason) in enumerate(BAD_LINES)]
+    assert read_manifest(out).rows.kept == 1 + len(BAD_LINES)
 
 
 @pytest.mark.parametrize(
@@ -286,22 +264,15 @@ def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
         assert "all 5 rows were rejected" in (out / page).read_text("utf-8")
 
 
-@pytest.mark.parametrize("encoding", ["gb18030", "GBK", "big5", "utf-16"])
-def test_other_encodings_are_read(cecdata, tmp_path, encoding):
+def test_other_encodings_are_read(cecdata, tmp_path):
     """`--encoding` reads text in that encoding, and its bad bytes cost their own line alone."""
     lines = [f"第{n}次列車今天不會晚。" for n in range(9)]
-    data = "".join(f"{line}\r\n" for line in lines).encode(encoding)
-    if encoding != "utf-16":
-        data += b"\xff\xff\n" + "最後一句就在這一行。\n".encode(encoding)
-    (tmp_path / "a.txt").write_bytes(data)
+    data = "".join(f"{line}\r\n" for line in lines).encode("GBK")
+    (tmp_path / "a.txt").write_bytes(data + b"\xff\xff\n" + "最後一句。\n".encode("GBK"))
     out = tmp_path / "out"
-    assert build(cecdata, out, tmp_path / "a.txt", "--encoding", encoding)[0] == 0
-    manifest = read_manifest(out)
-    targets = {row["target"] for row in read_rows(out)}
-    assert set(lines) <= targets
-    reason = "invalid_big5" if encoding == "big5" else "invalid_gb18030"
-    bad = {} if encoding == "utf-16" else {reason: 1}
-    assert manifest.rows.rejected == bad
+    assert build(cecdata, out, tmp_path / "a.txt", "--encoding", "GBK")[0] == 0
+    assert set(lines) <= {row["target"] for row in read_rows(out)}
+    assert read_manifest(out).rows.rejected == {"invalid_gb18030": 1}
 
 
 def test_utf_8_is_not_misread_as_another_encoding(cecdata, tmp_path):
