@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from browser import CHROMIUM, Browser
 
-from cecdata.report.write import write_report
+from cecdata.report.page import write_report
 from cecdata.shards.reader import open_dataset
 
 ROUNDS = 5
@@ -34,7 +34,7 @@ def main() -> None:
     pairs = open_dataset(dataset).manifest.pairs.kept
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        page, _ = write_report(dataset, to=Path(folder))
+        page = write_report(dataset, to=Path(folder))
         seconds = time.perf_counter() - begun
         print(f"{pairs:,} pairs: made in {seconds:.1f} s (goal {GOALS['made']:.0f})")
         print(f"{page.stat().st_size / 1e6:.2f} MB (goal {GOALS['megabytes']:.0f})")

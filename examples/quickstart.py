@@ -57,9 +57,9 @@ print(pairs.group_by("operator").len().sort("len", descending=True))
 # %%
 from pathlib import Path
 
-from cecdata.report.write import write_report
+from cecdata.report.page import write_report
 
-page, _ = write_report(Path("out/quickstart"))
+page = write_report(Path("out/quickstart"))
 print(page)
 
 # %% [markdown]

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import re
 import select
 import sys
 
@@ -13,7 +12,6 @@ import cecbench.cli
 import cecdata.cli
 import cectrain.cli
 from cecdata.common.command_group import run
-from cecdata.shards import stats
 
 GROUPS = [cecdata.cli.cli, cecbench.cli.cli, cectrain.cli.cli]
 
@@ -76,11 +74,3 @@ def test_an_interrupt(told, escapes):
         raise KeyboardInterrupt
 
     assert ("\x1b[" in told(click.Command("stops", callback=interrupted))) == escapes
-
-
-def test_the_table_of_a_dataset(told, escapes, monkeypatch, tmp_path):
-    """Bold heads too, which `rich` would leave; a bar still moves the cursor, without colour."""
-    monkeypatch.setattr(stats, "stats", lambda _path, _progress: None)
-    monkeypatch.setattr(stats, "renderable", lambda _counted: "[bold red]split[/]")
-    shown = told(cecdata.cli.cli, "stats", str(tmp_path))
-    assert bool(re.search(r"\x1b\[[\d;]*m", shown)) == escapes

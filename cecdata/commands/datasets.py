@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from cecdata.commands.show import DatasetPath, print_json
-from cecdata.common.command_group import colour
 from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, suggest
@@ -100,18 +99,15 @@ def stats(dataset: Path, as_json: bool) -> None:
     \b
     cecdata stats out/data --json
     """
-    from cecdata.shards.stats import renderable
     from cecdata.shards.stats import stats as count
+    from cecdata.shards.stats import text
 
     with Progress() as progress:
         counted = count(dataset, progress)
     if as_json:
         print_json(counted.as_dict())
-        return
-    from rich.console import Console
-
-    # with NO_COLOR rich removes colours, but not bold
-    Console(color_system=None if colour() is False else "auto").print(renderable(counted))
+    else:
+        click.echo(text(counted), nl=False)
 
 
 @click.command()
@@ -127,10 +123,10 @@ def stats(dataset: Path, as_json: bool) -> None:
     "--out",
     type=click.Path(path_type=Path),
     show_default="DATASET",
-    help="Folder for the two files of the report.",
+    help="Folder for the page.",
 )
 def report(dataset: Path, limit: int, out: Path | None) -> None:
-    """Write DATASET/report.html and report.md: counts, charts, confusions, pairs to browse.
+    """Write DATASET/report.html: counts, charts, confusions, pairs to browse.
 
     \b
     cecdata report out/data
@@ -138,13 +134,12 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
 
     The page is one file that loads nothing from the network.
     """
-    from cecdata.report.write import write_report
+    from cecdata.report.page import write_report
     from cecdata.shards.manifest import PAIRS, POOL, read_manifest
 
     with Progress() as progress:
-        written = write_report(dataset, sample=limit, to=out, progress=progress)
-    for path in written:
-        click.echo(path)
+        page = write_report(dataset, sample=limit, to=out, progress=progress)
+    click.echo(page)
     if read_manifest(dataset, PAIRS, POOL).kind == POOL:
         suggest(f"cecdata build {dataset} --out OUT")
     else:

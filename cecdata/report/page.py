@@ -1,98 +1,150 @@
-"""The HTML pages of a dataset of pairs and of a pool: one file each that loads nothing."""
+"""The report of a dataset of pairs or of a pool: one HTML page that loads nothing."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common import html
+from cecdata.common.durable import write_beside
 from cecdata.common.html import Html, percent, table
+from cecdata.common.progress import Advance, silent
 from cecdata.corpus.reading import unread
-from cecdata.report.facts import (
-    LENGTH_BIN,
-    Confusion,
-    Facts,
-    PoolSample,
-    Sample,
-    examples_by_reason,
-)
-from cecdata.shards.manifest import Counts, Manifest
+from cecdata.report.sample import Sample, draw
+from cecdata.shards.card import ORIGIN, RATE, origins, rates
+from cecdata.shards.manifest import PAIRS, POOL, RUN, Counts, Manifest
+from cecdata.shards.reader import open_dataset
+from cecdata.shards.stats import LENGTH_BIN, Confusion, Stats, counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-SHOWN = 1_500  # kept pairs in the browser, shared among the operators
-SHOWN_REJECTED = 400
-ORIGINS = 100  # the manifest has all
-HEAD = ("origin", "licence", "sentences", "characters")
+REPORT = "report.html"
+SHOWN = 1_500  # kept rows in the browser, shared among the operators or origins
+SHOWN_REJECTED = 400  # of each reason
+CONFUSIONS = 2_000
 _WIDTH, _HEIGHT, _FOOT, _LEFT = 340, 150, 34, 8
 ROWS, COLUMNS = 24, 8  # of the heat map
 _UNREAD = 40  # most files that are named
 
 
-def page(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: str) -> str:
-    """Return the whole page; `command` made the dataset."""
-    sections = (
-        _head(title, manifest, sample, facts, command),
-        _counts(manifest, facts),
-        _rejects(manifest, facts),
-        _sources(manifest),
-        _rates(manifest),
-        "<h2 id='shape'>Distances, lengths and places</h2><div class='figures'>",
-        *(histogram(name, counts) for name, counts in facts.histograms.items()),
-        "</div>",
-        _confusions(facts),
-        _coverage(facts),
-        "<h2 id='pairs'>Pairs</h2><p>The right text is struck out; its error follows in red.</p>",
-        _browser("operator", "origin", "verdict"),
+def write_report(
+    out: Path, *, sample: int = 200_000, to: Path | None = None, progress: Advance = silent
+) -> Path:
+    """Write the report of the dataset or pool at `out`, and return its path.
+
+    At most about `sample` rows are read. The file is written to the folder `to`, by default `out`.
+    Raises InputError and VerificationError as `open_dataset` does.
+    """
+    dataset = open_dataset(out, PAIRS, POOL)
+    drawn = draw(dataset, sample, progress)
+    page = pool_page if dataset.manifest.kind == POOL else pairs_page
+    folder = to or out
+    folder.mkdir(parents=True, exist_ok=True)
+    text = page(out.resolve().name, dataset.manifest, drawn, _command(out))
+    write_beside(folder, {REPORT: text})
+    return folder / REPORT
+
+
+def _command(out: Path) -> str:
+    """Return the command in `run.json`; a dataset from elsewhere may come without that file."""
+    try:
+        document = json.loads((out / RUN).read_bytes())
+    except (OSError, ValueError):
+        return "(run.json with the command is missing)"
+    return str(document.get("command", "")) if isinstance(document, dict) else ""
+
+
+def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
+    """Return the page of a dataset of pairs; `command` made it."""
+    cosines = sample.kept.lazy().select("cosine")
+    counts = counted([sample.kept.lazy()], cosines, {"": len(sample.kept)}, CONFUSIONS)
+    replaced = [c for c in counts.confusions if c.target and c.source]
+    splits = ", ".join(
+        f"{sum(file.rows for file in files):,} in {split}"
+        for split, files in manifest.outputs.items()
     )
-    return html.page(title, "\n".join(sections), Path(__file__).parent, _data(sample, facts))
-
-
-def _head(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: str) -> str:
     basis = (
         "All numbers count all pairs."
         if sample.whole
-        else "Operators, rates and rejects are counted over all pairs; kinds, origins, "
-        f"histograms, confusions and coverage over a sample of {facts.pairs:,} pairs."
+        else "Operators, rates and rejects are counted over all pairs; kinds, origins, histograms "
+        f"and confusions over a sample of {len(sample.kept):,} pairs."
     )
-    splits = ", ".join(
-        f"{sum(file.rows for file in files):,} in {name}"
-        for name, files in manifest.outputs.items()
-    )
-    links = {
-        "counts": "Counts",
-        "rejects": "Rejects",
-        "sources": "Sources",
-        "rates": "Rates",
-        "shape": "Histograms",
-        "confusions": "Confusions",
-        "coverage": "Coverage",
-        "pairs": "Pairs",
+    what = f"{manifest.pairs.kept:,} pairs ({splits}) from {manifest.rows.kept:,} sentences, {{}}."
+    figures = {
+        "Levenshtein distance": counts.distances,
+        "Edits in a sentence": counts.edits_of_pairs,
+        "Length of the target, ten characters to a bar": counts.lengths,
+        "Place of an edit, in tenths of the sentence": counts.places,
+        "Cosine of source and target": counts.cosines,
     }
-    nav = "".join(f'<a href="#{key}">{name}</a>' for key, name in links.items())
-    return (
-        f"<h1>{escape(title)}</h1><p>{manifest.pairs.kept:,} pairs ({splits}) from "
-        f"{manifest.rows.kept:,} sentences, by {escape(manifest.product)} "
-        f"{escape(manifest.version)}, configuration <code>{manifest.fingerprint[:12]}</code>. "
-        f"{basis}</p><p><code>{escape(command)}</code></p><nav>{nav}</nav>"
+    sections = (
+        *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}", command),
+        _counts(manifest, counts),
+        _rejects(manifest, sample),
+        _sources(manifest),
+        "<h2>Error rates</h2><p>Distance over length of the target, on average. A rate is "
+        "reachable if a pair of this corpus can have it: one edit in a short sentence is more than "
+        "a low rate allows.</p>" + table(RATE, rates(manifest)),
+        "<h2>Distances, lengths and places</h2><div class='figures'>",
+        *(histogram(title, column) for title, column in figures.items()),
+        "</div>",
+        _confusions(replaced),
+        "<h2>Pairs</h2><p>The right text is struck out; its error follows in red.</p>",
+        _browser("operator", "origin", "verdict"),
     )
+    listed = [(c.target, c.source, c.operator, c.count) for c in replaced]
+    data = {"pairs": _pairs(sample), "confusions": listed}
+    return html.page(name, "\n".join(sections), Path(__file__).parent, data)
 
 
-def _counts(manifest: Manifest, facts: Facts) -> str:
-    total = sum(manifest.operators.values()) or 1
-    operators = [(n, f"{c:,}", percent(c / total, 1, " %")) for n, c in manifest.operators.items()]
-    kinds = _shares(facts.kinds.items(), facts.edits)
-    origins = _shares(facts.origins.items(), facts.pairs)
+def pool_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
+    """Return the page of a pool; `command` made it."""
+    low = sample.kept["text"].str.len_chars() // LENGTH_BIN * LENGTH_BIN
+    lengths = {str(n): int(count) for n, count in low.value_counts().sort("text").iter_rows()}
+    what = f"{manifest.rows.kept:,} distinct sentences, {{}}."
+    sections = (
+        *_head(f"{name}: a pool of sentences", manifest, what, command),
+        _rejects(manifest, sample),
+        _sources(manifest),
+        "<h2>Lengths</h2>" + histogram("Length of a sentence, ten characters to a bar", lengths),
+        "<h2>Sentences</h2>" + _browser("licence", "origin", "verdict"),
+    )
+    data = {"pairs": _sentences(sample)}
+    return html.page(name, "\n".join(sections), Path(__file__).parent, data)
+
+
+def _head(title: str, manifest: Manifest, what: str, command: str) -> list[str]:
+    """Return the title, what the publisher states, what the rows are, and the command."""
+    by = (
+        f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
+        f"<code>{manifest.fingerprint[:12]}</code>"
+    )
+    about = manifest.about
+    stated = (about.title, about.description, about.contact and f"Contact: {about.contact}")
+    return [
+        f"<h1>{escape(title)}</h1>",
+        *(f"<p>{escape(text)}</p>" for text in stated if text),
+        f"<p>{what.format(by)}</p><p><code>{escape(command)}</code></p>",
+    ]
+
+
+def _counts(manifest: Manifest, counts: Stats) -> str:
+    operators = _shares(manifest.operators.items(), sum(manifest.operators.values()))
+    more = len(counts.origins) - 40
     return (
-        "<h2 id='counts'>Counts</h2><div class='figures'>"
+        "<h2>Counts</h2><div class='figures'>"
         + table(("operator", "pairs", "share"), operators)
-        + table(("kind of edit", "edits", "share"), kinds)
-        + table(("origin", "pairs", "share"), origins[:40])
+        + table(("kind of edit", "edits", "share"), _shares(counts.kinds.items(), counts.edits))
+        + table(
+            ("origin", "pairs", "share"),
+            _shares(counts.origins.items(), sum(counts.splits.values()))[:40],
+        )
         + "</div>"
-        + (f"<p>… and {len(origins) - 40:,} more origins.</p>" if len(origins) > 40 else "")
+        + (f"<p>… and {more:,} more origins.</p>" if more > 0 else "")
     )
 
 
@@ -100,41 +152,37 @@ def _shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, st
     return [(name, f"{n:,}", percent(n / (total or 1), 1, " %")) for name, n in counts]
 
 
-def _rejects(manifest: Manifest, facts: Facts) -> str:
-    parts = ["<h2 id='rejects'>Rejects, duplicates and contamination</h2>"]
-    for what, counts in (("rows of the corpus", manifest.rows), ("pairs", manifest.pairs)):
-        parts.append(_rejected_table(what, counts, facts.reasons))
-    return "\n".join([*parts, _unread(manifest)])
-
-
-def _unread(manifest: Manifest) -> str:
-    """Return the inputs that were not read, or not completely."""
-    found = unread(manifest.inputs)
-    more = "" if len(found) <= _UNREAD else f"<p>… and {len(found) - _UNREAD:,} more files.</p>"
-    return "".join(f"<p>{escape(str(file))}</p>" for file in found[:_UNREAD]) + more
+def _rejects(manifest: Manifest, sample: Sample) -> str:
+    counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
+    parts = [
+        _rejected_table(what, counts, sample.reasons())
+        for what, counts in counted.items()
+        if manifest.kind != POOL or counts is manifest.rows
+    ]
+    files = unread(manifest.inputs)
+    parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
+    if len(files) > _UNREAD:
+        parts.append(f"<p>… and {len(files) - _UNREAD:,} more files.</p>")
+    return "\n".join(["<h2>Rejects, duplicates and contamination</h2>", *parts])
 
 
 def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
     """Return a paragraph that adds up, and a table of the reasons with their examples."""
     rejected = sum(counts.rejected.values())
     total = f"{counts.read:,} {what} read = {counts.kept:,} kept + {rejected:,} rejected."
-    rows = [
-        (reason, f"{n:,}", percent(n / counts.read, 2, " %"), _lines(examples.get(reason, ())))
-        for reason, n in counts.rejected.items()
-    ]
+    rows = []
+    for reason, n in counts.rejected.items():
+        lines = "<br>".join(escape(text[:80]) for text in examples.get(reason, ()))
+        rows.append((reason, f"{n:,}", percent(n / counts.read, 2, " %"), Html(lines)))
     head = ("reason", what, "share", "examples")
     return f"<p>{total}</p>" + (table(head, rows, words=(3,)) if rows else "")
 
 
-def _lines(texts: Sequence[str]) -> Html:
-    return Html("<br>".join(escape(text[:80]) for text in texts))
-
-
 def _sources(manifest: Manifest) -> str:
     """Return the licences by origin, and what the pools did that the sentences came from."""
-    parts = ["<h2 id='sources'>Sources and licences</h2>"]
+    parts = ["<h2>Sources and licences</h2>"]
     if manifest.origins:
-        parts.append(table(HEAD, origins(manifest)))
+        parts.append(table(ORIGIN, origins(manifest)))
     else:
         parts.append("<p>This dataset does not record the licences of its origins.</p>")
     for pool in manifest.pools:
@@ -145,44 +193,17 @@ def _sources(manifest: Manifest) -> str:
     return "\n".join(parts)
 
 
-def _rates(manifest: Manifest) -> str:
-    rows = [
-        (c.operator, *(percent(value, 2, " %") for value in (c.target, c.reachable, c.achieved)))
-        for c in manifest.calibration
-    ]
-    if not rows:
-        return "<h2 id='rates'>Error rates</h2><p>The recipe sets no rates.</p>"
+def _confusions(confusions: Sequence[Confusion]) -> str:
+    if not confusions:
+        return "<h2>Confusions</h2><p>No text was replaced by another.</p>"
     return (
-        "<h2 id='rates'>Error rates</h2><p>Distance over length of the target, on average. "
-        "A rate is reachable if a pair of this corpus can have it: one edit in a short sentence "
-        "is more than a low rate allows.</p>"
-        + table(("operator", "wanted", "reachable", "achieved"), rows)
-    )
-
-
-def _confusions(facts: Facts) -> str:
-    if not facts.confusions:
-        return "<h2 id='confusions'>Confusions</h2><p>No text was replaced by another.</p>"
-    return (
-        "<h2 id='confusions'>Confusions</h2><p>The texts that were perturbed most often, and what "
-        "was written for them. A stronger colour is a larger share of the row.</p>"
-        + heat_map(facts.confusions)
-        + f"<p><label>Search the {len(facts.confusions):,} most frequent confusions: "
+        "<h2>Confusions</h2><p>The texts that were perturbed most often, and what was written for "
+        "them. A stronger colour is a larger share of the row.</p>"
+        + heat_map(confusions)
+        + f"<p><label>Search the {len(confusions):,} most frequent confusions: "
         '<input id="confusion-text" type="search" lang="zh" autocomplete="off"></label> '
         '<span id="confusion-count" class="soft" role="status"></span></p>'
         '<ul id="confusion-list" class="chips" lang="zh"></ul>'
-    )
-
-
-def _coverage(facts: Facts) -> str:
-    rows = [
-        (c.name, f"{c.all:,}", f"{c.seen:,}", percent(c.seen / c.all, 1, " %"), f"{c.perturbed:,}")
-        for c in facts.coverage
-    ]
-    return (
-        "<h2 id='coverage'>Coverage</h2><p>Characters of 通用规范汉字表 and words of the lexicon "
-        "that occur in the targets, and those on which an error struck.</p>"
-        + table(("what", "in the list", "in the targets", "share", "perturbed"), rows)
     )
 
 
@@ -197,18 +218,17 @@ def _browser(*fields: str) -> str:
     )
 
 
-def _data(sample: Sample, facts: Facts) -> dict[str, object]:
+def _pairs(sample: Sample) -> list[list[object]]:
+    """Return rows of the browser: pairs of all operators, and rejected ones of each reason."""
     import polars as pl
 
-    each = SHOWN // max(1, sample.pairs["operator"].n_unique())
-    kept = sample.pairs.group_by("operator", maintain_order=True).head(each)
+    each = SHOWN // max(1, sample.kept["operator"].n_unique())
+    kept = sample.kept.group_by("operator", maintain_order=True).head(each)
     rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
-    rows = [*_rows(kept.with_columns(reason=pl.lit("kept"))), *_rows(rejected)]
-    confusions = [(c.target, c.source, c.operator, c.count) for c in facts.confusions]
-    return {"pairs": rows, "confusions": confusions}
+    return [*_of_pairs(kept.with_columns(reason=pl.lit("kept"))), *_of_pairs(rejected)]
 
 
-def _rows(frame: pl.DataFrame) -> list[list[object]]:
+def _of_pairs(frame: pl.DataFrame) -> list[list[object]]:
     columns = ("target", "edits", "operator", "origin", "reason", "distance", "cosine")
     return [
         [
@@ -221,67 +241,22 @@ def _rows(frame: pl.DataFrame) -> list[list[object]]:
     ]
 
 
-def pool_page(title: str, manifest: Manifest, sample: PoolSample, command: str) -> str:
-    """Return the whole page of a pool; `command` made it."""
-    reasons = examples_by_reason(sample.rejected_rows, "text")
-    sections = (
-        f"<h1>{escape(title)}</h1><p>{escape(about_pool(manifest, sample))}</p>",
-        f"<p><code>{escape(command)}</code></p>",
-        "<h2>Origins and licences</h2>" + table(HEAD, origins(manifest)),
-        "<h2>Rejected rows</h2>" + _rejected_table("rows of the corpus", manifest.rows, reasons),
-        _unread(manifest),
-        "<h2>Lengths</h2>"
-        + histogram("Length of a sentence, ten characters to a bar", lengths(sample)),
-        "<h2>Sentences</h2>" + _browser("licence", "origin", "verdict"),
-    )
-    data = {"pairs": [*_kept(sample), *_rejected(sample)]}
-    return html.page(title, "\n".join(sections), Path(__file__).parent, data)
-
-
-def about_pool(manifest: Manifest, sample: PoolSample) -> str:
-    """Return a paragraph on a pool."""
-    return (
-        f"{manifest.rows.kept:,} distinct sentences, by {manifest.product} {manifest.version}. "
-        f"Lengths are counted over {len(sample.sentences):,} of them."
-    )
-
-
-def _kept(sample: PoolSample) -> list[list[object]]:
-    """Return rows of the browser: sentences of all origins, at most SHOWN of them."""
-    each = max(1, SHOWN // max(1, sample.sentences["origin"].n_unique()))
-    shown = sample.sentences.group_by("origin", maintain_order=True).head(each).head(SHOWN)
-    columns = shown.select("text", "licence", "origin").iter_rows()
-    return [[t, [], licence or "not stated", o, "kept", None, None] for t, licence, o in columns]
-
-
-def _rejected(sample: PoolSample) -> list[list[object]]:
-    """Return rows of the browser: rejected rows of each reason, and where they are."""
-    shown = sample.rejected_rows.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
+def _sentences(sample: Sample) -> list[list[object]]:
+    """Return rows of the browser: sentences of all origins, and rejected rows of each reason."""
+    each = max(1, SHOWN // max(1, sample.kept["origin"].n_unique()))
+    kept = sample.kept.group_by("origin", maintain_order=True).head(each).head(SHOWN)
+    bad = sample.rejected_rows.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
     columns = ("text", "origin", "reason", "file", "row", "detail")
     return [
-        [text, [], "", origin, reason, None, None, f"{file}, row {row}{detail and f': {detail}'}"]
-        for text, origin, reason, file, row, detail in shown.select(columns).iter_rows()
+        *(
+            [text, [], licence or "not stated", origin, "kept", None, None]
+            for text, licence, origin in kept.select("text", "licence", "origin").iter_rows()
+        ),
+        *(
+            [text, [], "", origin, reason, None, None, f"{file}, row {row}{note and f': {note}'}"]
+            for text, origin, reason, file, row, note in bad.select(columns).iter_rows()
+        ),
     ]
-
-
-def origins(manifest: Manifest) -> list[tuple[str, str, str, str]]:
-    """Return the rows of the table of origins, whose head is `HEAD`."""
-    return [
-        (
-            origin.origin,
-            "not stated" if origin.licence is None else origin.licence,
-            f"{origin.sentences:,}",
-            f"{origin.characters:,}",
-        )
-        for origin in manifest.origins[:ORIGINS]
-    ]
-
-
-def lengths(sample: PoolSample) -> dict[str, int]:
-    """Return the number of sentences by length, in steps of ten characters."""
-    column = sample.sentences["text"].str.len_chars() // LENGTH_BIN * LENGTH_BIN
-    counts = column.value_counts().sort(column.name)
-    return {str(low): int(count) for low, count in counts.iter_rows()}
 
 
 def histogram(title: str, counts: Mapping[str, int]) -> Html:

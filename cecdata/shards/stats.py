@@ -1,33 +1,38 @@
-"""The counts of a dataset, by lazy Polars scans in constant memory."""
+"""The counts of a dataset, or of a sample of it, by lazy Polars scans in constant memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import Advance, silent
-from cecdata.shards.reader import Dataset, open_dataset
+from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.console import Group
 
 LENGTH_BIN = 10  # code points
+COSINE_BIN = 0.05
+PLACES = 10  # parts of a sentence in which the places of edits are counted
 TOP = 20  # confusions listed
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """The number of times that a text was written as another; either may be empty."""
+    """The number of times that a text was written as another, and its most frequent operator.
+
+    Either text may be empty.
+    """
 
     target: str
     source: str
     count: int
+    operator: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +41,13 @@ class Stats:
 
     splits: Mapping[str, int]
     operators: Mapping[str, int]  # pairs
+    origins: Mapping[str, int]  # pairs
     kinds: Mapping[str, int]  # edits, as operator/kind
     lengths: Mapping[str, int]  # of targets, in steps of 10
     distances: Mapping[str, int]
+    edits_of_pairs: Mapping[str, int]  # pairs by their number of edits
+    places: Mapping[str, int]  # edits by the tenth of the sentence in which they are
+    cosines: Mapping[str, int]  # scored pairs, in steps of 0.05
     cosine: Mapping[str, float]  # quantile → value; empty if nothing was scored
     scored: int
     edits: int
@@ -58,108 +67,113 @@ def stats(out: str | Path, progress: Advance = silent) -> Stats:
 
     dataset = open_dataset(out)
     splits = {split: dataset.rows(split) for split in dataset.manifest.outputs}
-    none = pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))
-    counts = pl.collect_all(_counts(none))
-    for split in splits:
-        for shard, rows in dataset.scan_shards(split):
-            parts = pl.collect_all(_counts(shard), engine="streaming")
-            counts = [_added(both) for both in zip(counts, parts, strict=True)]
-            progress("count", rows, sum(splits.values()))
-    operators, kinds, lengths, distances, confusions = counts
-    confusions = confusions.sort("len", "target", "source", descending=[True, False, False])
+
+    def shards() -> Iterable[pl.LazyFrame]:
+        for split in splits:
+            for shard, rows in dataset.scan_shards(split):
+                yield shard
+                progress("count", rows, sum(splits.values()))
+
     # quantiles of shards cannot be combined
-    cosine = (
-        _all_pairs(dataset)
-        .select(pl.col("cosine").count().alias("scored"), *map(_quantile, QUANTILES))
-        .collect(engine="streaming")
-    )
-    total, edited = sum(splits.values()), int(kinds["len"].sum())
+    whole = pl.concat([dataset.scan(split).select("cosine") for split in splits])
+    return counted(shards(), whole, splits)
+
+
+def counted(
+    shards: Iterable[pl.LazyFrame],
+    cosines: pl.LazyFrame,
+    splits: Mapping[str, int],
+    top: int = TOP,
+) -> Stats:
+    """Count shards of pairs one after the other; `cosines` has the column of all of them."""
+    import polars as pl
+
+    names = list(_counts(pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))))
+    sums: list[pl.DataFrame] = []
+    for shard in (pl.LazyFrame(pl.from_arrow(PAIR.empty_table())), *shards):
+        parts = pl.collect_all(_counts(shard).values(), engine="streaming")
+        sums = [_added(both) for both in zip(sums, parts, strict=True)] if sums else parts
+    found = dict(zip(names, sums, strict=True))
+    quantiles = cosines.select(pl.col("cosine").count().alias("scored"), *map(_quantile, QUANTILES))
+    cosine = quantiles.collect(engine="streaming")
+    total, edited = sum(splits.values()), int(found["kinds"]["len"].sum())
     scored = int(cosine["scored"][0])
+    by_count = {name: _by_count(found[name]) for name in ("operators", "origins", "kinds")}
+    order = ("lengths", "distances", "edits_of_pairs", "places", "cosines")
     return Stats(
         splits=splits,
-        operators=_by_count(operators),
-        kinds=_by_count(kinds),
-        lengths=_in_order(lengths),
-        distances=_in_order(distances),
+        **by_count,
+        **{name: _in_order(found[name]) for name in order},
         cosine={f"{q:g}": float(cosine[f"{q:g}"][0]) for q in QUANTILES} if scored else {},
         scored=scored,
         edits=edited,
         mean_edits=edited / total if total else 0.0,
-        confusions=tuple(Confusion(*row) for row in confusions.head(TOP).iter_rows()),
+        confusions=_confusions(found["confusions"], top),
     )
 
 
-def renderable(counted: Stats) -> Group:
-    """Return tables for a terminal: `rich.print(renderable(stats(out)))`."""
-    from rich.console import Group
-    from rich.table import Table
-
-    def histogram(title: str, counts: Mapping[str, int]) -> Table:
-        grid = Table("", "count", "share", title=title, title_justify="left")
-        total = sum(counts.values()) or 1
-        for name, count in counts.items():
-            grid.add_row(name, f"{count:,}", f"{count / total:.1%}")
-        return grid
-
-    cosine = Table("quantile", "cosine", title=f"cosine of {counted.scored:,} pairs")
-    for name, value in counted.cosine.items():
-        cosine.add_row(name, f"{value:.3f}")
-    top = Table("target", "source", "count", title="most frequent confusions")
-    for c in counted.confusions:
-        top.add_row(c.target or "∅", c.source or "∅", f"{c.count:,}")
-    return Group(
-        histogram("pairs by split", counted.splits),
-        histogram("pairs by operator", counted.operators),
-        histogram(f"edits by kind ({counted.mean_edits:.2f} a pair)", counted.kinds),
-        histogram("pairs by length of the target", _ranges(counted.lengths)),
-        histogram("pairs by distance", counted.distances),
-        *([cosine] if counted.scored else []),
-        top,
-    )
+def text(counts: Stats) -> str:
+    """Return the counts as tables for a terminal."""
+    tables = {
+        "pairs by split": counts.splits,
+        "pairs by operator": counts.operators,
+        f"edits by kind ({counts.mean_edits:.2f} a pair)": counts.kinds,
+        "pairs by length of the target": {
+            f"{low}–{int(low) + LENGTH_BIN - 1}": count for low, count in counts.lengths.items()
+        },
+        "pairs by distance": counts.distances,
+    }
+    lines = []
+    for title, column in tables.items():
+        total = sum(column.values()) or 1
+        lines += [title, *(f"  {n:<28}{c:>12,}{c / total:>8.1%}" for n, c in column.items()), ""]
+    if counts.scored:
+        quantiles = (f"  {name:<28}{value:>12.3f}" for name, value in counts.cosine.items())
+        lines += [f"quantiles of the cosine of {counts.scored:,} pairs", *quantiles, ""]
+    lines += ["most frequent confusions: target, source, count"]
+    lines += (f"  {c.target or '∅'}\t{c.source or '∅'}\t{c.count:,}" for c in counts.confusions)
+    return "\n".join(lines) + "\n"
 
 
-def _counts(pairs: pl.LazyFrame) -> list[pl.LazyFrame]:
-    """Return the counts of some pairs: operators, kinds, lengths, distances, confusions."""
+def _counts(pairs: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
+    """Return tables of counts of some pairs; the last column of each is `len`."""
     import polars as pl
 
+    length = pl.col("target").str.len_chars()
     edits = (
         pairs.filter(pl.col("edits").list.len() > 0)
-        .select(pl.col("edits").explode())
+        .select(length.alias("length"), "edits")
+        .explode("edits")
         .unnest("edits")
-        .select("target", "source", pl.concat_str("operator", "kind", separator="/").alias("kind"))
     )
-    length = (pl.col("target").str.len_chars() // LENGTH_BIN * LENGTH_BIN).alias("length")
-    return [
-        _count(pairs, pl.col("operator")),
-        _count(edits, pl.col("kind")),
-        _count(pairs, length),
-        _count(pairs, pl.col("distance")),
-        _count(edits, pl.col("target"), pl.col("source")),
-    ]
+    # An insertion after the last character has the place `length`.
+    place = (pl.col("start") * PLACES // pl.col("length").clip(1)).clip(0, PLACES - 1)
+    bins = ((pl.col("cosine") / COSINE_BIN).floor() * COSINE_BIN).round(2)
+    return {
+        "operators": _count(pairs, "operator"),
+        "origins": _count(pairs, "origin"),
+        "kinds": _count(edits, pl.concat_str("operator", "kind", separator="/").alias("kind")),
+        "lengths": _count(pairs, (length // LENGTH_BIN * LENGTH_BIN).alias("length")),
+        "distances": _count(pairs, "distance"),
+        "edits_of_pairs": _count(pairs, pl.col("edits").list.len()),
+        "places": _count(edits, place.alias("place")),
+        "cosines": _count(pairs.drop_nulls("cosine"), bins),
+        "confusions": _count(edits, "target", "source", "operator"),
+    }
+
+
+def _count(frame: pl.LazyFrame, *by: pl.Expr | str) -> pl.LazyFrame:
+    import polars as pl
+
+    return frame.group_by(*by).agg(pl.len())
 
 
 def _added(both: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Return the sum of two tables of counts; their last column is `len`."""
+    """Return the sum of two tables of counts."""
     import polars as pl
 
     *by, _ = both[1].columns
     return pl.concat(both).group_by(by).sum()
-
-
-def _ranges(lengths: Mapping[str, int]) -> dict[str, int]:
-    return {f"{low}–{int(low) + LENGTH_BIN - 1}": count for low, count in lengths.items()}
-
-
-def _all_pairs(dataset: Dataset) -> pl.LazyFrame:
-    import polars as pl
-
-    return pl.concat([dataset.scan(split) for split in dataset.manifest.outputs])
-
-
-def _count(frame: pl.LazyFrame, *by: pl.Expr) -> pl.LazyFrame:
-    import polars as pl
-
-    return frame.group_by(*by).agg(pl.len())
 
 
 def _quantile(q: float) -> pl.Expr:
@@ -175,4 +189,18 @@ def _by_count(frame: pl.DataFrame) -> dict[str, int]:
 
 
 def _in_order(frame: pl.DataFrame) -> dict[str, int]:
-    return {str(key): int(count) for key, count in frame.sort(frame.columns[0]).iter_rows()}
+    name = frame.columns[0]
+    shown = "{:.2f}" if frame.schema[name].is_float() else "{}"
+    return {shown.format(key): int(count) for key, count in frame.sort(name).iter_rows()}
+
+
+def _confusions(frame: pl.DataFrame, top: int) -> tuple[Confusion, ...]:
+    import polars as pl
+
+    ranked = (
+        frame.sort("len", "operator", descending=[True, False])
+        .group_by("target", "source", maintain_order=True)
+        .agg(pl.col("len").sum(), pl.col("operator").first())
+        .sort("len", "target", "source", descending=[True, False, False])
+    )
+    return tuple(Confusion(*row) for row in ranked.head(top).iter_rows())

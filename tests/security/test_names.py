@@ -138,7 +138,7 @@ def test_push_follows_no_link_and_proves_every_file(dataset, hub, secret, name, 
     assert not hub
 
 
-@pytest.mark.parametrize("name", ["report.html", "report.md", ".cecdata", ".cecdata/journal.jsonl"])
+@pytest.mark.parametrize("name", ["report.html", ".cecdata", ".cecdata/journal.jsonl"])
 @pytest.mark.parametrize("to", [(), ("--out", "DATASET")])
 def test_report_writes_through_no_link(dataset, secret, name, to):
     """A link that came with a dataset is refused before anything behind it is touched."""

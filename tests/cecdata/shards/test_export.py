@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import subprocess
-import sys
 from itertools import pairwise
 
 import polars as pl
@@ -91,21 +89,6 @@ def test_an_export_into_the_dataset_is_refused(dataset, tmp_path, name):
     with pytest.raises(RefusedError, match="another folder"):
         export(dataset, "train", dataset / name)
     assert before == {path: path.read_bytes() for path in dataset.rglob("*") if path.is_file()}
-
-
-def test_to_the_standard_output(dataset, tmp_path):
-    """The rows alone are on stdout; what is said of them goes to stderr."""
-    words = ["export", str(dataset), "/proc/self/fd/1", "--format", "tsv"]
-    script = [sys.executable, "-c", "from cecdata.cli import main; main()", *words]
-    export(dataset, "train", tmp_path / "x", "tsv")
-    done = subprocess.run(script, capture_output=True, check=True)
-    assert done.stdout == (tmp_path / "x").read_bytes()
-    assert b"rows of train" in done.stderr
-    appended = tmp_path / "appended"
-    appended.write_text("before\n")
-    with appended.open("ab") as file:
-        subprocess.run(script, stdout=file, check=True)
-    assert appended.read_bytes() == b"before\n" + done.stdout
 
 
 TEMPLATE = "改错：{source}。答："

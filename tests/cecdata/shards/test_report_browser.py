@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from browser import CHROMIUM, Browser
 
-from cecdata.report.write import write_report
+from cecdata.report.page import write_report
 
 pytestmark = [
     pytest.mark.slow,
@@ -16,7 +16,7 @@ pytestmark = [
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_a_report_fits_its_window_and_its_filters_work(dataset, tmp_path, width, dark):
     """Only tables scroll sideways; a filter and a search leave what they name; nothing leaves."""
-    path = write_report(dataset)[0]
+    path = write_report(dataset)
     with Browser(tmp_path / "profile") as page:
         page.open(path.as_uri(), width, dark=dark)
         assert page.run("document.documentElement.scrollWidth <= innerWidth")

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 
 import pytest
-from rich.console import Console
 
 from cecdata.common.errors import VerificationError
 from cecdata.shards.reader import open_dataset
-from cecdata.shards.stats import renderable, stats
+from cecdata.shards.stats import stats, text
 
 
 def all_rows(out):
@@ -31,6 +29,11 @@ def test_counts_are_those_of_a_plain_loop(dataset):
     assert counted.kinds == Counter(f"{e['operator']}/{e['kind']}" for e in edits)
     assert counted.lengths == Counter(str(len(row["target"]) // 10 * 10) for row in rows)
     assert counted.distances == Counter(str(row["distance"]) for row in rows)
+    assert counted.origins == Counter(row["origin"] for row in rows)
+    assert counted.edits_of_pairs == Counter(str(len(row["edits"])) for row in rows)
+    starts = [(row, edit["start"]) for row in rows for edit in row["edits"]]
+    tenths = Counter(str(min(9, s * 10 // max(1, len(row["target"])))) for row, s in starts)
+    assert counted.places == tenths
     assert counted.edits == len(edits)
     assert counted.mean_edits == len(edits) / len(rows)
     assert counted.scored == sum(row["cosine"] is not None for row in rows)
@@ -53,11 +56,9 @@ def test_json_and_tables(dataset):
     """The counts go through JSON, and the tables show them."""
     counted = stats(dataset)
     assert json.loads(json.dumps(counted.as_dict()))["splits"] == counted.splits
-    console = Console(record=True, width=80, file=io.StringIO())
-    console.print(renderable(counted))
-    text = console.export_text()
-    assert "pairs by operator" in text
-    assert "言吴" in text
+    shown = text(counted)
+    assert "pairs by operator" in shown
+    assert "言吴" in shown
 
 
 def test_no_rows_and_no_scores(build):
