@@ -247,13 +247,13 @@ class RunSums:
             "unanswered_means": "scored as unchanged; an empty line of a predictions file as it is",
             "traditional_predictions": self._traditional,
             "retried": dict(getattr(system, "troubles", {})),  # requests of this process
-            "usage": self._usage(system),
+            "usage": self._usage(),
             "breakdown": self._breakdown.as_dict(),
         }
         return cast("RunScore", values)
 
-    def _usage(self, system: System) -> dict[str, object]:
-        """Return tokens, seconds and cost; speeds are over the sum of the rows' seconds."""
+    def _usage(self) -> dict[str, object]:
+        """Return tokens and seconds; speeds are over the sum of the rows' seconds."""
         sums, seconds = self._sums, self._seconds
         usage: dict[str, object] = {
             "tokens_in": sums["tokens_in"],
@@ -264,9 +264,7 @@ class RunSums:
             usage["sentences_per_s"] = round(sums["rows"] / seconds, 2)
             usage["characters_per_s"] = round(sums["characters"] / seconds, 1)
             usage["tokens_out_per_s"] = round(sums["tokens_out"] / seconds, 1)
-        price = getattr(system, "cost", None)
-        cost = price(sums["tokens_in"], sums["tokens_out"]) if price else None
-        return usage if cost is None else {**usage, "cost": round(cost, 6)}
+        return usage
 
 
 def _record(row: Row, answer: Answer) -> Mapping[str, object]:

@@ -31,8 +31,7 @@ from cecbench.metrics.base import (
     report_behaviour,
 )
 from cecbench.metrics.cherrant import Cherrant
-from cecbench.metrics.cllm import Cllm
-from cecbench.metrics.cscd import Cscd
+from cecbench.metrics.cscd import Cllm, Cscd
 from cecbench.metrics.lemon import Lemon
 from cecbench.metrics.pycorrector import Pycorrector
 from cecbench.metrics.rows import (

@@ -10,14 +10,13 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecbench import local_models, prompts
 from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, SureEdit, option
-from cecdata.common.errors import InputError, how_to_install
-from cectrain.corrector.folder import BUILTIN, WEIGHTS, model_folder
+from cecdata.common.errors import InputError
+from cectrain.corrector.folder import BUILTIN, model_folder
 from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined
 
 if TYPE_CHECKING:
@@ -156,15 +155,6 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     return CorrectorSystem(called, proposer, identity, 8 * options.batch)
 
 
-def _no_builtin() -> str:
-    """Return the reason why the built-in policy cannot run; '' if it can."""
-    if not (WEIGHTS / "config.json").is_file():
-        return f"its weights are not in {WEIGHTS}"
-    if any(find_spec(name) is None for name in ("torch", "transformers")):
-        return how_to_install("bench")
-    return ""
-
-
 CHANNEL_KIND = Kind(
     CHANNEL,
     "the noisy channel that `cectrain correct --model channel` asks",
@@ -190,5 +180,4 @@ BUILTIN_KIND = Kind(
     "the policy that ships, alone",
     LocalOptions,
     lambda _, options, __: policy(BUILTIN, options),
-    unavailable=_no_builtin,
 )

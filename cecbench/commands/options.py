@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.base import POLICIES
 from cecbench.metrics.cherrant import MODES
-from cecbench.metrics.cllm import PROJECTIONS
+from cecbench.metrics.cscd import PROJECTIONS
 from cecbench.scorers import SCORERS, Options
 from cecbench.systems.base import FROM_0
 from cecbench.systems.table import kinds

@@ -36,7 +36,7 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     """Write a report of RUNS beside the published rows.
 
     RUNS are folders, which are searched with their subfolders; without any, out/bench/runs is read.
-    The report is index.html, report.md and report.json.
+    The report is index.html and report.json; `cecbench compare --format markdown` prints a table.
     """
     from cecbench.report.write import find_runs, write_report
 

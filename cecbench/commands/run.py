@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -25,8 +25,8 @@ from cecbench.report.overview import headline
 from cecbench.report.write import find_runs, write_report
 from cecbench.results import RunScore
 from cecbench.run import Settings, evaluate
-from cecbench.systems.table import check_spec, find_kind
-from cecdata.common.errors import CecError, InputError, UsageError
+from cecbench.systems.table import check_spec
+from cecdata.common.errors import CecError, InputError
 from cecdata.common.progress import Progress, suggest
 
 
@@ -132,15 +132,6 @@ MEANS = (
 SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The benchmarks and systems of a suite, and what is left out, with the reasons."""
-
-    sets: tuple[str, ...]
-    systems: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-
 @click.command(
     cls=SectionCommand, epilog="Example: cecbench suite --shards out/data --model out/train/model"
 )
@@ -156,7 +147,7 @@ class Plan:
     type=click.Path(path_type=Path),
     default=Path("out/train/model"),
     show_default=True,
-    help="Folder of the trained policy; if it does not exist, the built-in policy is scored.",
+    help="Folder of the trained policy, which is scored if it exists.",
 )
 @click.option("--system", multiple=True, help="A further system, as for `run`; may be repeated.")
 @DATA
@@ -188,19 +179,24 @@ def suite(
     """Run the correctors on all benchmarks of this machine, and write the report.
 
     The systems are `copy`, `channel`, `combined`, which is what `cectrain correct` runs, and the
-    trained policy, or the built-in one in its place. The benchmarks are the validation split of
+    trained policy, if there is one. The benchmarks are the validation split of
     --shards and those whose files are in --data, $CECBENCH_DATA or the cache.
     """
     for spec in system:  # before hours of work on the others
         check_spec(spec)
-    plan = _plan(shards, model, system, data)
+    sets, without = _sets(shards, data)
+    systems = list(dict.fromkeys([*SYSTEMS, *system]))
+    if (model / "config.json").is_file():
+        systems.append(f"policy:{model}")
+    else:
+        without.append(f"trained policy: no model in {model} (`make train` trains one)")
     options = options_from(given)
     base = Settings("", "", data=data, overwrite=overwrite, limit=limit, options=options)
     scores: dict[str, object] = {}
     failed: list[str] = []
     if not as_json:
         click.echo(MEANS)
-    for settings in _runs(plan, out, base):
+    for settings in _runs(sets, systems, out, base):
         name = f"{settings.benchmark}, {settings.system}"
         try:
             values = evaluated(settings)
@@ -211,56 +207,35 @@ def suite(
         scores[name] = {key: values.get(key) for key in (str(values["headline"]), "signature")}
         if not as_json:
             click.echo(headline(values))
-    _finish(plan, out, scores, failed, as_json=as_json)
+    _finish(without, out, scores, failed, as_json=as_json)
 
 
-def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None) -> Plan:
-    sets, absent, left_out = [], [], []
-    if validation_shards(shards):
-        sets.append(str(shards))
-    else:
-        left_out.append(f"synthetic validation split: {shards} has no data/validation-*.parquet")
-    for name, entry in benchmarks().items():
-        if find(entry, data):
-            sets.append(name)
-        else:
-            absent.append(name)
-    if absent:
-        left_out.append(
+def _sets(shards: Path, data: Path | None) -> tuple[list[str], list[str]]:
+    """Return what a suite scores, and what it goes without, with the reasons."""
+    sets = [str(shards)] if validation_shards(shards) else []
+    without = [] if sets else [f"synthetic errors: {shards} has no data/validation-*.parquet"]
+    found = {name: find(entry, data) is not None for name, entry in benchmarks().items()}
+    sets += [name for name, here in found.items() if here]
+    if absent := [name for name, here in found.items() if not here]:
+        without.append(
             f"{', '.join(absent)}: not found (`cecbench fetch NAME` downloads a benchmark or names "
             "its files)"
         )
-    systems = list(dict.fromkeys([*SYSTEMS, *further]))
-    if (model / "config.json").is_file():
-        systems.append(f"policy:{model}")
-    else:
-        left_out.append(f"trained policy: no model in {model} (`make train` trains one)")
-        stand_in, why_not = "policy:builtin", _no_builtin()
-        if why_not:
-            left_out.append(f"built-in policy in its place: {why_not}")
-        elif stand_in not in systems:
-            systems.append(stand_in)
     if not sets:
         folders = ", ".join(str(folder) for folder in data_folders(data))
         raise InputError(
             f"nothing to score: {shards} has no data/validation-*.parquet (`cecdata build` writes "
-            f"one), and none of the {len(benchmarks())} known benchmarks is in {folders}"
+            f"one), and none of the {len(found)} known benchmarks is in {folders}"
         )
-    return Plan(tuple(sets), tuple(systems), tuple(left_out))
+    return sets, without
 
 
-def _no_builtin() -> str:
-    """Return the reason why the built-in policy cannot run; '' if it can."""
-    try:
-        return find_kind("builtin").unavailable()
-    except UsageError as error:
-        return str(error)
-
-
-def _runs(plan: Plan, out: Path, base: Settings) -> Iterator[Settings]:
-    for name in plan.sets:
+def _runs(
+    sets: Sequence[str], systems: Sequence[str], out: Path, base: Settings
+) -> Iterator[Settings]:
+    for name in sets:
         shown = "synthetic-validation" if name not in benchmarks() else name
-        for system in plan.systems:
+        for system in systems:
             folder = default_folder(out, shown, system)
             takes = check_spec(system)[0].takes
             own = {name: value for name, value in base.options.items() if name in takes}
@@ -268,20 +243,20 @@ def _runs(plan: Plan, out: Path, base: Settings) -> Iterator[Settings]:
 
 
 def _finish(
-    plan: Plan, out: Path, scores: Mapping[str, object], failed: list[str], *, as_json: bool
+    without: list[str], out: Path, scores: Mapping[str, object], failed: list[str], *, as_json: bool
 ) -> None:
     files = write_report(find_runs([out / "runs"]), out / "report") if scores else ()
     if as_json:
         record = {
             "scores": scores,
-            "left_out": list(plan.left_out),
+            "left_out": without,
             "failed": failed,
             "report": [str(path) for path in files],
         }
         click.echo(json.dumps(record, ensure_ascii=False))
     else:
-        if plan.left_out:
-            click.echo(f"not run: {'; '.join(plan.left_out)}")
+        if without:
+            click.echo(f"not run: {'; '.join(without)}")
         if files:
             click.echo(f"report: {files[0]}")
     if failed:

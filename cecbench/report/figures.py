@@ -272,23 +272,6 @@ def drawn(view: Overview) -> list[str]:
     return [name for name in means if name in best]
 
 
-def scores_with_intervals(view: Overview, names: Sequence[str]) -> str:
-    """Draw the headlines of these systems with intervals, and published values as lines across."""
-    yours = [line for line in view.lines if line.yours and line.name in names]
-    labels = [c for c in view.columns if c != "avg" and any(c in line.cells for line in yours)]
-    series = {
-        line.name: {
-            name: Point(cell.value, cell.low, cell.high)
-            for name, cell in line.cells.items()
-            if cell.value is not None and name in labels
-        }
-        for line in yours
-    }
-    marks = {name: _published(view, name, labels) for name in ("GPT-4", BEST)}
-    known = {name: points for name, points in marks.items() if points}
-    return intervals("F1 by benchmark, with 95 % intervals", labels, series, known)
-
-
 def over_correction(runs: Sequence[Run], names: Sequence[str]) -> dict[str, str]:
     """Return each benchmark's figure: F against the share of clean sentences changed.
 
@@ -353,9 +336,3 @@ def _points(parts: Mapping[str, Rates]) -> dict[str, Point]:
         for name, part in parts.items()
         if part["f"] is not None
     }
-
-
-def _published(view: Overview, system: str, labels: Sequence[str]) -> dict[str, Point]:
-    line = next(line for line in view.lines if line.name == system and not line.yours)
-    values = {name: line.cells[name].value for name in labels if name in line.cells}
-    return {name: Point(value) for name, value in values.items() if value is not None}

@@ -318,7 +318,7 @@ def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
         '<section id="parts"><h2>By category</h2>'
         "<p>Each part’s F1 comes from the pooled counts of its own sentences; clean sentences are "
         f"counted apart. Whiskers are 95 % intervals; hover for the numbers.{_not_drawn(view)}</p>"
-        f"{figures.scores_with_intervals(view, names)}{parts}"
+        f"{parts}"
         f"{folded('What the categories mean', meanings())}</section>"
     )
 

@@ -1,4 +1,4 @@
-"""The files of a report: the page, Markdown and JSON."""
+"""The files of a report: the page, and the numbers as JSON."""
 
 from __future__ import annotations
 
@@ -9,49 +9,14 @@ from pathlib import Path
 
 from cecbench import published
 from cecbench.report.overview import (
-    OVER_CORRECTION,
     Cell,
-    Line,
     Overview,
-    headline,
-    lines_of,
     overview,
 )
 from cecbench.report.page import Case, cases, page
 from cecbench.results import SCORE, Run, read_run
-from cecdata.common import markdown as md
 from cecdata.common.durable import Workspace
 from cecdata.common.errors import InputError
-from cecdata.common.html import percent
-from cecdata.common.markdown import Markdown
-
-SOURCE = "Published rows: CEC-Zero, arXiv 2512.23971, tab:main, by the metric that the paper names."
-INTERVALS = (
-    "Sentence-level F1 in percent; [low, high] is the 95 % bootstrap interval over sentences."
-)
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def markdown(view: Overview, runs: Sequence[Run]) -> str:
-    """Return a table of everything, footnotes for its remarks, then each run with its parts."""
-    notes: list[str] = []
-    rows = []
-    for line in view.lines:
-        name = Markdown(f"**{md.text(line.name)}**") if line.yours else md.text(line.name)
-        cells = [_markdown_cell(line.cells.get(column), notes) for column in view.columns]
-        rows.append([_marked(name, line.remark, notes), _over_correction(line), *cells])
-    parts = [
-        "# Chinese spelling correction: results",
-        f"{INTERVALS} {SOURCE}",
-        *(f"> {md.text(warning)}" for warning in view.warnings),
-        md.table(["system", OVER_CORRECTION, *view.columns], rows),
-        "\n".join(f"{number}. {md.text(note)}" for number, note in enumerate(notes, 1)),
-        "## Your runs",
-    ]
-    for run in runs:
-        parts += [md.fenced([headline(run.values), *lines_of(run.values)])]
-        parts += [md.code(run.values["signature"])]
-    return "\n\n".join(parts) + "\n"
 
 
 def as_json(view: Overview, runs: Sequence[Run]) -> str:
@@ -75,35 +40,11 @@ def as_json(view: Overview, runs: Sequence[Run]) -> str:
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
-def _marked(text: str, remark: str, notes: list[str]) -> Markdown:
-    """Return a cell followed by the number of its remark, raised."""
-    if not remark:
-        return Markdown(text)
-    if remark not in notes:
-        notes.append(remark)
-    return Markdown(f"{text} {str(notes.index(remark) + 1).translate(_RAISED)}")
-
-
-def _over_correction(line: Line) -> str:
-    if line.over_correction is None:
-        return "" if not line.yours else "–"
-    return f"{percent(line.over_correction)} ({line.clean_changed} of {line.clean})"
-
-
-def _markdown_cell(cell: Cell | None, notes: list[str]) -> Markdown:
-    if cell is None or cell.value is None:
-        return Markdown("–")
-    text = f"{cell.value:.2f}"
-    if cell.low is not None and cell.high is not None:
-        text += f" [{cell.low:.1f}, {cell.high:.1f}]"
-    return _marked(text, cell.remark, notes)
-
-
 def _json_cell(cell: Cell) -> dict[str, object]:
     return {"f1_percent": cell.value, "low": cell.low, "high": cell.high, "remark": cell.remark}
 
 
-FILES = ("index.html", "report.md", "report.json")
+FILES = ("index.html", "report.json")
 MOST_CASES = 1000  # per run, on the page
 
 
@@ -160,7 +101,6 @@ def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:
         left_out += total - len(listed)
     texts = (
         page(view, runs, shown, left_out),
-        markdown(view, runs),
         as_json(view, runs),
     )
     with Workspace(out, {"kind": "report"}) as work:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cecbench import prompts
-from cecbench.systems.base import FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions, option
+from cecbench.systems.base import FROM_1, Answer, Kind, PromptOptions, option
 from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply, RequestOptions
 from cecdata.common.codec import decode, parse
@@ -75,8 +75,6 @@ class ApiOptions(PromptOptions, RequestOptions):
     structured: bool = option(
         default=False, meaning="Ask for JSON by a schema, of servers that can (response_format)."
     )
-    price_in: float = option(0.0, "Price of a million input tokens.", type=NOT_NEGATIVE)
-    price_out: float = option(0.0, "Price of a million output tokens.", type=NOT_NEGATIVE)
 
 
 class ApiSystem:
@@ -122,13 +120,6 @@ class ApiSystem:
     def troubles(self) -> Mapping[str, int]:
         """The number of requests that failed and were sent again, by reason."""
         return dict(self._endpoint.troubles)
-
-    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
-        """Return the price of the tokens; None where no price was given."""
-        options = self._options
-        if not options.price_in and not options.price_out:
-            return None
-        return (tokens_in * options.price_in + tokens_out * options.price_out) / 1e6
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """Yield one answer for each source; equal sources are asked once.

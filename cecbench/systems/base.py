@@ -84,7 +84,7 @@ class System(Protocol):
 
     identity: JSON values; a run is resumed only with the same ones. block: the number of sentences
     after which answers are recorded; 0 where asking again costs nothing. A system may also have
-    `troubles`, failed requests by reason, and a method `cost(tokens_in, tokens_out)`.
+    `troubles`, failed requests by reason.
     """
 
     name: str
@@ -189,7 +189,7 @@ class Kind(Generic[Options]):
     meaning: one line for `cecbench list`. options: a dataclass whose fields are made by `option`.
     make: the system for the text after the colon. check: raises UsageError for such a text that is
     wrong or holds a secret. recorded: whether `cecbench run` writes a folder unasked, since asking
-    again would cost time or money. unavailable: the reason why it cannot run here, '' if it can.
+    again would cost time or money.
     """
 
     form: str
@@ -198,7 +198,6 @@ class Kind(Generic[Options]):
     make: Callable[[str, Options, Context], System]
     check: Callable[[str], object] | None = None
     recorded: bool = True
-    unavailable: Callable[[], str] = str
 
     @property
     def name(self) -> str:

@@ -30,7 +30,7 @@ class ToyOptions(NoOptions):
 
 
 class ToySystem:
-    """Writes `right` for `wrong`, for a cent each."""
+    """Writes `right` for `wrong`."""
 
     name = "toy"
     block = 16
@@ -44,10 +44,6 @@ class ToySystem:
         for source in sources:
             text = source.replace(self._wrong, self._right)
             yield Answer(text, text, tokens_out=1)
-
-    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
-        """Return a cent for each sentence."""
-        return tokens_out / 100
 
 
 KIND = Kind(
@@ -127,8 +123,8 @@ def named(title):
 
 
 def test_a_system_is_two_files_of_any_package(copy):
-    """Its module has its form, its options, its identity and its cost; its package names it. The
-    command line then lists it, takes its option, keeps its run and adds its cost.
+    """Its module has its form, its options and its identity; its package names it. The command
+    line then lists it, takes its option, keeps its run and adds its tokens.
     """
     (copy / "toy.py").write_text(SYSTEM, "utf-8")
     package = copy / "someones_toy-1.0.dist-info"  # as `pip install` makes it of pyproject.toml
@@ -142,7 +138,7 @@ def test_a_system_is_two_files_of_any_package(copy):
     assert "Options of toy:\n  --toy-right TEXT" in cecbench(copy, "run", "--help")
     words = ("run", "--benchmark", "own.tsv", "--json", "--system", "toy:己")
     values = json.loads(cecbench(copy, *words))
-    assert (values["S_C_f1"], values["usage"]["cost"]) == (100.0, 0.02)
+    assert (values["S_C_f1"], values["usage"]["tokens_out"]) == (100.0, 2)
     assert (copy / "out/bench/runs/own.tsv/toy-己/score.json").is_file()
     other = json.loads(cecbench(copy, *words, "--toy-right", "以", "--out", "other"))
     assert other["system_identity"]["right"] == "以"

@@ -107,16 +107,8 @@ def test_a_file_is_scored_in_every_form(table: Path) -> None:
 def test_copys_nothing_is_compared_as_a_number(table: Path, tmp_path: Path) -> None:
     """If the published script divides by zero, `compare` shows the value of the interval."""
     for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
-        said(
-            "run",
-            "--benchmark",
-            str(table),
-            "--system",
-            system,
-            "--out",
-            str(tmp_path / name),
-            "--json",
-        )
+        words = ("run", "--benchmark", str(table), "--system", system)
+        said(*words, "--out", str(tmp_path / name), "--json")
     both = [str(tmp_path / name) for name in "ab"]
     assert said("compare", *both, "--json")["pairs"][0]["first_value"] == 0.0
     done = CliRunner().invoke(cli, ["compare", *both])
@@ -159,7 +151,7 @@ def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: P
     cilin = tmp_path / "cilin.txt"
     cilin.write_text("Aa01A01= 己 已\n", encoding="utf-8")
     for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
-        said(
+        words = (
             "run",
             "--benchmark",
             str(table),
@@ -169,10 +161,8 @@ def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: P
             "cherrant",
             "--cilin",
             str(cilin),
-            "--out",
-            str(tmp_path / name),
-            "--json",
         )
+        said(*words, "--out", str(tmp_path / name), "--json")
     both = [str(tmp_path / name) for name in "ab"]
     assert said("compare", *both, "--json")["pairs"][0]["p"] <= 1
     cilin.rename(tmp_path / "gone.txt")

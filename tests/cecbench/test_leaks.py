@@ -156,27 +156,13 @@ def test_a_placeholder_is_no_secret(rows, tmp_path, monkeypatch, key):
 def test_the_key_in_place_of_a_name_is_refused(rows, tmp_path, capsys):
     """The key as a model's name, in the URL or as a variable's name is refused, not repeated."""
     with serving() as server:
-        for system in (f"api:{KEY}@{server.url}", f"api:m@{server.url}/{KEY}"):
-            words = ["run", "--system", system, "--benchmark", str(rows)]
-            words += ["--out", str(tmp_path / "out"), "--key-variable"]
-            assert run(cli, [*words, "LEAK_TEST_KEY"]) == 2
-        assert (
-            run(
-                cli,
-                [
-                    "run",
-                    "--system",
-                    f"api:m@{server.url}",
-                    "--benchmark",
-                    str(rows),
-                    "--out",
-                    str(tmp_path / "out"),
-                    "--key-variable",
-                    KEY,
-                ],
-            )
-            == 2
-        )
+        more = ["--benchmark", str(rows), "--out", str(tmp_path / "out"), "--key-variable"]
+        for system, variable in (
+            (f"{KEY}@{server.url}", "LEAK_TEST_KEY"),
+            (f"m@{server.url}/{KEY}", "LEAK_TEST_KEY"),
+            (f"m@{server.url}", KEY),
+        ):
+            assert run(cli, ["run", "--system", f"api:{system}", *more, variable]) == 2
         assert server.headers_seen == []
     said = capsys.readouterr()
     assert KEY not in said.out + said.err + everything(tmp_path)
@@ -255,34 +241,33 @@ def test_a_password_in_another_system(rows, tmp_path, capsys, form):
     assert PASSWORD not in said.out + said.err + everything(tmp_path)
 
 
+def from_the_hub(rows, **environment):
+    """Run a model of the hub in another process."""
+    program = (sys.executable, "-c", "from cecbench.cli import main; main()", "run")
+    words = ("--system", "llm:x/y", "--benchmark", str(rows), "--out", str(rows.parent / "out"))
+    return subprocess.run(
+        (*program, *words),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
 def test_a_password_of_the_model_hub(rows, tmp_path):
     """The error for a missing model does not show the user and password in HF_ENDPOINT."""
     pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
     with serving() as server:
         server.get = lambda handler: handler.reply({"error": "no such model"}, 404)
         endpoint = server.url.replace("//", f"//user:{PASSWORD}@").removesuffix("/v1")
-        environment = {
-            **os.environ,
-            "HF_ENDPOINT": endpoint,
-            "HF_HOME": str(tmp_path / "hf"),
-            "HF_TOKEN": f"hf_{KEY}",
-            "HF_HUB_OFFLINE": "0",
-            "no_proxy": "127.0.0.1",
-        }
-        words = (
-            sys.executable,
-            "-c",
-            "from cecbench.cli import main; main()",
-            "run",
-            "--system",
-            "llm:x/y",
-            "--benchmark",
-            str(rows),
-            "--out",
-            str(tmp_path / "out"),
-        )
-        done = subprocess.run(
-            words, env=environment, capture_output=True, text=True, check=False, timeout=300
+        done = from_the_hub(
+            rows,
+            HF_ENDPOINT=endpoint,
+            HF_HOME=str(tmp_path / "hf"),
+            HF_TOKEN=f"hf_{KEY}",
+            HF_HUB_OFFLINE="0",
+            no_proxy="127.0.0.1",
         )
     assert done.returncode == 1
     assert "x/y cannot be loaded" in done.stderr
@@ -312,22 +297,7 @@ def test_what_the_hubs_libraries_log(monkeypatch, caplog):
 def test_a_hub_address_that_is_none(rows, tmp_path):
     """An invalid HF_ENDPOINT is refused, and the message does not show its password."""
     pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
-    environment = {**os.environ, "HF_ENDPOINT": f"http://user:{PASSWORD}/x@127.0.0.1:9"}
-    words = (
-        sys.executable,
-        "-c",
-        "from cecbench.cli import main; main()",
-        "run",
-        "--system",
-        "llm:x/y",
-        "--benchmark",
-        str(rows),
-        "--out",
-        str(tmp_path / "out"),
-    )
-    done = subprocess.run(
-        words, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = from_the_hub(rows, HF_ENDPOINT=f"http://user:{PASSWORD}/x@127.0.0.1:9")
     assert done.returncode == 2
     assert "HF_ENDPOINT" in done.stderr
     assert PASSWORD not in done.stdout + done.stderr + everything(tmp_path)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.base import flatten
 from cecbench.metrics.cherrant import annotate_rows
-from cecbench.metrics.cllm import project_cherrant, project_difflib
+from cecbench.metrics.cscd import project_cherrant, project_difflib
 from cecbench.metrics.rows import Row
 from cecbench.scorers import Options, score
 

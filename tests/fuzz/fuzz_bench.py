@@ -162,7 +162,6 @@ def _report(path: Path) -> Iterable[str]:
     view = overview(runs)
     found, total = cases(runs[0], 10)
     yield page(view, runs, found, total - len(found))
-    yield write.markdown(view, runs)
     yield write.as_json(view, runs)
 
 
