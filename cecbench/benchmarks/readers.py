@@ -142,7 +142,7 @@ def _records(path: Path) -> Iterator[Mapping[str, object]]:
                 size += sum(_text_bytes(column) for column in batch.columns)
                 if size > _LARGEST:
                     raise InputError(
-                        f"{path} holds more than {_LARGEST >> 30} GiB of text, and a benchmark is "
+                        f"{path} holds more than {_LARGEST >> 20} MiB of text, and a benchmark is "
                         "held in memory: split it into several files"
                     )
                 yield from batch.to_pylist()
