@@ -52,13 +52,21 @@ def scored(scores: Sequence[SampleScore], by: str) -> cecbench.scorers.Score:
 @metric
 def headline(by: str) -> Metric:
     """The main number of a published scorer, such as F1 in percent."""
-    return lambda scores: scored(scores, by).headline or 0.0
+
+    def value(scores: list[SampleScore]) -> float:
+        return scored(scores, by).headline or 0.0
+
+    return value
 
 
 @metric
 def over_correction(by: str) -> Metric:
     """The share of error-free sentences that the model changed."""
-    return lambda scores: scored(scores, by).values["behaviour.over_correction_rate"] or 0.0
+
+    def value(scores: list[SampleScore]) -> float:
+        return float(scored(scores, by).values["behaviour.over_correction_rate"] or 0)
+
+    return value
 
 
 def correction(by: str) -> Scorer:
