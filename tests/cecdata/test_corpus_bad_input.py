@@ -602,6 +602,12 @@ def test_a_document_of_nothing_takes_little_time_and_memory(tmp_path, element):
     assert time.process_time() - started < 2
 
 
+def test_a_document_of_too_many_values_is_refused(tmp_path):
+    """Each takes a hundred times its bytes in memory."""
+    (tmp_path / "a.json").write_bytes(b"[" + b"[]," * 2_200_000 + b"0]")
+    assert "4,194,304 values: write it as JSON lines" in refused(tmp_path / "a.json")
+
+
 @pytest.mark.parametrize("content", ['[{"text": "一"}', '[{"text": "一"}]]', '{"a": [1}', "[1] 2"])
 def test_a_broken_document_is_refused(tmp_path, content):
     """Brackets that do not match leave it open where the next element begins."""

@@ -29,7 +29,7 @@ from cecdata.corpus.sources import (
 from cecdata.shards.schema import REJECTED_ROW
 
 _LOOK = 100  # lines that are searched for keys
-_MAX_BYTES = 1 << 26  # of a document, which is held as a whole
+_MAX_BYTES, _MAX_VALUES = 1 << 27, 1 << 22  # of a document, which is held as a whole
 _AT_ONCE = 8192  # elements in a block
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
@@ -136,14 +136,15 @@ def _whole(source: Source) -> bytes:
     """Return a document in UTF-8 with line feeds; raise InputError if it is too large."""
     with opened(source) as stream:
         parts: list[bytes] = []
-        size = 0
+        size = values = 0
         for chunk in chunks(stream, source):
             parts.append(chunk)
             size += len(chunk)
-            if size > _MAX_BYTES:
+            values += sum(map(chunk.count, (b",", b"[", b"{")))
+            if size > _MAX_BYTES or values > _MAX_VALUES:
                 raise InputError(
-                    f"{source.label}: the document is larger than {_MAX_BYTES >> 20} MiB: write it "
-                    "as JSON lines (--format jsonl), or split it"
+                    f"{source.label}: the document has more than {_MAX_BYTES >> 20} MiB or "
+                    f"{_MAX_VALUES:,} values: write it as JSON lines (--format jsonl), or split it"
                 )
     return b"".join(parts)
 
