@@ -149,8 +149,8 @@ def compare_scores(first: Score, second: Score) -> Comparison:
     """Compare two scores; raise UsageError if their sentences or scorers differ."""
     if first.ids != second.ids or first.scorer.fields != second.scorer.fields:
         raise UsageError(
-            "these two scores are not of the same sentences and scorer: score both under one"
-            " policy that leaves no row of either out (revert, not drop)"
+            "these two scores are not of the same sentences and scorer: score both with one scorer"
+            " and one --unequal-length that leaves no row out (revert, not drop)"
         )
     documents = documents_of(first.ids)
     if documents is None:

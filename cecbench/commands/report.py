@@ -113,7 +113,7 @@ def compare(
     type=Finite(min=1, max=99),
     default=60.0,
     show_default=True,
-    help="F1 of the two imagined systems, in percent, where NAMES is a benchmark.",
+    help="F1 of the two simulated systems, in percent, where NAMES is a benchmark.",
 )
 @DATA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -125,10 +125,10 @@ def power(
     *,
     as_json: bool,
 ) -> None:
-    """Say how many rows show a difference between two systems.
+    """Say how many rows are needed to show a difference between two systems.
 
-    NAMES are two runs on one benchmark, or the name of a benchmark or a file, for which two systems
-    are imagined that err independently; systems that err alike need fewer rows. A difference is
+    NAMES are two runs on one benchmark; or one benchmark or file, for which two systems with
+    independent errors are simulated. Systems with similar errors need fewer rows. A difference is
     shown if a test at the level of 5 % finds it with a probability of 80 %. The rows needed grow
     with the square of its inverse.
     """

@@ -87,7 +87,7 @@ class PredictionSystem:
         if missing and not self._partial:
             raise InputError(
                 f"{self._path} has no prediction for {len(missing)} of {len(rows)} rows "
-                f"(first: {', '.join(missing[:3])}); --partial scores the others alone, and the "
+                f"(first: {', '.join(missing[:3])}); --partial scores only the rest, and the "
                 "signature says how many"
             )
         answered = tuple(row for row in rows if row.id in self._found)

@@ -164,20 +164,20 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     type=int,
     metavar="SEED",
     show_default="the dataset's order",
-    help="Seed of an order of all rows.",
+    help="Shuffle all rows by this seed.",
 )
 @click.option(
     "--rows-per-file",
     type=click.IntRange(min=1),
     show_default="one file",
-    help="Rows of each of several numbered files.",
+    help="Rows in each of several numbered files.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
     default=usable_cores,
     show_default="one for each core",
-    help="Files written at once.",
+    help="Number of files written at the same time.",
 )
 def export(dataset: Path, file: Path, split: str, form: str | None, **options: Any) -> None:
     """Write one split of DATASET to FILE in the format of another tool.

@@ -115,7 +115,7 @@ def _chosen(out: Path | None, dataset: Path) -> str:
     help="Number of sentences to list.",
 )
 @click.option(
-    "--encoder", "name", default="", help="Encoder, where DATA has embeddings of several."
+    "--encoder", "name", default="", help="Encoder to use, if DATA has embeddings of several."
 )
 @click.option(
     "--corpus", multiple=True, help="Files with the sentences, so that their text is shown."

@@ -39,7 +39,7 @@ from cecdata.config import load
     help="File of names, one on a line, that no operator may change.",
 )
 @click.option("--operator", help="Show what this operator may write for TEXT, with probabilities.")
-@click.option("--observed", is_flag=True, help="Show what may have been meant where TEXT was read.")
+@click.option("--observed", is_flag=True, help="Show the right texts that TEXT may come from.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(
     text: str,

@@ -83,7 +83,7 @@ from cectrain.corrector.opening import COMBINED
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="Origin of a page elsewhere that may ask, such as https://a.example; repeatable.",
+    help="Origin of another page that may send requests: https://a.example; repeatable.",
 )
 def serve(
     host: str,

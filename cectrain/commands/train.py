@@ -286,7 +286,7 @@ def diagnose(
     type=click.Choice(["float32", "bfloat16", "float16"]),
     default="float32",
     show_default=True,
-    help="Type of the weights.",
+    help="Number format of the weights.",
 )
 def export(name: str, out: Path, dtype: str) -> None:
     """Write a policy as one folder that transformers, vLLM and cecbench load.
