@@ -28,7 +28,7 @@ class Validated:
 def validate(pairs: Pairs, config: Config) -> Validated:
     """Split the pairs into kept and rejected ones; the reason is the first rule that a pair breaks.
 
-    ``no_position``: no operator could strike; ``empty``: the source is empty; ``same``: the source
+    ``no_position``: no operator could edit it; ``empty``: the source is empty; ``same``: the source
     equals the target although the pair is not marked unchanged; then the filters' reasons;
     ``duplicate_pair``: an earlier copy of the sentence has the same source.
     """

@@ -2,7 +2,7 @@
 
 The operators say how a right text is written wrongly. A corrector asks the reverse: which right
 texts may have become an observed character or span, and with what probability? The table has
-log P(observed | right, an error strikes there), over the recipe's operators by their priors.
+log P(observed | right, an error there), over the recipe's operators by their priors.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]
         edits = [Edit(**edit) for edit in row["edits"]]
         shown, done = "", 0
         for edit in invert(edits):
-            struck = click.style(row["source"][edit.start : edit.end], fg="red", bold=True)
-            shown += row["source"][done : edit.start] + struck
+            edited = click.style(row["source"][edit.start : edit.end], fg="red", bold=True)
+            shown += row["source"][done : edit.start] + edited
             done = edit.end
         changes = ", ".join(f"{e.target or '∅'}→{e.source or '∅'} {e.kind}" for e in edits)
         shown += row["source"][done:]

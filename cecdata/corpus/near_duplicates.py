@@ -2,9 +2,9 @@
 
 Two sentences are near-duplicates if their Levenshtein distance is at most k = min(3, length // 10)
 of the shorter one; sentences under ten characters have none. If a sentence of length L is cut into
-k + 1 segments, one of them stands unchanged in every near-duplicate, moved by at most k places
+k + 1 segments, one of them is unchanged in every near-duplicate, moved by at most k positions
 (Li et al., Pass-Join, PVLDB 5, 2011). So each kept sentence is filed under its segments, and for a
-new one its substrings of those lengths at those places are looked up. A fingerprint of the
+new one its substrings of those lengths at those positions are looked up. A fingerprint of the
 characters and then the distance decide. Unlike MinHash, this misses no pair, unless more than 4,096
 kept sentences of one length share a segment: then only the latest 4,096 are compared.
 

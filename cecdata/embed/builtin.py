@@ -96,8 +96,8 @@ def _edited_scores(pairs: pa.Table) -> Floats:
         target = target.dictionary_encode()
     data, offsets = string_buffers(target.dictionary.cast(pa.string()))
     edits = pairs.column("edits").combine_chunks()
-    struck = edits.values
-    source = struck.field("source")
+    values = edits.values
+    source = values.field("source")
     if not isinstance(source, pa.DictionaryArray):
         source = source.dictionary_encode()
     raw = np.empty(len(pairs), np.float32)
@@ -107,8 +107,8 @@ def _edited_scores(pairs: pa.Table) -> Floats:
         np.asarray(target.indices),
         _longest(offsets),
         np.asarray(edits.offsets),
-        np.asarray(struck.field("start")),
-        np.asarray(struck.field("end")),
+        np.asarray(values.field("start")),
+        np.asarray(values.field("end")),
         np.asarray(source.indices),
         _texts(source.dictionary),
         weights(),

@@ -16,7 +16,7 @@ from cecdata.operators import Operator
 from cecdata.operators.base import LEAST, CharConfusions, ConfusionSet
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class Entries:
 
     operators: tuple[str, ...]
     kinds: tuple[tuple[int, str], ...]  # [K] position of the operator, name
-    row: Places  # [E] ascending
-    kind: Places  # [E]
+    row: Positions  # [E] ascending
+    kind: Positions  # [E]
     log_weight: Floats  # [E] relative to the heaviest candidate of the row
     log_frequency: Floats  # [E] of the replacement, minus the mean of all
     log_share: Floats  # [R, O] of an operator's edits at this character; -inf where it has none
-    right: Places  # [I] the errors' right characters
+    right: Positions  # [I] the errors' right characters
     count: Floats  # [I]
-    hit: Places  # [H] entries that write an error …
-    error: Places  # [H] … and the error that each writes
+    hit: Positions  # [H] entries that write an error …
+    error: Positions  # [H] … and the error that each writes
 
 
 def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entries:
@@ -106,10 +106,10 @@ def _rows(
     position: int,
     operator: Operator,
     table: ConfusionSet,
-    rights: Places,
+    rights: Positions,
     kinds: tuple[tuple[int, str], ...],
     operators: int,
-) -> tuple[Places, Places, Places, Floats]:
+) -> tuple[Positions, Positions, Positions, Floats]:
     """Return (row, wrong, kind, log weight) of one operator's candidates."""
     first, last = table.bounds[rights], table.bounds[rights + 1]
     size = last - first
@@ -122,8 +122,8 @@ def _rows(
 
 
 def _hits(
-    right_of: Places, wrong_of: Places, right: Places, wrong: list[int]
-) -> tuple[Places, Places]:
+    right_of: Positions, wrong_of: Positions, right: Positions, wrong: list[int]
+) -> tuple[Positions, Positions]:
     """Return the pairs (entry, error) where an entry writes an error."""
     count = len(standard_characters())
     key = right_of * count + wrong_of

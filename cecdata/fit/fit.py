@@ -32,7 +32,7 @@ ANSWERS: Mapping[str, str] = {
 # Operators that write single characters depending on the word, and for each the operator from
 # which an error without its sentence cannot tell it: the ratio of their shares is kept.
 ALONGSIDE: Mapping[str, str] = {"slip": "lexical"}
-# A strike of `word` changes two characters in a row about as often as one (in 0.47 of its strikes
+# An edit of `word` changes two characters in a row about as often as one (in 0.47 of its edits
 # if words are weighted by the square root of their counts, in 0.52 if by their counts).
 TWO_IN_A_ROW = 0.5
 # In errors; infinity leaves the recipe's weights unchanged.
@@ -127,7 +127,7 @@ def _counted(
     single = float(errors.tokens)
     if "word" in counts:
         counts["word"] = min(errors.words / TWO_IN_A_ROW, single)
-        # substitutions in a row are strikes of `word`; as many of its strikes change one character
+        # substitutions in a row are edits of `word`; as many of its edits change one character
         single -= errors.neighbouring + errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
     counts[entries.operators[0]] += max(single, 0.0)
     return counts, unanswered
