@@ -20,6 +20,7 @@ from cecbench.metrics.cscd import PROJECTIONS
 from cecbench.scorers import SCORERS, Options
 from cecbench.systems.base import FROM_0
 from cecbench.systems.table import kinds
+from cecdata.common.command_group import LongCommand
 
 
 class SectionOption(click.Option):
@@ -30,20 +31,16 @@ class SectionOption(click.Option):
         self.section = section
 
 
-class SectionCommand(click.Command):
+class SectionCommand(LongCommand):
     """A command that groups the options of its help by their sections."""
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections; options without one come first."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is not None and isinstance(param, click.Option):
-                title = param.section if isinstance(param, SectionOption) else "Options"
-                sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+    def sections(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options by section; those without one come first."""
+        sections: dict[str, list[click.Option]] = {"Options": []}
+        for option in super().sections(ctx)["Options"]:
+            title = option.section if isinstance(option, SectionOption) else "Options"
+            sections.setdefault(title, []).append(option)
+        return sections
 
 
 Command = TypeVar("Command", bound=Callable[..., object])

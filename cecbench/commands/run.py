@@ -32,6 +32,10 @@ from cecdata.common.progress import Progress, suggest
 
 @click.command(
     cls=SectionCommand,
+    usual=(
+        *("--system", "--benchmark", "--data", "--out", "--scorer", "--name", "--limit"),
+        *("--allow-missing", "--overwrite", "--json"),
+    ),
     epilog="Example: cecbench run --system predictions:answers.tsv --benchmark lemon/car --json",
 )
 @click.option("--system", required=True, help="The system, in a form that `cecbench list` shows.")
@@ -133,7 +137,18 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
 
 
 @click.command(
-    cls=SectionCommand, epilog="Example: cecbench suite --shards out/data --model out/train/model"
+    cls=SectionCommand,
+    usual=(
+        "--shards",
+        "--model",
+        "--system",
+        "--data",
+        "--out",
+        "--limit",
+        "--overwrite",
+        "--json",
+    ),
+    epilog="Example: cecbench suite --shards out/data --model out/train/model",
 )
 @click.option(
     "--shards",

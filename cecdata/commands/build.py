@@ -13,6 +13,7 @@ import click
 
 from cecdata.commands.options import build_options, setting
 from cecdata.commands.show import OutPath, plan, print_json, shown, summary, summary_text
+from cecdata.common.command_group import LongCommand
 from cecdata.common.errors import TooManyRejectsError, UsageError, without_userinfo
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
     from cecdata.corpus.reading import FileReport
     from cecdata.shards.manifest import Manifest
 
+USUAL = (
+    *("--out", "--recipe", "--pairs", "--copies", "--limit", "--split-sentences", "--mask"),
+    *("--quality", "--decontaminate", "--filters", "--holdout", "--workers", "--dry-run"),
+    *("--overwrite", "--json"),
+)  # options that `--help` explains
 _NAMED = 10  # most unreadable files that are named one by one
 
 
-@click.command()
+@click.command(cls=LongCommand, usual=USUAL)
 @build_options
 @click.option(
     "--recipe",
@@ -105,7 +111,7 @@ def build(
         _make(corpus, config, how, pool=False)
 
 
-@click.command()
+@click.command(cls=LongCommand, usual=USUAL)
 @build_options
 def pool(corpus: tuple[str, ...], **options: Any) -> None:
     """Gather the clean, distinct sentences of CORPUS into a dataset that `cecdata build` reads.

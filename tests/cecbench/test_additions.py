@@ -135,7 +135,7 @@ def test_a_system_is_two_files_of_any_package(copy):
     assert 'entry-points."cecbench.systems"' in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
     assert json.loads(cecbench(copy, "list", "--json"))["systems"]["toy"] == "toy:WRONG"
-    assert "Options of toy:\n  --toy-right TEXT" in cecbench(copy, "run", "--help")
+    assert "Options of toy:\n  --toy-right TEXT" in cecbench(copy, "run", "--help-all")
     words = ("run", "--benchmark", "own.tsv", "--json", "--system", "toy:己")
     values = json.loads(cecbench(copy, *words))
     assert (values["S_C_f1"], values["usage"]["tokens_out"]) == (100.0, 2)
