@@ -48,7 +48,7 @@ from cecbench.metrics.rows import (
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
 from cecbench.signature import Signature, package_version
-from cecbench.tables import is_json, named, read_table, read_texts
+from cecbench.tables import contradicts_quoting, is_json, named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -236,8 +236,11 @@ def _is_plain(path: Path) -> bool:
     head = first.partition(b"\n")[0].decode("utf-8", "replace").split("\t")
     if first.startswith((b"\xff\xfe", b"\xfe\xff")) or named(head, _FOUR[1:]) or is_json(path):
         return False
-    opened = (raw[:1] == b'"' or b'\t"' in raw or b'\n"' in raw for raw in read_raw(path))
-    return not (any(opened) and read_table(path).quoted)
+    for raw in read_raw(path):
+        if raw[:1] == b'"' or b'\t"' in raw or b'\n"' in raw:
+            part = raw.decode("utf-8", "replace")
+            return contradicts_quoting(part) or not read_table(path).quoted
+    return True
 
 
 def _pays(path: Path) -> bool:

@@ -11,6 +11,7 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,10 +117,7 @@ def _quoted(text: str, delimiter: str, *, csv: bool) -> list[tuple[int, list[str
     """
     if '"' not in text and not csv:
         return []
-    cell = re.compile(
-        rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^"{delimiter}\n][^{delimiter}\n]*|))'
-        rf"(?P<end>{delimiter}|\r?\n|\r?$)"
-    )
+    cell = _cell(delimiter)
     rows: list[tuple[int, list[str]]] = []
     cells: list[str] = []
     needed, unneeded, unquoted = 0, 0, 0
@@ -146,6 +144,41 @@ def _quoted(text: str, delimiter: str, *, csv: bool) -> list[tuple[int, list[str
             cells, first = [], number
     all_quoted = unneeded > 0 and unquoted == 0
     return rows if csv or all_quoted or (needed > 0 and unneeded == 0) else []
+
+
+@cache
+def _cell(delimiter: str) -> re.Pattern[str]:
+    """Return the pattern of a cell with what ends it."""
+    return re.compile(
+        rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^"{delimiter}\n][^{delimiter}\n]*|))'
+        rf"(?P<end>{delimiter}|\r?\n|\r?$)"
+    )
+
+
+def contradicts_quoting(text: str) -> bool:
+    """Return whether no CSV writer made these lines of a table of tabs, which begin with a cell.
+
+    A cell may go on behind them. False where only the whole table would tell.
+    """
+    unneeded = unquoted = False
+    at = 0
+    while at < len(text):
+        found = _cell("\t").match(text, at)
+        if found is None:  # text behind a closing mark; without one, the cell may go on
+            return '"' in text[at + 1 :].partition("\n")[0].replace('""', "")
+        if found.end() == at:
+            return False
+        quoted, bare = found["quoted"], found["bare"]
+        if quoted is not None:
+            unneeded |= not ('""' in quoted or "\t" in quoted or "\n" in quoted)
+        elif '"' in bare:
+            return True
+        else:
+            unquoted |= not _NUMBER.fullmatch(bare.rstrip("\r"))
+        if unneeded and unquoted:
+            return True
+        at = found.end()
+    return False
 
 
 def read_texts(

@@ -18,8 +18,6 @@ from cecbench.metrics.base import POLICIES
 from cecbench.metrics.cherrant import MODES
 from cecbench.metrics.cscd import PROJECTIONS
 from cecbench.scorers import SCORERS, Options
-from cecbench.systems.base import FROM_0
-from cecbench.systems.table import kinds
 from cecdata.common.command_group import LongCommand
 
 
@@ -47,7 +45,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 LIMIT = click.option(
     "--limit",
-    type=FROM_0,
+    type=click.IntRange(min=0),
     default=0,
     show_default=True,
     help="Number of rows in the sample that is scored, always the same ones; 0 scores all.",
@@ -62,6 +60,8 @@ def system_options(command: Command) -> Command:
 
 
 def _options() -> Iterator[Callable[[Command], Command]]:
+    from cecbench.systems.table import kinds  # late: `cecbench score` needs no system
+
     known = {field.name: field for kind in kinds() for field in fields(kind.options)}
     takers = {
         name: ", ".join(kind.name for kind in kinds() if name in kind.takes) for name in known
@@ -82,6 +82,8 @@ def _options() -> Iterator[Callable[[Command], Command]]:
 
 def options_from(given: Mapping[str, object]) -> dict[str, object]:
     """Return the options of systems that the running command was called with, without defaults."""
+    from cecbench.systems.table import kinds
+
     context = click.get_current_context()
     known = {name for kind in kinds() for name in kind.takes}
     return {
