@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -64,16 +65,6 @@ def _record(data: Path | None) -> dict[str, object]:
     listed = {}
     for name, entry in benchmarks().items():
         place = find(entry, data)
-        listed[name] = {
-            "title": entry.title,
-            "rows": entry.rows,
-            "licence": entry.licence,
-            "citation": entry.citation,
-            "homepage": entry.homepage,
-            "files": [[file.path for file in copy.files] for copy in entry.releases],
-            "urls": [[file.url for file in copy.files] for copy in entry.releases],
-            "sha256": [[file.sha256 for file in copy.files] for copy in entry.releases],
-            "found": [str(path) for path in place[1]] if place else None,
-            "note": entry.note,
-        }
+        found = [str(path) for path in place[1]] if place else None
+        listed[name] = {**asdict(entry), "found": found}
     return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in kinds()}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
@@ -18,7 +18,7 @@ from cecbench.results import Run, RunScore
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
 from cecdata.common.html import Html, folded, percent, table
-from cecdata.hanzi.edits import align
+from cecdata.hanzi.edits import Edit, align
 
 HEADS = (
     "system",
@@ -147,11 +147,14 @@ def aligned(source: str, prediction: str, reference: str) -> tuple[Piece, ...]:
     >>> aligned("好", "很好", "好")
     (('', '很', ''), '好')
     """
+    # align() takes (perturbed, clean); its offsets are those of the second, here the source.
+    sides = [align(text, source) for text in (prediction, reference)]
     pieces: list[Piece] = []
     at = 0
-    for start, end, predicted, right in _merged(source, prediction, reference):
+    for start, end in _spans(edit for side in sides for edit in side):
         if start > at:
             pieces.append(source[at:start])
+        predicted, right = (_text(source, side, start, end) for side in sides)
         pieces.append((source[start:end], predicted, right))
         at = end
     if at < len(source):
@@ -159,44 +162,24 @@ def aligned(source: str, prediction: str, reference: str) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """source[start:end] reads `text` in the other sentence."""
-
-    start: int
-    end: int
-    text: str
-
-
-def _changes(source: str, other: str) -> list[_Change]:
-    # align() takes (perturbed, clean); its offsets are those of the second, here the source.
-    return [_Change(edit.start, edit.end, edit.source) for edit in align(other, source)]
-
-
-def _merged(source: str, prediction: str, reference: str) -> Iterator[tuple[int, int, str, str]]:
-    """Yield the spans of the source where another text differs, with both other texts there.
-
-    Spans that touch are merged, because an insertion between them would belong to both.
-    """
-    sides = (_changes(source, prediction), _changes(source, reference))
-    spans = sorted({(change.start, change.end) for side in sides for change in side})
-    groups: list[tuple[int, int]] = []
-    for start, end in spans:
-        if groups and start <= groups[-1][1]:
-            groups[-1] = (groups[-1][0], max(end, groups[-1][1]))
+def _spans(edits: Iterable[Edit]) -> list[tuple[int, int]]:
+    """Return the spans of edits; those that touch are one, as an insertion would belong to both."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted({(edit.start, edit.end) for edit in edits}):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
-            groups.append((start, end))
-    for start, end in groups:
-        predicted, right = (_text(source, side, start, end) for side in sides)
-        yield start, end, predicted, right
+            spans.append((start, end))
+    return spans
 
 
-def _text(source: str, changes: Sequence[_Change], start: int, end: int) -> str:
+def _text(source: str, edits: Sequence[Edit], start: int, end: int) -> str:
+    """Return what the other text has in place of source[start:end]."""
     text, at = "", start
-    for change in changes:
-        if start <= change.start and change.end <= end:
-            text += source[at : change.start] + change.text
-            at = change.end
+    for edit in edits:
+        if start <= edit.start and edit.end <= end:
+            text += source[at : edit.start] + edit.source
+            at = edit.end
     return text + source[at:end]
 
 
