@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST = 8  # classes of characters that one pass counts: one byte each of 64 bits
-_HEAD = 64  # most characters of `distinct`
 _BITS = 8
 _SURROGATES = (0xD800, 0xE000)
 
@@ -112,16 +111,9 @@ def _many_signs(text: pl.Expr) -> pl.Expr:
 
 
 def _repeats(text: pl.Expr) -> pl.Expr:
-    import polars as pl
-
-    return text.map_batches(_repeating, pl.Boolean)
-
-
-def _repeating(text: pl.Series) -> pl.Series:
-    import polars as pl
-
-    different, length = distinct(text, HEAD)
-    return pl.Series((length >= SHORTEST_REPEATED) & (different < LEAST_DISTINCT * length))
+    head = text.str.head(HEAD)
+    length, different = head.str.len_chars(), head.str.split("").list.n_unique()
+    return (length >= SHORTEST_REPEATED) & (different < LEAST_DISTINCT * length)
 
 
 def _misread(text: pl.Expr) -> pl.Expr:
@@ -229,16 +221,6 @@ def counted(text: pa.Array, patterns: Sequence[str]) -> dict[str, Int32s]:
     return counts
 
 
-def distinct(text: pl.Series, head: int) -> tuple[Int32s, Int32s]:
-    """Return how many of the first `head` characters are distinct, and how many there are."""
-    assert head <= _HEAD
-    column = text.to_arrow(compat_level=None).cast("string")
-    data, bounds = string_buffers(column)
-    different, length = np.zeros((2, len(column)), np.int32)
-    _distinct(data, bounds, head, different, length)
-    return different, length
-
-
 @cache
 def _lanes(patterns: tuple[str, ...]) -> Lanes:
     """Return, for each code point, a word with a 1 in the byte of each pattern that it matches."""
@@ -268,26 +250,3 @@ def _count(data: Bytes, bounds: Int32s, lanes: Lanes, numbers: npt.NDArray[np.in
             for lane in range(MOST):
                 byte = held >> np.uint64(_BITS * lane) & np.uint64(255)
                 numbers[lane, row] += np.int32(byte)
-
-
-@compiled
-def _distinct(
-    data: Bytes,
-    bounds: Int32s,
-    head: int,
-    different: npt.NDArray[np.int32],
-    length: npt.NDArray[np.int32],
-) -> None:
-    seen = np.zeros(4 * _HEAD, np.int64)  # open addressing; a code point + 1
-    for row in range(bounds.size - 1):
-        at, stop = np.uint64(bounds[row]), np.uint64(bounds[row + 1])
-        seen[:] = 0
-        while at < stop and length[row] < head:
-            code, at = code_point(data, at)
-            length[row] += 1
-            sign = np.int64(code) + 1
-            place = ((sign * 0x9E3779B1) >> 16) % seen.size
-            while seen[place] != 0 and seen[place] != sign:
-                place = (place + 1) % seen.size
-            different[row] += seen[place] == 0
-            seen[place] = sign

@@ -11,7 +11,6 @@ types, so no index is needed.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import os
@@ -221,7 +220,7 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
     """Says that kernels are being compiled, once that takes noticeable time."""
 
     def __init__(self) -> None:
-        self.kernels, self.seconds = 0, 0.0
+        self.seconds = 0.0
         self._depth, self._began = 0, 0.0
         self._announced = self._warned = False
 
@@ -235,12 +234,10 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
             if self.seconds > _NOTICEABLE_S and not self._announced:
                 self._announced = True
                 say("Compiling kernels, once: this can take half a minute.")
-                atexit.register(self._report)
 
     def on_end(self, event: event.Event) -> None:  # noqa: ARG002 - numba's signature
         """Add the time of a kernel."""
         if self._depth == 1:
-            self.kernels += 1
             self.seconds += time.perf_counter() - self._began
         self._depth = max(0, self._depth - 1)
 
@@ -256,9 +253,6 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
             f"Warning: compiled kernels can be kept {where}, because the package and the home "
             "folder cannot be written: set NUMBA_CACHE_DIR to a folder that stays."
         )
-
-    def _report(self) -> None:
-        say(f"Compiled {self.kernels} kernels in {self.seconds:.0f} s.")
 
 
 def _cache_of(event: event.Event) -> object:

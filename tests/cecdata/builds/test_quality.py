@@ -13,7 +13,7 @@ import pytest
 
 from cecdata.common.errors import UsageError
 from cecdata.config import load
-from cecdata.corpus.quality import QUALITY, counted, distinct, failing, perplexity
+from cecdata.corpus.quality import QUALITY, counted, failing, perplexity
 
 BAD = {
     "han": ["The quick brown fox jumps over 懒狗", "git commit -m fix 修复"],
@@ -71,14 +71,6 @@ def test_characters_are_counted_as_polars_counts_matches():
     for pattern in patterns:
         expected = pl.Series(texts).str.count_matches(f"(?s){pattern}")
         assert counts[pattern].tolist() == expected.to_list()
-
-
-def test_distinct_characters_are_counted():
-    """Among the first ones; all may be different."""
-    texts = ["", "哈" * 90, "".join(map(chr, range(0x4E00, 0x4E00 + 90))), "我我你"]
-    different, length = distinct(pl.Series(texts), 60)
-    assert different.tolist() == [len(set(text[:60])) for text in texts]
-    assert length.tolist() == [len(text[:60]) for text in texts]
 
 
 @pytest.mark.parametrize("name", QUALITY)
