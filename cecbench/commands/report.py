@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 
 import click
 
@@ -206,22 +207,28 @@ def _for_papers(
     form: str,
     quoted: Sequence[str],
 ) -> str:
-    from cecbench.report.overview import row_names
+    from cecbench.report.overview import name_of
     from cecbench.report.paper_table import LEVEL, Entry, paper_table
 
-    paths = [path for group in groups for path in group]
-    if missing := [path for path in paths if path not in scored]:
-        raise InputError(f"{missing[0]}: a table needs the predictions of every run beside it")
-    runs = {path: read_run(path) for path in paths}
-    names = dict(zip(runs, row_names(list(runs.values())), strict=True))
-    corrected = {(p["first"], p["second"]): p["p_holm"] for p in pairs if "p_holm" in p}
-    entries: dict[str, list[Entry]] = {}
+    p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
+
+    def differ(one: Path, two: Path) -> bool:
+        return float(str(p_values.get(frozenset((str(one), str(two))), 1.0))) < LEVEL
+
+    entries: dict[str, dict[str, Entry]] = {}
     for group in groups:
-        best = max(group, key=lambda path: scored[path].interval().value)
-        for path in group:
-            p = corrected.get((str(path), str(best)), corrected.get((str(best), str(path)), 1.0))
-            entry = Entry(names[path], runs[path], scored[path], float(str(p)) < LEVEL)
-            entries.setdefault(runs[path].benchmark, []).append(entry)
+        if missing := [path for path in group if path not in scored]:
+            raise InputError(f"{missing[0]}: a table needs the predictions of every run beside it")
+        runs = {path: read_run(path) for path in group}
+        named: dict[str, list[Path]] = {}
+        for path, run in runs.items():
+            named.setdefault(name_of(run), []).append(path)
+        means = {n: fmean(scored[p].interval().value for p in paths) for n, paths in named.items()}
+        best = named[max(means, key=lambda name: means[name])]
+        for name, paths in named.items():
+            worse = all(differ(path, other) for path in paths for other in best)
+            entry = Entry(tuple((runs[path], scored[path]) for path in paths), worse)
+            entries.setdefault(runs[group[0]].benchmark, {})[name] = entry
     return paper_table(entries, form, quoted)
 
 

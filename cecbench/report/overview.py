@@ -165,7 +165,7 @@ def row_names(runs: Sequence[Run]) -> list[str]:
 
     Runs of one name on one benchmark get the end of their folder's path, which differs.
     """
-    names = [_name(run) for run in runs]
+    names = [name_of(run) for run in runs]
     often = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
     twice = {name for (_, name), count in often.items() if count > 1}
     tails = _tails([run.folder for run, name in zip(runs, names, strict=True) if name in twice])
@@ -183,7 +183,8 @@ def _tails(folders: Sequence[Path]) -> dict[Path, str]:
     return {folder: "/".join(folder.parts[-depth:]) for folder in folders}
 
 
-def _name(run: Run) -> str:
+def name_of(run: Run) -> str:
+    """Return the system's name, with the scoring where it is not the default."""
     scoring = (run.values["scorer"], run.values["policy"])
     return run.system if scoring == ("cscd", "revert") else f"{run.system} ({', '.join(scoring)})"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 from cecbench import published
 from cecbench.results import Run
@@ -24,29 +25,38 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     _MARK: r"$^\dagger$",
+    "±": r"$\pm$",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run with its counts; `worse` says that its F differs significantly from the best one."""
+    """A system on a benchmark: its runs, several where seeds differ, each with its counts.
 
-    name: str
-    run: Run
-    score: Score
+    worse: whether the F of every run differs significantly from that of every best one.
+    """
+
+    runs: tuple[tuple[Run, Score], ...]
     worse: bool = False
 
     @property
-    def numbers(self) -> dict[str, float | None]:
-        """Precision, recall, F and over-correction in percent; None where there is none."""
-        tp, predicted, gold = self.score.counts[:, list(self.score.scorer.headline_columns)].sum(0)
-        rate = self.run.values["breakdown"]["clean"]["over_correction_rate"]
-        return {
-            "P": 100 * tp / predicted if predicted else None,
-            "R": 100 * tp / gold if gold else None,
-            "F": 100 * self.score.interval().value,
-            "OC": None if rate is None else 100 * rate,
-        }
+    def changes_nothing(self) -> bool:
+        """Whether no run changed a sentence."""
+        return all(run.changes_nothing for run, _ in self.runs)
+
+    @property
+    def numbers(self) -> dict[str, list[float]]:
+        """Precision, recall, F and over-correction of the runs that have them, in percent."""
+        found: dict[str, list[float]] = {column: [] for column in COLUMNS}
+        for run, score in self.runs:
+            columns = list(score.scorer.headline_columns)
+            tp, predicted, gold = score.counts[:, columns].sum(axis=0).tolist()
+            rate = run.values["breakdown"]["clean"]["over_correction_rate"]
+            found["P"] += [100 * tp / predicted] if predicted else []
+            found["R"] += [100 * tp / gold] if gold else []
+            found["F"].append(100 * score.interval().value)
+            found["OC"] += [] if rate is None else [100 * rate]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +70,11 @@ class Cell:
 Rows = dict[str, list[Cell]]
 
 
-def paper_table(groups: Mapping[str, Sequence[Entry]], form: str, quoted: Sequence[str]) -> str:
+def paper_table(groups: Mapping[str, Mapping[str, Entry]], form: str, quoted: Sequence[str]) -> str:
     """Return the table: one line a system, four columns a benchmark.
 
-    groups: the runs by benchmark. form: `latex` or `markdown`. quoted: the rows of the paper's main
-    table that are shown below them. Raises UsageError for a row that it does not have.
+    groups: the systems by benchmark and name. form: `latex` or `markdown`. quoted: the rows of the
+    paper's main table that are shown below them. Raises UsageError for one that it does not have.
     """
     rows = _rows(groups)
     printed = _printed(groups, quoted)
@@ -73,24 +83,24 @@ def paper_table(groups: Mapping[str, Sequence[Entry]], form: str, quoted: Sequen
     return "\n".join(write(list(groups), rows, printed, caption)) + "\n"
 
 
-def _rows(groups: Mapping[str, Sequence[Entry]]) -> Rows:
-    names = dict.fromkeys(entry.name for group in groups.values() for entry in group)
-    rows: Rows = {name: [] for name in names}
+def _rows(groups: Mapping[str, Mapping[str, Entry]]) -> Rows:
+    rows: Rows = {name: [] for group in groups.values() for name in group}
     for group in groups.values():
-        numbers = {entry.name: entry.numbers for entry in group}
-        worse = {entry.name for entry in group if entry.worse}
-        idle = {entry.name for entry in group if entry.run.changes_nothing}
+        numbers = {name: entry.numbers for name, entry in group.items()}
+        idle = {name for name, entry in group.items() if entry.changes_nothing}
         for column in COLUMNS:
-            values = {n: v for n in numbers if (v := numbers[n][column]) is not None}
-            rivals = [v for n, v in values.items() if column != "OC" or n not in idle]
+            means = {name: fmean(v) for name in group if (v := numbers[name][column])}
+            rivals = [mean for n, mean in means.items() if column != "OC" or n not in idle]
             best = (min if column == "OC" else max)(rivals, default=None)
             for name, cells in rows.items():
-                if name not in values:
-                    cells.append(Cell("–" if name in numbers else ""))
+                if name not in means:
+                    cells.append(Cell("–" if name in group else ""))
                     continue
-                mark = _MARK if column == "F" and name in worse else ""
-                is_best = values[name] == best and not (column == "OC" and name in idle)
-                cells.append(Cell(f"{values[name]:.2f}{mark}", is_best))
+                values = numbers[name][column]
+                spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+                mark = _MARK if column == "F" and group[name].worse else ""
+                is_best = means[name] == best and not (column == "OC" and name in idle)
+                cells.append(Cell(f"{means[name]:.2f}{spread}{mark}", is_best))
     return rows
 
 
@@ -113,23 +123,26 @@ def _printed(groups: Iterable[str], quoted: Sequence[str]) -> Rows:
     return rows
 
 
-def _caption(groups: Mapping[str, Sequence[Entry]], *, quoted: bool) -> Iterator[str]:
+def _caption(groups: Mapping[str, Mapping[str, Entry]], *, quoted: bool) -> Iterator[str]:
     """Yield the sentences of the caption."""
-    scores = [entry.score for group in groups.values() for entry in group]
-    beta = f"{scores[0].scorer.beta:g}"
+    entries = [entry for group in groups.values() for entry in group.values()]
+    beta = f"{entries[0].runs[0][1].scorer.beta:g}"
     yield "Precision, recall and F, and the share of error-free sentences changed (OC), in percent."
     yield "Bold: the best of a column, systems that change nothing left out of OC."
     yield (
         f"{_MARK}: differs significantly from the highest F (paired randomisation, p < {LEVEL:g} "
         "after Holm's correction for all pairs)."
     )
+    if any(len(entry.runs) > 1 for entry in entries):
+        yield "±: the standard deviation of the runs of one name, as of several seeds."
     if quoted:
         said = next(text for row, column, text in published.remarks("main") if row == column == "*")
         yield (
             "Rows in italics are quoted from CEC-Zero, arXiv 2512.23971, main table, and were not "
             f"scored here: {said}."
         )
-    signatures = (group[0].score.signature.short() for group in groups.values())
+    firsts = (next(iter(group.values())).runs[0][1] for group in groups.values())
+    signatures = (score.signature.short() for score in firsts)
     yield f"F is F{beta}. Signatures: {'; '.join(signatures)}."
 
 

@@ -230,7 +230,13 @@ def test_a_table_for_papers_marks_the_best_and_what_differs_from_it(tmp_path):
     assert r"$^\dagger$ & 100.00 \\" in latex
     assert r"\textit{GPT-4}" in latex
     assert r"bench:cs\_own@" in latex
+    for seed in (1, 2):  # runs of one name are one line, with their spread
+        folders.append(tmp_path / f"seed-{seed}")
+        answers = f"predictions:{tmp_path / 'good.txt'}"
+        run(path, answers, "--name", "seeds", "--out", folders[-1])
     markdown = cecbench("compare", *folders, "--format", "markdown").stdout
+    assert "| seeds | **100.00 ± 0.00** |" in markdown
+    assert "±: the standard deviation" in markdown
     assert "| good | **100.00** | **100.00** | **100.00** | **0.00** |" in markdown
     assert "GPT-4" not in markdown
     assert "did you mean 'GPT-4'" in cecbench(*words, "--published", "GPT4", code=2).output
