@@ -24,10 +24,12 @@ import polars as pl
 from cecbench.benchmarks.locate import load
 from cecbench.scorers import score
 from cecdata.hanzi.edits import align
-from cectrain.corrector.combined import JUDGED, Weights, chosen
+from cectrain.corrector.calibration import fit
+from cectrain.corrector.combined import JUDGED, chosen
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.opening import open_combined
+from cectrain.corrector.rescoring import Weights
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -47,20 +49,6 @@ def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple
     for number, (source, _) in enumerate(rows):
         for piece in pieces(source, longest):
             yield number, piece.start, source[piece.start : piece.end]
-
-
-def fit(features: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the weights of the logistic regression, fitted by Newton's method."""
-    weights = np.zeros(features.shape[1])
-    for _ in range(50):
-        chance = 1 / (1 + np.exp(-features @ weights))
-        spread = chance * (1 - chance) + 1e-9
-        hessian = (features * spread[:, None]).T @ features + 0.5 * np.eye(len(weights))
-        step = np.linalg.solve(hessian, features.T @ (right - chance) - 0.5 * weights)
-        weights += step
-        if abs(step).max() < 1e-6:
-            break
-    return weights
 
 
 def main() -> None:
@@ -91,7 +79,7 @@ def main() -> None:
             right.append((first + offset, last + offset, text) in wanted)
             changes.append((part, (first, last, text)))
     table, labels = np.array(features), np.array(right, float)
-    weights = np.array(proposer.weights) if options.keep else fit(table, labels)
+    weights = np.array(proposer.weights[:3]) if options.keep else fit(table, labels)
     print(Weights(*(round(float(weight), 2) for weight in weights)))
     chances = 1 / (1 + np.exp(-table @ weights))
     print("confidence   changes   right")

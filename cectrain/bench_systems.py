@@ -44,9 +44,10 @@ class ChannelOptions(NoOptions):
 
 @dataclass(frozen=True)
 class CombinedOptions(ChannelOptions):
-    """The options of the channel, and the policy that votes."""
+    """The options of the channel, the policy that votes, and a language model."""
 
     voter: str = option(BUILTIN, "Policy that votes: builtin, or a folder of a run or of a model.")
+    rescore: str = option("", "Language model, as for `cectrain correct`; empty: none.")
 
 
 class CorrectorSystem:
@@ -112,13 +113,24 @@ def combined(options: CombinedOptions) -> CorrectorSystem:
     """Return the channel and a policy together."""
     name = f"{COMBINED}:{options.voter}"
     terms = _terms(options)
-    proposer = open_combined(name, options.lm, options.confidence or None, terms=terms)
+    proposer = open_combined(
+        name,
+        options.lm,
+        options.confidence or None,
+        terms=terms,
+        rescore=options.rescore or None,
+    )
+    judge = proposer.rescorer
+    weights = proposer.weights if judge is None else judge.weights
     identity = {
         **proposer.channel.identity,
         "kind": COMBINED,
         **local_models.checkpoint_identity(model_folder(options.voter) or "", None),
         "least": proposer.least,
-        **{f"weight_{name}": value for name, value in proposer.weights._asdict().items()},
+        **{f"weight_{name}": value for name, value in weights._asdict().items()},
+        **(
+            {} if judge is None else {"judge": judge.scorer.name, "judge_id": judge.scorer.identity}
+        ),
         **_told(terms),
     }
     return CorrectorSystem(COMBINED, proposer, identity, terms=terms)

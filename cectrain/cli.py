@@ -15,6 +15,10 @@ COMMANDS = {
         ),
         "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
         "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
+        "calibrate": (
+            "cectrain.commands.lm:calibrate",
+            "Weigh a causal language model for `correct --rescore`.",
+        ),
     },
     "Train a policy": {
         "diagnose": (

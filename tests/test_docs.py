@@ -42,6 +42,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "HF_HOME": str(tmp_path / "hf"),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
     }
     assert blocks(page)
     printed = set()

@@ -2,22 +2,23 @@
 
 The unchanged text is read once. All changes of it share that pass: behind the text stand, packed
 into the same row, only the tokens that a change replaces and a few after them, and a mask lets each
-see the text before its change and nothing of the others. Where a model does not take such a mask
-(it is tried once), each changed text is read whole.
+see the text before its change and nothing of the others. Of the vocabulary only what Chinese text
+is written with competes there, because most of a small model's time goes into the rest. Where a
+model does not take such a pass (it is tried once), each changed text is read whole.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cecdata.common import hub
 from cecdata.common.durable import sha256_of
@@ -31,21 +32,35 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-Longs = NDArray[np.int64]
-REACH = 32  # tokens behind a change whose probability it still moves
+REACH = 8  # tokens behind a change that are judged with it: docs/reports/language-model.md
+_TOKENS = {"cpu": 1 << 10, "cuda": 1 << 14}  # most tokens of a packed pass
 _LOGITS_BYTES = {"cpu": 1 << 28, "cuda": 1 << 30}  # most that the logits of a batch take, float32
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_LETTER = re.compile(r"[^\W\d_]")
 _ALIKE = 0.05  # nats by which a packed pass may differ from a plain one, rounding being coarse
 _PROBE = ("今天天气很好，我们去公园。", ((2, 4, "夭汽"), (9, 10, "")))
 
 
-@dataclass(frozen=True, slots=True)
-class _Suffix:
+class _Suffix(NamedTuple):
     """What a change replaces: the tokens `old` from `start` on by `new`, with some after them."""
 
     start: int
     old: list[int]
     new: list[int]
+
+
+class _Pack(NamedTuple):
+    """A text's tokens, and its changes with their places among those that were asked."""
+
+    text: int
+    ids: list[int]
+    places: list[int]
+    suffixes: list[_Suffix]
+
+    @property
+    def size(self) -> int:
+        return len(self.ids) + sum(len(suffix.new) for suffix in self.suffixes)
 
 
 class CausalScorer:
@@ -64,21 +79,24 @@ class CausalScorer:
         folder, gguf = _located(name)
         self.name = name if not Path(name).exists() else Path(name).name
         config = _config(folder, gguf)
-        self.device = device if device != "auto" else self._first_device()
+        on_gpu = self._torch.cuda.is_available()
+        self.device = device if device != "auto" else "cuda" if on_gpu else "cpu"
+        self._kind = "cuda" if self.device.startswith("cuda") else "cpu"
         self.dtype = self._fitting_dtype(name, config, dtype)
         self._tokenizer = _tokenizer(folder, gguf)
         self._model = _model(folder, gguf, self.dtype).to(self.device).eval()
         self._begin = _beginning(self._tokenizer, name)
         text = config.get_text_config()
         self.context = int(getattr(text, "max_position_embeddings", None) or 1 << 20)
-        self._window = int(getattr(text, "sliding_window", None) or self.context)
+        window = int(getattr(text, "sliding_window", None) or self.context)
+        self._longest = min(self.context, window)
         self._vocabulary = int(text.vocab_size)
         self._reach = reach
-        revision = getattr(config, "_commit_hash", None)
-        of_files = revision or _digest(folder, gguf)
+        of_files = getattr(config, "_commit_hash", None) or _digest(folder, gguf)
         self.identity = f"{of_files} {self.dtype} {reach}".removeprefix("torch.")
-        self._packs = False
         self._packs = self._takes_packed()
+        if self._packs:
+            self._compete(_written_with(self._tokenizer, self._vocabulary))
 
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
         """Return log P of each text in nats; one longer than the context is read in parts.
@@ -97,11 +115,10 @@ class CausalScorer:
             elif len(ids) > 1:
                 rows[n] = ids
         order = sorted(rows, key=lambda n: len(rows[n]))
-        for batch in self._batches([len(rows[n]) for n in order]):
+        most = _LOGITS_BYTES[self._kind] // (4 * self._vocabulary)
+        for batch in _batches([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
-            logs = self._plain([rows[n] for n in members])
-            for n, values in zip(members, logs, strict=True):
-                found[n] = values.sum()
+            found[members] = self._plain([rows[n] for n in members])
         return found
 
     def log_ratios(self, text: str, changes: Sequence[Change]) -> Doubles:
@@ -113,43 +130,37 @@ class CausalScorer:
     ) -> list[Doubles]:
         """Return the ratios of several texts; their passes are batched by length."""
         ratios = [np.zeros(len(of_text)) for of_text in changes]
-        packs: list[tuple[int, list[int], list[tuple[int, _Suffix]]]] = []
+        packs: list[_Pack] = []
         for n, (text, of_text) in enumerate(zip(texts, changes, strict=True)):
-            ids = self._ids(text)
-            if not of_text:
-                continue
-            if not self._packs or len(ids) + self._reach > min(self.context, self._window):
+            ids = self._ids(text) if of_text else []
+            if not self._packs or len(ids) + self._reach > self._longest:
                 ratios[n] = self._whole(text, of_text)
-                continue
-            packs += self._packs_of(n, ids, text, of_text, ratios[n])
-        sizes = [len(ids) + sum(len(s.new) for _, s in suffixes) for _, ids, suffixes in packs]
-        order = sorted(range(len(packs)), key=sizes.__getitem__)
-        for batch in self._batches([sizes[at] for at in order]):
-            members = [packs[order[at]] for at in batch]
-            found = self._packed([(ids, [s for _, s in marked]) for _, ids, marked in members])
-            for (n, _, marked), values in zip(members, found, strict=True):
-                ratios[n][[at for at, _ in marked]] = values
+            else:
+                packs += self._packs_of(n, ids, text, of_text, ratios[n])
+        packs.sort(key=lambda pack: pack.size)
+        for batch in _batches([pack.size for pack in packs], _TOKENS[self._kind]):
+            members = [packs[at] for at in batch]
+            for pack, values in zip(members, self._packed(members), strict=True):
+                ratios[pack.text][pack.places] = values
         return ratios
 
     def _packs_of(
         self, n: int, ids: list[int], text: str, changes: Sequence[Change], ratios: Doubles
-    ) -> Iterator[tuple[int, list[int], list[tuple[int, _Suffix]]]]:
-        """Yield the passes over a text, each with as many of its changes as the logits allow."""
-        room = self._most_tokens() - len(ids)
-        held: list[tuple[int, _Suffix]] = []
-        size = 0
+    ) -> Iterator[_Pack]:
+        """Yield the passes over a text, each with as many of its changes as fit."""
+        pack = _Pack(n, ids, [], [])
         for at, change in enumerate(changes):
             suffix = self._suffix(ids, self._ids(changed(text, change)))
             if suffix is None or self._tokenizer.unk_token_id in suffix.new:
                 ratios[at] = 0.0 if suffix is None else math.nan
                 continue
-            if held and size + len(suffix.new) > room:
-                yield n, ids, held
-                held, size = [], 0
-            held.append((at, suffix))
-            size += len(suffix.new)
-        if held:
-            yield n, ids, held
+            if pack.places and pack.size + len(suffix.new) > _TOKENS[self._kind]:
+                yield pack
+                pack = _Pack(n, ids, [], [])
+            pack.places.append(at)
+            pack.suffixes.append(suffix)
+        if pack.places:
+            yield pack
 
     def _suffix(self, ids: list[int], other: list[int]) -> _Suffix | None:
         """Return where the tokens differ, with those behind within reach; None for equal ones."""
@@ -191,106 +202,121 @@ class CausalScorer:
         ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return [self._begin, *ids]
 
-    def _most_tokens(self) -> int:
-        kind = "cuda" if str(self.device).startswith("cuda") else "cpu"
-        return max(8, _LOGITS_BYTES[kind] // (4 * self._vocabulary))
-
-    def _batches(self, sizes: list[int]) -> Iterator[range]:
-        """Yield ranges of rows, ordered by size, whose logits are held at once."""
-        most, first = self._most_tokens(), 0
-        for last in range(1, len(sizes) + 1):
-            if last == len(sizes) or (last + 1 - first) * sizes[last] > most:
-                yield range(first, last)
-                first = last
-
-    def _plain(self, rows: list[list[int]]) -> list[Doubles]:
-        """Return log P of the tokens of each row behind its first."""
-        torch = self._torch
-        width = max(map(len, rows))
-        ids = torch.zeros((len(rows), width), dtype=torch.long)
-        seen = torch.zeros((len(rows), width), dtype=torch.long)
+    def _plain(self, rows: list[list[int]]) -> Doubles:
+        """Return log P of each row of tokens behind its first, over the whole vocabulary."""
+        ids, seen = self._zeros(rows), self._zeros(rows)
         for n, row in enumerate(rows):
-            ids[n, : len(row)] = torch.tensor(row)
+            ids[n, : len(row)] = self._torch.tensor(row)
             seen[n, : len(row)] = 1
-        with torch.inference_mode():
+        with self._torch.inference_mode():
             logits = self._model(
                 input_ids=ids.to(self.device), attention_mask=seen.to(self.device), use_cache=False
             ).logits
-        found = self._picked(logits[:, :-1], ids[:, 1:])
-        return [found[n, : len(row) - 1] for n, row in enumerate(rows)]
+            wanted = ids[:, 1:, None].to(self.device)
+            parts = []
+            for at in range(0, logits.shape[1] - 1, 64):  # in float32, some positions at a time
+                some, those = logits[:, at : at + 64].float(), wanted[:, at : at + 64]
+                some = some[:, : those.shape[1]]
+                parts.append(some.gather(-1, those)[..., 0] - some.logsumexp(-1))
+            logs = self._torch.cat(parts, 1) * seen[:, 1:].to(self.device)
+        return np.asarray(logs.double().sum(1).cpu().numpy())
 
-    def _packed(self, rows: list[tuple[list[int], list[_Suffix]]]) -> list[Doubles]:
-        """Return, for each text, the ratio of each of its changes, from one pass over all."""
+    def _packed(self, packs: list[_Pack]) -> list[Doubles]:
+        """Return, for each text, the ratio of each of its changes, from one pass over all.
+
+        A change's tokens but the last stand behind the text, each at the place that it has in the
+        changed text.
+        """
         torch = self._torch
-        layouts = [_layout(ids, suffixes) for ids, suffixes in rows]
-        width = max(len(each.ids) for each in layouts)
-        shape = (len(rows), width)
-        ids, positions, wanted = (torch.zeros(shape, dtype=torch.long) for _ in range(3))
+        rows = [[*p.ids, *(id_ for s in p.suffixes for id_ in s.new[:-1])] for p in packs]
+        ids, positions = self._zeros(rows), self._zeros(rows)
         # what fills a row up sees itself alone, because a token must see something
-        visible = torch.eye(width, dtype=torch.bool).repeat(len(rows), 1, 1)
-        for n, each in enumerate(layouts):
-            size = len(each.ids)
-            ids[n, :size] = torch.from_numpy(each.ids)
-            positions[n, :size] = torch.from_numpy(each.positions)
-            wanted[n, :size] = torch.from_numpy(each.wanted)
-            visible[n, :size, :size] |= torch.from_numpy(each.visible)
+        visible = torch.eye(ids.shape[1], dtype=torch.bool).repeat(len(rows), 1, 1)
+        asked: list[tuple[int, int, int]] = []  # row, place and the token behind it
+        signs: list[tuple[int, float]] = []  # whose ratio that moves, and which way
+        count = 0
+        for n, (pack, row) in enumerate(zip(packs, rows, strict=True)):
+            at = len(pack.ids)
+            ids[n, : len(row)] = torch.tensor(row)
+            positions[n, :at] = torch.arange(at)
+            visible[n, :at, :at] = torch.ones(at, at, dtype=torch.bool).tril()
+            for suffix in pack.suffixes:
+                own = max(0, len(suffix.new) - 1)
+                positions[n, at : at + own] = torch.arange(suffix.start, suffix.start + own)
+                visible[n, at : at + own, : suffix.start] = True
+                visible[n, at : at + own, at : at + own] |= torch.ones(own, own).tril().bool()
+                before = [suffix.start - 1, *range(at, at + own)]
+                asked += [(n, place, id_) for place, id_ in zip(before, suffix.new, strict=False)]
+                asked += [(n, suffix.start - 1 + k, id_) for k, id_ in enumerate(suffix.old)]
+                signs += [(count, 1.0)] * len(suffix.new) + [(count, -1.0)] * len(suffix.old)
+                count, at = count + 1, at + own
         mask = torch.zeros(visible.shape, dtype=self.dtype)
         mask.masked_fill_(~visible, torch.finfo(self.dtype).min)
         with torch.inference_mode():
-            logits = self._model(
+            states = self._model.base_model(
                 input_ids=ids.to(self.device),
                 attention_mask=mask[:, None].to(self.device),
                 position_ids=positions.to(self.device),
                 use_cache=False,
-            ).logits
-        found = self._picked(logits, wanted)
-        firsts = self._firsts(logits, rows)
-        return [
-            np.array([
-                _ratio(found[n], first, suffix, place)
-                for first, suffix, place in zip(firsts[n], suffixes, each.places, strict=True)
-            ])
-            for n, ((_, suffixes), each) in enumerate(zip(rows, layouts, strict=True))
-        ]  # fmt: skip
+            ).last_hidden_state
+            logs = self._log_probs(states, torch.tensor(asked, device=self.device))
+        owners, weights = zip(*signs, strict=True)
+        ratios = np.bincount(owners, logs * np.array(weights), count)
+        return np.split(ratios, np.cumsum([len(pack.suffixes) for pack in packs])[:-1])
 
-    def _firsts(self, logits: Tensor, rows: list[tuple[list[int], list[_Suffix]]]) -> list[Doubles]:
-        """Return log P of each suffix's first token, which the text before the change predicts."""
-        found = []
-        for n, (_, suffixes) in enumerate(rows):
-            before = self._torch.tensor([s.start - 1 for s in suffixes], device=logits.device)
-            # a change that only removes the end of a text has no token of its own
-            wanted = self._torch.tensor([s.new[0] if s.new else 0 for s in suffixes])
-            found.append(self._picked(logits[n, before][None], wanted[None])[0])
-        return found
+    def _log_probs(self, states: Tensor, asked: Tensor) -> Doubles:
+        """Return log P of tokens behind states [rows, places, D], among those that compete."""
+        torch = self._torch
+        places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
+        flat = states.flatten(0, 1)[places]
+        whole = torch.cat([self._head(part).logsumexp(-1) for part in flat.split(512)])[which]
+        weight, bias = self._output
+        wanted = (flat[which] * weight[asked[:, 2]]).sum(-1).float()
+        if bias is not None:
+            wanted += bias[asked[:, 2]]
+        outside = ~self._competes[asked[:, 2]]  # then it competes with those that do
+        whole[outside] = torch.logaddexp(whole[outside], wanted[outside])
+        return np.asarray((wanted - whole).double().cpu().numpy())
 
-    def _picked(self, logits: Tensor, wanted: Tensor) -> Doubles:
-        """Return log P of the wanted tokens, in float32 and some positions at a time."""
-        parts = []
-        for at in range(0, logits.shape[1], 64):
-            some = logits[:, at : at + 64].float()
-            tokens = wanted[:, at : at + 64, None].to(some.device)
-            parts.append(some.gather(-1, tokens)[..., 0] - some.logsumexp(-1))
-        return np.asarray(self._torch.cat(parts, 1).double().cpu().numpy())
+    def _compete(self, competing: Tensor) -> None:
+        """Let only these tokens [vocabulary] compete in packed passes."""
+        torch = self._torch
+        layer = self._model.get_output_embeddings()
+        bias = getattr(layer, "bias", None)
+        self._output = layer.weight.detach(), None if bias is None else bias.detach()
+        self._competes = competing.to(self.device)
+        weight, of_bias = self._output
+        if not competing.all():
+            places = self._competes.nonzero()[:, 0]
+            weight, of_bias = weight[places], None if of_bias is None else of_bias[places]
+        self._head = lambda part: torch.nn.functional.linear(part, weight, of_bias).float()
+
+    def _zeros(self, rows: list[list[int]]) -> Tensor:
+        return self._torch.zeros((len(rows), max(map(len, rows))), dtype=self._torch.long)
 
     def _takes_packed(self) -> bool:
-        """Return whether a packed pass gives what passes over the whole texts give."""
-        text, changes = _PROBE
-        expected = self._whole(text, changes)
-        self._packs = True
-        try:
-            found = self.log_ratios(text, changes)
-        except (RuntimeError, TypeError, ValueError, IndexError):
-            return False  # such as a model without attention
-        return bool(np.allclose(found, expected, atol=_ALIKE, equal_nan=True))
+        """Return whether a packed pass gives what passes over the whole texts give.
 
-    def _first_device(self) -> str:
-        return "cuda" if self._torch.cuda.is_available() else "cpu"
+        Not so for models that carry a state from token to token, or whose logits are more than a
+        product of the last states.
+        """
+        taken = inspect.signature(self._model.base_model.forward).parameters
+        stateful = getattr(self._model, "_is_stateful", False)
+        if stateful or not {"attention_mask", "position_ids"} <= taken.keys():
+            return False
+        self._compete(self._torch.ones(self._vocabulary, dtype=self._torch.bool))
+        text, changes = _PROBE
+        ratios = np.zeros(len(changes))
+        packs = list(self._packs_of(0, self._ids(text), text, changes, ratios))
+        if packs:
+            ratios[packs[0].places] = self._packed(packs)[0]
+        return bool(np.allclose(ratios, self._whole(text, changes), atol=_ALIKE, equal_nan=True))
 
     def _fitting_dtype(self, name: str, config: Any, wanted: str) -> torch.dtype:
         """Return the number format; raise InputError where the weights exceed the memory."""
         torch = self._torch
         count = _parameters(config)
-        on_gpu = str(self.device).startswith("cuda")
+        on_gpu = self._kind == "cuda"
         free = torch.cuda.mem_get_info(self.device)[0] if on_gpu else free_memory()
         if wanted != "auto":
             dtype = getattr(torch, wanted)
@@ -308,43 +334,25 @@ class CausalScorer:
         return dtype
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """A packed row: a text, and behind it the tokens of its changes but the last of each.
-
-    `wanted` are the tokens that are predicted; `places` is where each change's own tokens begin.
-    """
-
-    ids: Longs
-    positions: Longs
-    wanted: Longs
-    visible: NDArray[np.bool_]
-    places: list[int]
+def _batches(sizes: list[int], most: int) -> Iterator[range]:
+    """Yield ranges of rows, ordered by size, that together have at most so many tokens."""
+    first = 0
+    for last in range(1, len(sizes) + 1):
+        if last == len(sizes) or (last + 1 - first) * sizes[last] > most:
+            yield range(first, last)
+            first = last
 
 
-def _layout(text: list[int], suffixes: list[_Suffix]) -> _Layout:
-    counts = [max(0, len(suffix.new) - 1) for suffix in suffixes]
-    places = np.cumsum([len(text), *counts]).tolist()
-    ids = [*text]
-    wanted = [*text[1:], 0]
-    positions = [*range(len(text))]
-    visible = np.zeros((places[-1], places[-1]), np.bool_)
-    visible[: len(text), : len(text)] = np.tri(len(text), dtype=np.bool_)
-    for suffix, count, at in zip(suffixes, counts, places, strict=False):
-        ids += suffix.new[:-1]
-        wanted += suffix.new[1:]
-        positions += range(suffix.start, suffix.start + count)
-        visible[at : at + count, : suffix.start] = True
-        visible[at : at + count, at : at + count] = np.tri(count, dtype=np.bool_)
-    return _Layout(np.array(ids), np.array(positions), np.array(wanted), visible, places[:-1])
+def _written_with(tokenizer: Any, size: int) -> Tensor:
+    """Return which tokens Chinese text is written with: those with a Han character or no letter."""
+    import torch
 
-
-def _ratio(logs: Doubles, first: float, suffix: _Suffix, place: int) -> float:
-    """Return the log-ratio of a change; `place` is where its own tokens stand in the row."""
-    before = logs[suffix.start - 1 : suffix.start - 1 + len(suffix.old)].sum()
-    if not suffix.new:
-        return float(-before)
-    return float(first + logs[place : place + len(suffix.new) - 1].sum() - before)
+    texts = tokenizer.batch_decode([[number] for number in range(min(size, len(tokenizer)))])
+    kept = [bool(_HAN.search(text)) or not _LETTER.search(text) for text in texts]
+    competing = torch.zeros(size, dtype=torch.bool)
+    competing[: len(kept)] = torch.tensor(kept)
+    competing[[number for number in tokenizer.all_special_ids if number < size]] = True
+    return competing
 
 
 def _torch() -> Any:
@@ -382,11 +390,8 @@ def _config(folder: str, gguf: str | None) -> Any:
 
     if Path(folder).is_dir() and gguf is None and not (Path(folder) / "config.json").is_file():
         raise InputError(f"{folder} holds no model: neither config.json nor one .gguf file")
-    try:
-        with hub.quiet_hub():
-            config = AutoConfig.from_pretrained(folder, trust_remote_code=False, **_file(gguf))
-    except Exception as error:  # whatever the library that reads it raises
-        raise _unreadable(folder, "configuration", error) from error
+    with _reading(folder, "configuration"):
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, **_file(gguf))
     named = config.architectures or []
     causal = not named or any(n.endswith(("ForCausalLM", "LMHeadModel")) for n in named)
     known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
@@ -401,34 +406,25 @@ def _config(folder: str, gguf: str | None) -> Any:
 def _tokenizer(folder: str, gguf: str | None) -> Any:
     from transformers import AutoTokenizer
 
-    try:
+    with _reading(folder, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **_file(gguf))
-        written = tokenizer("字", add_special_tokens=False)["input_ids"]
-    except Exception as error:  # whatever the library that reads it raises
-        raise _unreadable(folder, "tokenizer", error) from error
-    if not written:  # without its files transformers makes one that has no tokens
-        raise _unreadable(folder, "tokenizer", ValueError("it has no tokens"))
+        if not tokenizer("字", add_special_tokens=False)["input_ids"]:
+            raise ValueError("it has no tokens")  # transformers makes one without its files
     return tokenizer
 
 
 def _model(folder: str, gguf: str | None, dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM
 
-    try:
-        # a GGUF file is no safetensors file, but no pickle either
-        with hub.quiet_hub():
-            model, info = AutoModelForCausalLM.from_pretrained(
-                folder,
-                dtype=dtype,
-                trust_remote_code=False,
-                use_safetensors=gguf is None,
-                output_loading_info=True,
-                **_file(gguf),
-            )
-    except Exception as error:  # whatever the library that reads it raises
-        if isinstance(error, MemoryError):
-            raise
-        raise _unreadable(folder, "model", error) from error
+    with _reading(folder, "model"):
+        model, info = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=dtype,
+            trust_remote_code=False,
+            use_safetensors=gguf is None,  # a GGUF file is none, but no pickle either
+            output_loading_info=True,
+            **_file(gguf),
+        )
     if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
         raise InputError(
             f"{folder} lacks {len(missing)} of the model's tensors, such as {missing[0]}: copy it "
@@ -437,11 +433,19 @@ def _model(folder: str, gguf: str | None, dtype: torch.dtype) -> Any:
     return model
 
 
-def _unreadable(folder: str, part: str, error: Exception) -> InputError:
-    return InputError(
-        f"the {part} of {folder} cannot be read ({hub.first_line(error)}): name a "
-        "folder or a hub name of a causal model with its tokenizer"
-    )
+@contextmanager
+def _reading(folder: str, part: str) -> Iterator[None]:
+    """Raise InputError for whatever the libraries raise inside, memory excepted."""
+    try:
+        with hub.quiet_hub():
+            yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the {part} of {folder} cannot be read ({hub.first_line(error)}): name a "
+            "folder or a hub name of a causal model with its tokenizer"
+        ) from error
 
 
 def _beginning(tokenizer: Any, name: str) -> int:

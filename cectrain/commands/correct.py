@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -18,6 +18,9 @@ from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, loading
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.opening import COMBINED
+
+if TYPE_CHECKING:
+    from cectrain.corrector.corrector import Corrector
 
 _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
@@ -39,6 +42,12 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
     "--lm",
     help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file; words"
     " is the one that ships.  [default: the table of `cectrain lm`, else words]",
+)
+@click.option(
+    "--rescore",
+    metavar="MODEL",
+    help="Language model that judges what the others propose: a folder or hub name of a causal"
+    " model, a .gguf file, or the URL of an endpoint.",
 )
 @click.option(
     "--confidence",
@@ -109,6 +118,7 @@ def correct(
     sentences: tuple[str, ...],
     model: str,
     lm: str | None,
+    rescore: str | None,
     confidence: float | None,
     names: Path | None,
     term_files: tuple[Path, ...],
@@ -144,12 +154,14 @@ def correct(
         batch=batch,
         threads=threads,
         lm=lm,
+        rescore=rescore,
         confidence=confidence,
         protect=read_names(names) if names else (),
         terms=read_terms(term_files),
         dictionary=read_dictionary(dictionary_files),
     )
     loading(lambda: corrector.correct(""))
+    tell_of_judge(corrector)
     if checks:
         from cectrain.commands.checking import check
 
@@ -170,6 +182,12 @@ def correct(
                 if progress is not None:
                     progress("correct", 1, total)
     report.end()
+
+
+def tell_of_judge(corrector: Corrector) -> None:
+    """Say on stderr where a language model has no weights of its own."""
+    if note := getattr(getattr(corrector.proposer, "rescorer", None), "note", ""):
+        click.echo(note, err=True)
 
 
 def _lines(path: Path | None) -> int:

@@ -1,7 +1,8 @@
-"""`cectrain lm`."""
+"""`cectrain lm` and `cectrain calibrate`: language models beside the corrector."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -34,3 +35,60 @@ def lm(model: Path, out: Path | None) -> None:
         f"{path}: {len(made.words):,} words, {len(made.pairs):,} bigrams, "
         f"{len(made.triples):,} trigrams"
     )
+
+
+@click.command()
+@click.argument("model")
+@click.option("--lm", help="N-gram model of the noisy channel, as in `cectrain correct`.")
+@click.option(
+    "--sentences",
+    type=click.IntRange(20),
+    default=600,
+    show_default=True,
+    help="Number of clean sentences that errors are put into.",
+)
+@click.option(
+    "--corpus",
+    type=click.Path(path_type=Path),
+    help="Text file with clean sentences, one on a line.  [default: the sample that ships]",
+)
+@click.option("--seed", default=1, show_default=True, help="Seed of the draw and of the errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
+def calibrate(
+    model: str, lm: str | None, sentences: int, corpus: Path | None, seed: int, as_json: bool
+) -> None:
+    """Weigh MODEL, a causal language model, for `--rescore`, on synthetic pairs.
+
+    No labels are needed. A model that tells right changes from wrong ones no better than n-grams
+    do gets the weight 0. The weights are kept in the user's data folder, where `--rescore` finds
+    them.
+
+    Example: cectrain calibrate Qwen/Qwen3-0.6B-Base
+    """
+    from cecdata.lm import open_scorer
+    from cectrain.corrector import calibration as room
+    from cectrain.corrector.opening import open_combined
+    from cectrain.corrector.rescoring import keep
+
+    scorer = open_scorer(model)
+    proposer = open_combined(lm=lm, rescore=scorer)
+    texts = room.sample(sentences, seed, corpus)
+    pairs = room.synthetic(texts, seed)
+    found = room.judged(proposer, scorer, open_scorer(lm), pairs)
+    held = room.calibrated(found, proposer.weights)
+    facts = {"model": scorer.name, "pairs": len(pairs), **held._asdict()}
+    ngrams = str(proposer.channel.identity["model"])
+    path = keep(scorer.identity, ngrams, held.weights, facts)
+    if as_json:
+        click.echo(json.dumps({**facts, "weights": held.weights._asdict(), "file": str(path)}))
+        return
+    click.echo(f"{len(pairs)} pairs, {held.changes} changes, {held.right} of them right")
+    click.echo(
+        f"right above wrong: {scorer.name} {held.auc:.1%}, n-grams {held.ngrams_auc:.1%} of pairs;"
+        f" gain {held.gain:+.4f} nats a change"
+    )
+    shown = ", ".join(f"{name} {value:.2f}" for name, value in held.weights._asdict().items())
+    click.echo(f"weights: {shown}")
+    if not held.weights.model:
+        click.echo("The model adds nothing to the n-grams: --rescore will not ask it.")
+    click.echo(f"kept in {path}")

@@ -9,6 +9,7 @@ import click
 
 from cecdata.common.errors import MissingPackageError, how_to_install
 from cecdata.common.progress import loading
+from cectrain.commands.correct import tell_of_judge
 from cectrain.corrector.opening import COMBINED
 
 
@@ -28,6 +29,7 @@ from cectrain.corrector.opening import COMBINED
     help="Model that corrects, as for `cectrain correct`.",
 )
 @click.option("--lm", help="N-gram model of the noisy channel, as in `cectrain correct`.")
+@click.option("--rescore", metavar="MODEL", help="Language model, as in `cectrain correct`.")
 @click.option("--confidence", type=click.FloatRange(0, 1), help="Minimum confidence of an edit.")
 @click.option(
     "--protect",
@@ -90,6 +92,7 @@ def serve(
     port: int,
     model: str,
     lm: str | None,
+    rescore: str | None,
     confidence: float | None,
     names: Path | None,
     term_files: tuple[Path, ...],
@@ -124,12 +127,14 @@ def serve(
     corrector = Corrector(
         model,
         lm=lm,
+        rescore=rescore,
         confidence=confidence,
         protect=read_names(names) if names else (),
         terms=read_terms(term_files),
         dictionary=read_dictionary(dictionary_files),
     )
     loading(lambda: corrector.correct(""))
+    tell_of_judge(corrector)
     with Server(
         (host, port), corrector, Limits(max_bytes, seconds, workers, queue), origins
     ) as server:

@@ -6,31 +6,25 @@ v(c) of how much likelier it writes the change than the text as it is. Both ente
     logit P(c) = bias + channel · logit p(c) + policy · v(c)
 
 whose weights were fitted by maximum likelihood on synthetic pairs of held-out sentences
-(benchmarks/fit_combined.py). P(c) is the confidence of an edit.
+(benchmarks/fit_combined.py). P(c) is the confidence of an edit. A language model may have a say
+too: `rescoring.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel.proposer import LEAST as CHANNEL_LEAST
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading
 from cectrain.corrector.correction import Alternative, Change, Edit
+from cectrain.corrector.rescoring import HOPELESS, MOST, Rescorer, Weights, overlap
+from cectrain.corrector.rescoring import JUDGED as JUDGED_BY_MODEL
 
 JUDGED = 0.005  # least posterior of a change that the policy judges
 _SHOWN = 0.02  # least confidence of an alternative
-
-
-class Weights(NamedTuple):
-    """Weights of the log-linear model."""
-
-    bias: float
-    channel: float
-    policy: float
 
 
 #: By the name of the channel's n-gram model; other models take those of the input-method model.
@@ -45,7 +39,7 @@ class CombinedProposer:
     """Proposes the changes of a channel that a policy confirms.
 
     least: least confidence of an edit that is proposed, 0..1: a higher one gives fewer and surer
-    edits.
+    edits. rescorer: a language model that judges the changes as well.
     """
 
     def __init__(
@@ -55,11 +49,11 @@ class CombinedProposer:
         *,
         least: float = LEAST,
         weights: Weights | None = None,
+        rescorer: Rescorer | None = None,
     ) -> None:
         self.channel, self.scorer, self.least = channel, scorer, least
-        self.weights = weights or (
-            SHIPPED if channel.identity["model"] == SHIPPED_NAME else INPUT_METHOD
-        )
+        self.weights = weights or weights_beside(str(channel.identity["model"]))
+        self.rescorer = rescorer
         self.longest: int | None = scorer.longest
         self.most: int | None = None
 
@@ -89,27 +83,51 @@ class CombinedProposer:
         A piece that is longer than the policy reads is judged by the channel alone, and so are
         changes to the user's terms, which the policy need not know.
         """
-        judged = [
-            [c for c, p in r.posterior.items() if p >= JUDGED and c not in r.terms]
-            if len(piece) <= self.scorer.longest
-            else []
-            for piece, r in zip(pieces, readings, strict=True)
-        ]
-        ratios = self.scorer.log_ratios(pieces, judged)
+        evidence = self.evidence(pieces, readings)
+        if self.rescorer is None:
+            logits = [{c: self.weights.logit(*own) for c, own in held.items()} for held in evidence]
+        else:
+            logits = self.rescorer.logits(pieces, evidence)
         found = []
-        for piece, reading, own in zip(pieces, readings, ratios, strict=True):
-            scored = {c: self._confidence(reading.posterior[c], r) for c, r in own.items()}
+        for piece, reading, own in zip(pieces, readings, logits, strict=True):
+            scored = {c: 1 / (1 + math.exp(-max(x, -500.0))) for c, x in own.items()}
             alone = reading.terms if len(piece) <= self.scorer.longest else reading.best
             scored |= {c: p for c in alone if (p := reading.posterior[c]) >= CHANNEL_LEAST}
             found.append(scored)
         return found
 
-    def _confidence(self, posterior: float, log_ratio: float) -> float:
-        share = min(posterior, 1 - 1e-4)
-        score = (
-            self.weights.channel * math.log(share / (1 - share)) + self.weights.policy * log_ratio
-        )
-        return 1 / (1 + math.exp(-self.weights.bias - score))
+    def evidence(
+        self, pieces: Sequence[str], readings: Sequence[Reading]
+    ) -> list[dict[Change, tuple[float, float]]]:
+        """Return logit p(c) and v(c) of the changes of each piece that are judged."""
+        least, most = (JUDGED, None) if self.rescorer is None else (JUDGED_BY_MODEL, MOST)
+        judged = []
+        for piece, reading in zip(pieces, readings, strict=True):
+            shares = {c: p for c, p in reading.posterior.items() if c not in reading.terms}
+            likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]
+            near = len(piece) <= self.scorer.longest
+            judged.append([c for c in likeliest if near and shares[c] >= least])
+        ratios = self.scorer.log_ratios(pieces, judged)
+        evidence = [
+            {c: (_logit(reading.posterior[c]), r) for c, r in own.items()}
+            for reading, own in zip(readings, ratios, strict=True)
+        ]
+        if self.rescorer is None:
+            return evidence
+        return [
+            {c: own for c, own in held.items() if self.weights.logit(*own) >= HOPELESS}
+            for held in evidence
+        ]
+
+
+def weights_beside(lm: str) -> Weights:
+    """Return the weights for a channel over the n-gram model of this name."""
+    return SHIPPED if lm == SHIPPED_NAME else INPUT_METHOD
+
+
+def _logit(posterior: float) -> float:
+    share = min(posterior, 1 - 1e-4)
+    return math.log(share / (1 - share))
 
 
 def chosen(
@@ -125,7 +143,7 @@ def chosen(
     ):
         if confidence < least:
             break
-        if any((start < edit.end and edit.start < end) or start == edit.start for edit in edits):
+        if any(overlap((start, end, target), (e.start, e.end, e.target)) for e in edits):
             continue
         others = [
             Alternative(text, round(share, 4))

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import compress, groupby
 from operator import not_
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cecdata.common.errors import UsageError
 from cecdata.hanzi.characters import is_han
@@ -32,6 +32,9 @@ from cectrain.corrector.opening import (
 )
 from cectrain.corrector.wordlists import Phrases, Term, dictionary_of, terms_of
 
+if TYPE_CHECKING:
+    from cecdata.lm import Scorer
+
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
 _FEW = 2  # most unreadable Han characters with which it is asked whatever their share
 
@@ -51,7 +54,8 @@ class Corrector:
 
     protect: names that are not to be changed. terms: words of the user's field, to which a text is
     corrected where it sounds or looks like them; as written they stay. dictionary: right texts by
-    the wrong ones that they replace, exactly and before anything else.
+    the wrong ones that they replace, exactly and before anything else. rescore: a language model
+    that judges what the channel and the policy propose, or its name, see `cecdata.lm.open_scorer`.
 
     Threads may share a corrector. `combined` and `channel` work in all of them at once; a policy of
     torch answers one after another. A pickled corrector loads its model again where it is
@@ -72,6 +76,7 @@ class Corrector:
         dictionary: Mapping[str, str] | None = None,
         lm: str | None = None,
         confidence: float | None = None,
+        rescore: str | Scorer | None = None,
     ) -> None:
         if isinstance(protect, str):
             raise UsageError(f"protect must be a list of names, not the text {protect!r}")
@@ -94,6 +99,9 @@ class Corrector:
                 raise UsageError(f"{wrong!r} is to be replaced, and holds a protected name or term")
         if self._terms and model not in {CHANNEL, COMBINED} and not _is_combined(model):
             raise UsageError("terms need a model with the channel: channel or combined")
+        if rescore is not None and not _is_combined(model):
+            raise UsageError("rescore needs the channel with a policy: combined")
+        self._rescore = rescore
         self._protect, self._wrong = Phrases(named), Phrases(self._dictionary)
         self._loaded: Proposer | None = None if isinstance(model, str) else model
         self._loading = Lock()
@@ -126,6 +134,7 @@ class Corrector:
                 terms=self._terms,
                 batch=batch,
                 threads=threads,
+                rescore=self._rescore,
             )
         return open_policy(
             model, self._confidence, batch=batch, device=self._device, threads=threads

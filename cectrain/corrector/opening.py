@@ -11,6 +11,7 @@ from cecdata.common.hub import refuse_missing_folder
 from cectrain.corrector.folder import BUILTIN
 
 if TYPE_CHECKING:
+    from cecdata.lm import Scorer
     from cectrain.corrector.channel.proposer import ChannelProposer
     from cectrain.corrector.combined import CombinedProposer
     from cectrain.corrector.correction import Proposer
@@ -38,17 +39,26 @@ def check_name(name: str) -> None:
 
 
 def open_channel(
-    lm: str | None = None, confidence: float | None = None, terms: Sequence[Term] = ()
+    lm: str | None = None,
+    confidence: float | None = None,
+    terms: Sequence[Term] = (),
+    margin: float | None = None,
 ) -> ChannelProposer:
     """Return the channel over an n-gram model and terms of the user.
 
     lm: see `cecdata.lm.ngrams.find`. confidence: least posterior of an edit; None: the default.
+    margin: nats that a change may lose; None: the default.
     """
+    from cectrain.corrector.channel.layout import Settings
     from cectrain.corrector.channel.proposer import LEAST, ChannelProposer
     from cectrain.corrector.channel.tables import open_tables
 
     least = LEAST if confidence is None else confidence
-    return ChannelProposer(open_tables(lm, terms), least=least)
+    tables = open_tables(lm, terms)
+    settings = Settings(error=tables.error)
+    if margin is not None:
+        settings = settings._replace(margin=margin)
+    return ChannelProposer(tables, least=least, settings=settings)
 
 
 def open_combined(
@@ -59,17 +69,23 @@ def open_combined(
     terms: Sequence[Term] = (),
     batch: int = 64,
     threads: int = 0,
+    rescore: str | Scorer | None = None,
 ) -> CombinedProposer:
     """Return the channel over an n-gram model with the built-in policy, or that of a folder.
 
     lm: see `cecdata.lm.ngrams.find`. confidence: least confidence of an edit; None: the default.
+    rescore: a language model that judges the changes as well, or its name.
     """
     from cectrain.corrector.change_scorer import ChangeScorer
-    from cectrain.corrector.combined import LEAST, CombinedProposer
+    from cectrain.corrector.combined import LEAST, CombinedProposer, weights_beside
+    from cectrain.corrector.rescoring import MARGIN, open_rescorer
 
     scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, batch, threads)
     least = LEAST if confidence is None else confidence
-    return CombinedProposer(open_channel(lm, terms=terms), scorer, least=least)
+    channel = open_channel(lm, terms=terms, margin=None if rescore is None else MARGIN)
+    ngrams = str(channel.identity["model"])
+    judge = None if rescore is None else open_rescorer(rescore, weights_beside(ngrams), ngrams)
+    return CombinedProposer(channel, scorer, least=least, rescorer=judge)
 
 
 def open_policy(

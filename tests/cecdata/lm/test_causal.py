@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cecdata.common.errors import InputError
-from cecdata.lm import open_scorer
+from cecdata.lm import causal, open_scorer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -81,7 +81,7 @@ def test_a_shared_pass_gives_the_ratios_of_whole_texts(scorer, monkeypatch):
     expected = np.array([slow(scorer, each) for each in variants(TEXT, CHANGES)])
     expected -= slow(scorer, TEXT)
     assert scorer.log_ratios(TEXT, CHANGES).tolist() == pytest.approx(expected, abs=1e-3)
-    monkeypatch.setattr(scorer, "_most_tokens", lambda: 30)
+    monkeypatch.setitem(causal._TOKENS, "cpu", 30)
     split, none, short = scorer.log_ratios_of([TEXT, "他的", "他的"], [CHANGES, [], [(0, 1, "她")]])
     assert split.tolist() == pytest.approx(expected, abs=1e-3)
     assert none.tolist() == []
@@ -91,13 +91,13 @@ def test_a_shared_pass_gives_the_ratios_of_whole_texts(scorer, monkeypatch):
 def test_the_unchanged_text_is_read_once(scorer, monkeypatch):
     """All changes of a text are one call of the model, and no row is longer than needed."""
     calls = []
-    forward = scorer._model.forward
+    forward = scorer._model.base_model.forward
 
     def counted(*args, **named):
         calls.append(tuple(named["input_ids"].shape))
         return forward(*args, **named)
 
-    monkeypatch.setattr(scorer._model, "forward", counted)
+    monkeypatch.setattr(scorer._model.base_model, "forward", counted)
     scorer._reach = 3
     scorer.log_ratios(TEXT, CHANGES)
     assert len(calls) == 1

@@ -1,0 +1,239 @@
+"""What a language model adds to the corrector: F1, over-correction, recall of proposals, speed.
+
+    python benchmarks/bench_rescore.py MODEL lemon/car lemon/cot lemon/gam lemon/mec cscd-ns/dev \
+        --data FOLDER --rows 300 [--lm words] [--probe 10] [--json FILE]
+
+MODEL is what `cectrain correct --rescore` takes; its weights are those of `cectrain calibrate`, or
+the cautious ones. So many rows of each set are drawn by the seed. Scores are of whole sentences: a
+correction counts where the answer is the reference. With --probe so many sentences are also judged
+by the plain way, which reads each changed text whole and asks the whole vocabulary. `none` in place
+of MODEL measures the channel and the combined corrector alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cecbench.benchmarks.locate import load
+from cecdata.channel.table import SHIPPED, of_recipe
+from cecdata.lm.scorer import changed
+from cectrain.corrector.calibration import gold
+from cectrain.corrector.combined import LEAST, CombinedProposer, chosen
+from cectrain.corrector.correction import Change, apply
+from cectrain.corrector.edit_guard import pieces
+from cectrain.corrector.opening import open_combined
+
+THRESHOLDS = (0.1, 0.2, 0.3, LEAST, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+Row = tuple[str, str]
+Confidences = list[list[tuple[str, dict[Change, float]]]]  # of each part of each row
+
+
+def confidences(rows: Sequence[Row], longest: int | None, ask: Callable[..., Any]) -> Confidences:
+    """Return the parts of each row with the confidences of their changes."""
+    parts = [(n, s[p.start : p.end]) for n, (s, _) in enumerate(rows) for p in pieces(s, longest)]
+    found: Confidences = [[] for _ in rows]
+    for first in range(0, len(parts), 64):
+        some = parts[first : first + 64]
+        asked = ask([text for _, text in some])
+        for (n, text), own in zip(some, asked, strict=True):
+            found[n].append((text, own))
+    return found
+
+
+def outcomes(rows: Sequence[Row], found: Confidences, least: float) -> np.ndarray:
+    """Return for each row: corrected, changed, erroneous, changed though error-free."""
+    table = np.zeros((len(rows), 4))
+    for n, ((source, target), parts) in enumerate(zip(rows, found, strict=True)):
+        answer = "".join(apply(text, chosen(text, own, least)) for text, own in parts)
+        wrong, moved = source != target, answer != source
+        table[n] = wrong and answer == target, moved, wrong, moved and not wrong
+    return table
+
+
+def figures(table: np.ndarray) -> dict[str, float]:
+    """Return percentages of `outcomes`."""
+    right, moved, wrong, spoilt = table.sum(0)
+    return {
+        "f1": 200 * right / max(1, moved + wrong),
+        "changed": 100 * spoilt / max(1, len(table) - wrong),
+        "precision": 100 * right / max(1, moved),
+        "recall": 100 * right / max(1, wrong),
+    }
+
+
+def mean(tables: Sequence[np.ndarray]) -> dict[str, float]:
+    """Return the mean of the figures of several sets."""
+    each = [figures(table) for table in tables]
+    return {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+
+
+def interval(tables: Sequence[np.ndarray], name: str) -> tuple[float, float]:
+    """Return the middle 95 % of a mean figure over 300 resamples of the rows."""
+    drawn = np.random.default_rng(1)
+    values = [
+        mean([table[drawn.integers(0, len(table), len(table))] for table in tables])[name]
+        for _ in range(300)
+    ]
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Counter[str]]:
+    """Return the share of erroneous rows whose errors are all proposed, changes a row, and causes.
+
+    A cause is counted for each character or edit that no proposal sets right.
+    """
+    channel = of_recipe(SHIPPED)
+    causes: Counter[str] = Counter()
+    whole = erroneous = proposed = 0
+    for (source, target), parts in zip(rows, found, strict=True):
+        begin, held = 0, []
+        for text, own in parts:
+            held += [(start + begin, end + begin, new) for start, end, new in own]
+            begin += len(text)
+        proposed += len(held)
+        if source == target:
+            continue
+        erroneous, before = erroneous + 1, causes.total()
+        for start, end, new in gold(source, target):
+            if end - start != len(new):
+                causes["length"] += (start, end, new) not in held
+                continue
+            for at in range(start, end):
+                right = new[at - start]
+                if right == source[at] or any(
+                    low <= at < high and len(text) == high - low and text[at - low] == right
+                    for low, high, text in held
+                ):
+                    continue
+                known = right in {text for text, _ in channel.row(source[at])}
+                causes["below the margin" if known else "not in a confusion set"] += 1
+        whole += causes.total() == before
+    return 100 * whole / max(1, erroneous), proposed / max(1, len(rows)), causes
+
+
+def plainly(scorer: Any, text: str, changes: Sequence[Change]) -> None:
+    """Judge changes as the probe did: each text whole, states from their common prefix on."""
+    import torch
+
+    ids = [scorer._ids(each) for each in (text, *(changed(text, c) for c in changes))]  # noqa: SLF001
+    width, shared = max(map(len, ids)), 0
+    while shared < min(map(len, ids)) and len({row[shared] for row in ids}) == 1:
+        shared += 1
+    table = torch.tensor([row + [0] * (width - len(row)) for row in ids])
+    model = scorer._model  # noqa: SLF001
+    with torch.inference_mode():
+        states = model.base_model(input_ids=table, use_cache=False).last_hidden_state
+        model.lm_head(states[:, max(1, shared) - 1 : width - 1]).float().log_softmax(-1)
+
+
+def speed(proposer: CombinedProposer, rows: Sequence[Row], count: int) -> None:
+    """Print sentences a CPU-second of the model alone, by the plain way and as `correct` asks."""
+    texts = [source for source, _ in rows[:count]]
+    asked = [list(own) for own in proposer.evidence(texts, proposer.channel.readings(texts))]
+    scorer = proposer.rescorer.scorer  # type: ignore[union-attr]
+    scorer.log_ratios_of(texts[:2], asked[:2])
+    start = time.process_time()
+    scorer.log_ratios_of(texts, asked)
+    ours = time.process_time() - start
+    start = time.process_time()
+    for text, changes in zip(texts, asked, strict=True):
+        if changes:
+            plainly(scorer, text, changes)
+    whole = time.process_time() - start
+    print(
+        f"{len(texts)} sentences, judged by the model: {len(texts) / ours:.2f} a CPU-second, "
+        f"the plain way {len(texts) / whole:.2f}, ratio {whole / ours:.1f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("model", help="language model, or none")
+    parser.add_argument("sets", nargs="+")
+    parser.add_argument("--data", type=Path, help="folder of benchmarks, as for `cecbench run`")
+    parser.add_argument("--rows", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--lm", default="words")
+    parser.add_argument("--probe", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    plain = open_combined(lm=options.lm)
+    systems: dict[str, Callable[..., Any]] = {
+        "channel": lambda texts: [
+            {c: r.posterior[c] for c in r.best} for r in plain.channel.readings(texts)
+        ],
+        "combined": lambda texts: plain.confidences(texts, plain.channel.readings(texts)),
+    }
+    judge = plain
+    if options.model != "none":
+        judge = open_combined(lm=options.lm, rescore=options.model)
+        systems["with the model"] = lambda texts: judge.confidences(
+            texts, judge.channel.readings(texts)
+        )
+        print(judge.rescorer.weights, judge.rescorer.note)
+    tables: dict[str, dict[float, list[np.ndarray]]] = {
+        name: {least: [] for least in THRESHOLDS} for name in systems
+    }
+    for name in options.sets:
+        held = [(row.source, row.target) for row in load(name, options.data).rows]
+        rows = random.Random(options.seed).sample(held, min(options.rows, len(held)))
+        if options.probe and judge is not plain:
+            speed(judge, rows, options.probe)
+        for system, ask in systems.items():
+            start = time.process_time()
+            found = confidences(rows, plain.longest, ask)
+            spent = time.process_time() - start
+            for least in THRESHOLDS:
+                tables[system][least].append(outcomes(rows, found, least))
+            told = "  ".join(
+                f"{key} {value:.1f}" for key, value in figures(tables[system][LEAST][-1]).items()
+            )
+            print(f"{name:12} {system:14} {told}  {len(rows) / spent:.1f} a CPU-second")
+        share, size, causes = misses(
+            rows, confidences(rows, plain.longest, lambda texts: judge.evidence(
+                texts, judge.channel.readings(texts))),
+        )  # fmt: skip
+        print(
+            f"{name:12} all errors proposed {share:.0f} %, {size:.1f} changes a row, missed:",
+            ", ".join(f"{count} {cause}" for cause, count in causes.most_common()),
+            flush=True,
+        )
+    report(tables, options.json)
+
+
+def report(tables: dict[str, dict[float, list[np.ndarray]]], out: Path | None) -> None:
+    """Print the means over the sets at each threshold, and write them."""
+    held: dict[str, Any] = {}
+    for system, by_threshold in tables.items():
+        print(f"\n{system}: means over the sets\nthreshold    F1  changed  precision  recall")
+        held[system] = {}
+        for least, each in by_threshold.items():
+            one = held[system][str(least)] = mean(each)
+            print(
+                "{:9.2f} {f1:5.1f} {changed:8.1f} {precision:10.1f} {recall:7.1f}".format(
+                    least, **one
+                )
+            )
+        f1, spoilt = (interval(by_threshold[LEAST], name) for name in ("f1", "changed"))
+        print(
+            f"at {LEAST}: F1 {f1[0]:.1f} to {f1[1]:.1f}, changed {spoilt[0]:.1f} to {spoilt[1]:.1f}"
+        )
+        held[system]["intervals"] = {"f1": f1, "changed": spoilt}
+    if out:
+        out.write_text(json.dumps(held, indent=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

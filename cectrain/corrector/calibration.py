@@ -1,0 +1,187 @@
+"""Weights of a language model beside the channel and the policy, fitted on synthetic pairs alone.
+
+Errors are put into clean sentences; the channel proposes changes of them, of which one knows which
+are right. The weights maximise the likelihood of that, with a Gaussian prior of variance 2. A model
+gets none if it ranks right changes above wrong ones no better than the channel's n-grams do, or
+makes the outcomes of other changes no likelier.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.common.errors import InputError
+from cecdata.hanzi.edits import align
+from cecdata.lm import Scorer
+from cectrain.corrector.combined import CombinedProposer
+from cectrain.corrector.correction import Change
+from cectrain.corrector.edit_guard import pieces
+from cectrain.corrector.rescoring import Weights
+
+RECIPE = "context"  # of the synthetic pairs
+Doubles = NDArray[np.float64]
+Pair = tuple[str, str]  # source and target
+
+
+class Judged(NamedTuple):
+    """The changes of all pairs, and whether each is right.
+
+    `features` [N, 3] holds 1, logit p(c) and v(c); `model` and `ngrams` hold log-ratios.
+    """
+
+    features: Doubles
+    model: Doubles
+    ngrams: Doubles
+    right: NDArray[np.bool_]
+
+
+class Calibration(NamedTuple):
+    """Fitted weights, and what the model is worth.
+
+    auc, ngrams_auc: the share of pairs (right, wrong) that it and the n-grams rank so. gain: what
+    it adds to the log-likelihood of a change, in nats, on the half that the weights do not know.
+    """
+
+    weights: Weights
+    auc: float
+    ngrams_auc: float
+    gain: float
+    changes: int
+    right: int
+
+
+def synthetic(texts: Iterable[str], seed: int = 1) -> list[Pair]:
+    """Return pairs of these sentences, half of them without errors."""
+    import cecdata
+
+    made = cecdata.build(
+        texts=list(texts),
+        recipe=RECIPE,
+        copies=1,
+        unchanged=0.5,
+        holdout=0.0,
+        filters=("levenshtein",),
+        seed=seed,
+    )
+    return list(made.select("source", "target").iter_rows())  # type: ignore[union-attr]
+
+
+def sample(count: int, seed: int = 1, corpus: Path | None = None) -> list[str]:
+    """Return so many lines of a file, by default of the sample that ships, drawn by the seed.
+
+    Raises InputError where the file cannot be read.
+    """
+    folder = Path(str(files("cecdata").joinpath("sample")))
+    paths = sorted(folder.glob("*.txt")) if corpus is None else [corpus]
+    try:
+        texts = [path.read_text("utf-8") for path in paths]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{corpus} cannot be read ({error}): name a UTF-8 text file") from error
+    lines = [line for text in texts for line in text.splitlines() if line.strip()]
+    return random.Random(seed).sample(lines, min(count, len(lines)))
+
+
+def judged(
+    proposer: CombinedProposer, scorer: Scorer, ngrams: Scorer, pairs: Sequence[Pair]
+) -> Judged:
+    """Return the changes of each source that would be judged, with all that is known of them."""
+    parts = [
+        (source[piece.start : piece.end], piece.start, source, target)
+        for source, target in pairs
+        for piece in pieces(source, proposer.longest)
+    ]
+    texts = [text for text, *_ in parts]
+    evidence = proposer.evidence(texts, proposer.channel.readings(texts))
+    asked = [list(held) for held in evidence]
+    model, by_ngrams = (one.log_ratios_of(texts, asked) for one in (scorer, ngrams))
+    right = [
+        is_right((start + begin, end + begin, text), gold(source, target))
+        for held, (_, begin, source, target) in zip(asked, parts, strict=True)
+        for start, end, text in held
+    ]
+    features = [(1.0, *own) for held in evidence for own in held.values()]
+    return Judged(
+        np.array(features), np.concatenate(model), np.concatenate(by_ngrams), np.array(right)
+    )
+
+
+def gold(source: str, target: str) -> list[Change]:
+    """Return the changes of the source that lead to the target."""
+    return [(edit.start, edit.end, edit.source) for edit in align(target, source)]
+
+
+def is_right(change: Change, right: Sequence[Change]) -> bool:
+    """Return whether a change is one of the right ones, or characters of one.
+
+    >>> is_right((3, 4, "乙"), [(2, 4, "甲乙")]), is_right((3, 4, "甲"), [(2, 4, "甲乙")])
+    (True, False)
+    """
+    start, end, text = change
+    return change in right or any(
+        low <= start < end <= high
+        and len(new) == high - low
+        and new[start - low : end - low] == text
+        for low, high, new in right
+    )
+
+
+def calibrated(found: Judged, plain: Weights) -> Calibration:
+    """Return the weights that fit; without a say for a model that is of no use.
+
+    Raises InputError where no change was right, or none wrong.
+    """
+    known = np.isfinite(found.model)
+    right, model = found.right[known], found.model[known]
+    if right.all() or not right.any():
+        raise InputError("no change is right, or none wrong: calibrate on more sentences")
+    features = np.column_stack([found.features[known], model])
+    own, others = auc(model, right), auc(found.ngrams[known], right)
+    gain = _gain(features, right)
+    fitted = Weights(*fit(features, right).tolist())
+    useless = own <= others or gain <= 0 or fitted.model <= 0
+    weights = plain if useless else fitted
+    return Calibration(weights, own, others, gain, len(right), int(right.sum()))
+
+
+def _gain(features: Doubles, right: NDArray[np.bool_]) -> float:
+    """Return how much likelier the last feature makes the outcomes of the half not fitted to."""
+    gained = 0.0
+    for half in (slice(None, None, 2), slice(1, None, 2)):
+        other = slice(1 - (half.start or 0), None, 2)
+        for sign, columns in ((1, features), (-1, features[:, :-1])):
+            logits = columns[other] @ fit(columns[half], right[half])
+            gained -= sign * float(np.logaddexp(0, np.where(right[other], -logits, logits)).sum())
+    return gained / len(right)
+
+
+def fit(features: Doubles, right: NDArray[np.bool_]) -> Doubles:
+    """Return the weights of the logistic regression, fitted by Newton's method."""
+    weights: Doubles = np.zeros(features.shape[1])
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-np.clip(features @ weights, -500, 500)))
+        spread = chance * (1 - chance) + 1e-9
+        hessian = (features * spread[:, None]).T @ features + 0.5 * np.eye(len(weights))
+        step = np.linalg.solve(hessian, features.T @ (right - chance) - 0.5 * weights)
+        weights = weights + step
+        if abs(step).max() < 1e-6:
+            break
+    return weights
+
+
+def auc(values: Doubles, right: NDArray[np.bool_]) -> float:
+    """Return the share of pairs (right, wrong) of which the right one has the greater value.
+
+    >>> auc(np.array([1.0, 3.0, 2.0]), np.array([False, True, False]))
+    1.0
+    """
+    order = np.argsort(np.argsort(values, kind="stable"))
+    count = int(right.sum())
+    above = order[right].sum() - count * (count - 1) / 2
+    return float(above / (count * (len(right) - count)))

@@ -1,0 +1,209 @@
+"""A language model as the judge of what the channel proposes: it moves confidences alone.
+
+For a change c the model gives r(c) = log P(changed text) − log P(text), which joins the log-linear
+model of `combined.py`
+
+    logit P(c) = bias + channel · logit p(c) + policy · v(c) + model · r(c)
+
+Two changes that are near each other are also judged together: what both gain beyond the sum of the
+gains of each, i(a, b) = model · (r(ab) − r(a) − r(b)), is the edge of a pairwise model, whose exact
+marginals are the confidences. So a word of which two characters are wrong, or a name that is
+written twice, is confirmed or refused as a whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from cecdata.common.durable import write_text
+from cecdata.common.errors import InputError
+from cecdata.lm import Scorer, open_scorer
+from cectrain.corrector.correction import Change
+
+MARGIN = 8.0  # nats that a change may lose by the n-grams, which know less than the model
+JUDGED = 0.001  # least posterior of a change that the model may judge
+MOST = 16  # changes of a text that it judges, those with the highest posteriors
+HOPELESS = -6.0  # logit without the model below which it is not asked
+_PLAUSIBLE = -4.0  # least logit of a change that is judged together with another one
+_NEAR = 16  # characters between two changes that are judged together
+_TOGETHER = 6  # changes of a text that are judged in pairs
+_UNKNOWN = 0.5  # share of the measured weight that a model without a calibration gets
+KIND = "cectrain calibration 1"
+Evidence = Mapping[Change, tuple[float, float]]  # logit p(c) and v(c)
+
+
+class Weights(NamedTuple):
+    """Weights of the log-linear model; `model` is that of a language model."""
+
+    bias: float
+    channel: float
+    policy: float
+    model: float = 0.0
+
+    def logit(self, posterior: float, log_ratio: float, of_model: float = 0.0) -> float:
+        """Return logit P(c) from logit p(c), v(c) and r(c)."""
+        own = self.bias + self.channel * posterior + self.policy * log_ratio
+        return own + self.model * of_model
+
+
+# What Gemma-3-270m got by `cectrain calibrate`; docs/reports/language-model.md.
+MEASURED = Weights(-1.94, 0.63, 0.18, 0.23)
+
+
+class Rescorer:
+    """A language model and its weights. plain: those for changes that it cannot judge.
+
+    `note` says where the weights are from.
+    """
+
+    def __init__(self, scorer: Scorer, plain: Weights, lm: str) -> None:
+        self.scorer, self.plain = scorer, plain
+        held = calibration(scorer.identity, lm)
+        if held is None:
+            share = _UNKNOWN
+            self.weights = Weights(
+                *(a + share * (b - a) for a, b in zip(plain, MEASURED, strict=True))
+            )
+            self.note = (
+                f"{scorer.name} is not calibrated, so it weighs half as much as a model that is: "
+                "run cectrain calibrate"
+            )
+        else:
+            self.weights = held
+            self.note = (
+                "" if held.model else f"{scorer.name} adds nothing to the n-grams: it has no say"
+            )
+        self._lock = Lock()  # tokenizers are not for several threads
+
+    def logits(
+        self, pieces: Sequence[str], evidence: Sequence[Evidence]
+    ) -> list[dict[Change, float]]:
+        """Return logit P(c) of the changes of each piece."""
+        single = [
+            {c: self.plain.logit(*own) for c, own in changes.items()} for changes in evidence
+        ]
+        if not self.weights.model:
+            return single
+        ratios = self._ratios(pieces, [list(logits) for logits in single])
+        for logits, own, r in zip(single, evidence, ratios, strict=True):
+            known = {c: x for c, x in r.items() if not math.isnan(x)}
+            logits |= {c: self.weights.logit(*own[c], x) for c, x in known.items()}
+        pairs = [_near(logits, r) for logits, r in zip(single, ratios, strict=True)]
+        both = self._ratios(
+            pieces,
+            [[_merged(t, *p) for p in own] for t, own in zip(pieces, pairs, strict=True)],
+        )
+        for n, (text, r) in enumerate(zip(pieces, ratios, strict=True)):
+            gains = {(a, b): both[n][_merged(text, a, b)] - r[a] - r[b] for a, b in pairs[n]}
+            known = {p: self.weights.model * g for p, g in gains.items() if not math.isnan(g)}
+            single[n] |= marginals(single[n], known)
+        return single
+
+    def _ratios(
+        self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
+    ) -> list[dict[Change, float]]:
+        asked = [n for n, of_text in enumerate(changes) if of_text]
+        with self._lock:
+            found = self.scorer.log_ratios_of(
+                [pieces[n] for n in asked], [changes[n] for n in asked]
+            )
+        ratios: list[dict[Change, float]] = [{} for _ in pieces]
+        for n, values in zip(asked, found, strict=True):
+            # rounded, because sums of floats depend on what else is in a batch
+            rounded = (round(float(value), 3) for value in values)
+            ratios[n] = dict(zip(changes[n], rounded, strict=True))
+        return ratios
+
+
+def _near(
+    logits: Mapping[Change, float], ratios: Mapping[Change, float]
+) -> list[tuple[Change, Change]]:
+    """Return the pairs of plausible changes that are near each other and do not overlap."""
+    plausible = [c for c, x in logits.items() if x >= _PLAUSIBLE and not math.isnan(ratios[c])]
+    likeliest = sorted(plausible, key=lambda c: (-logits[c], c))[:_TOGETHER]
+    pairs = itertools.combinations(sorted(likeliest), 2)
+    return [(a, b) for a, b in pairs if not overlap(a, b) and b[0] - a[1] <= _NEAR]
+
+
+def overlap(a: Change, b: Change) -> bool:
+    """Return whether two changes cannot both be made."""
+    return (a[0] < b[1] and b[0] < a[1]) or a[0] == b[0]
+
+
+def _merged(text: str, a: Change, b: Change) -> Change:
+    """Return two changes, a before b, as one."""
+    return a[0], b[1], a[2] + text[a[1] : b[0]] + b[2]
+
+
+def marginals(
+    logits: Mapping[Change, float], gains: Mapping[tuple[Change, Change], float]
+) -> dict[Change, float]:
+    """Return the logits of the changes in these pairs, by sums over all sets of them.
+
+    A set's weight is exp of the sum of its changes' logits and its pairs' gains; changes that
+    overlap are in no set together.
+
+    >>> a, b = (0, 1, "x"), (2, 3, "y")
+    >>> {c: round(x, 2) for c, x in marginals({a: -1.0, b: -1.0}, {(a, b): 4.0}).items()}
+    {(0, 1, 'x'): 1.74, (2, 3, 'y'): 1.74}
+    """
+    changes = sorted({c for pair in gains for c in pair})
+    inside, outside = (dict.fromkeys(changes, 0.0) for _ in range(2))
+    for size in range(len(changes) + 1):
+        for chosen in itertools.combinations(changes, size):
+            pairs = list(itertools.combinations(chosen, 2))
+            if any(overlap(a, b) for a, b in pairs):
+                continue
+            gained = sum(gains.get(pair, 0.0) for pair in pairs)
+            weight = math.exp(min(300.0, gained + sum(logits[c] for c in chosen)))
+            for change in changes:
+                (inside if change in chosen else outside)[change] += weight
+    return {c: math.log(max(inside[c], 1e-300) / outside[c]) for c in changes}
+
+
+def open_rescorer(named: str | Scorer, plain: Weights, lm: str) -> Rescorer:
+    """Return the judge of that name, or over a scorer; lm: the name of the channel's n-grams."""
+    return Rescorer(open_scorer(named) if isinstance(named, str) else named, plain, lm)
+
+
+def calibration_path(identity: str, lm: str) -> Path:
+    """Return where `cectrain calibrate` keeps the weights of a model beside n-grams."""
+    base = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
+    digest = sha256(f"{identity}\n{lm}".encode()).hexdigest()[:16]
+    return base / "cec-zero" / "calibrations" / f"{digest}.json"
+
+
+def calibration(identity: str, lm: str) -> Weights | None:
+    """Return the weights that `keep` kept; None without them.
+
+    Raises InputError where the file is damaged.
+    """
+    path = calibration_path(identity, lm)
+    if not path.is_file():
+        return None
+    try:
+        held = json.loads(path.read_text("utf-8"))
+        if held["kind"] != KIND:
+            raise ValueError(f"its kind is {held['kind']}")  # noqa: TRY301 - told with the others
+        return Weights(**{name: float(held["weights"][name]) for name in Weights._fields})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is no calibration ({error}): delete it, and run cectrain calibrate again"
+        ) from error
+
+
+def keep(identity: str, lm: str, weights: Weights, facts: Mapping[str, object]) -> Path:
+    """Write the weights of a model, with what was measured, for `--rescore`."""
+    path = calibration_path(identity, lm)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"kind": KIND, "identity": identity, "lm": lm, **facts, "weights": weights._asdict()}
+    write_text(path, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    return path
