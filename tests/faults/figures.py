@@ -2,7 +2,6 @@
 
     python tests/faults/figures.py kills --count 300
     python tests/faults/figures.py calls --only embed
-    python tests/faults/figures.py interrupts
 
 `--only NAME` takes one scenario (repeatable); `--every N` of `calls` takes each N-th call only.
 """
@@ -11,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import loopback
 import scenarios
 from campaign import ORDEALS, Unbroken, kill_over_and_over, sweep
-from harness import Zygote, differing
+from harness import Zygote
 from scenarios import Scenario
 
 #: kills out of every hundred; training costs a hundred times as much as the others
@@ -98,37 +95,10 @@ def calls(names: list[str], every: int, ordeals: list[str]) -> list[str]:
     return told
 
 
-def interrupts(names: list[str]) -> list[str]:
-    """SIGINT and SIGTERM at ten steps each: seconds until the prompt is back."""
-    print("| run | signals | exit 130 | done before it came | longest answer, s |")
-    print("| --- " + "| ---: " * 4 + "|", flush=True)
-    told: list[str] = []
-    for name in names:
-        with room() as folder, prepared(name, folder) as (scenario, zygote):
-            wanted, out = Unbroken.of(zygote, scenario, folder / "unbroken"), folder / "out"
-            codes, longest = [], 0.0
-            for place in range(10):
-                number = signal.SIGTERM if place % 2 else signal.SIGINT
-                after_s = wanted.seconds * (place + 1) / 12
-                ended = zygote.run(*scenario.words(out), after_s=after_s, number=number)
-                codes.append(ended.code)
-                longest = max(longest, ended.answered_s if ended.code else 0.0)
-                if ended.code not in (0, 130):
-                    told.append(f"{name}: {signal.Signals(number).name} gave {ended.code}")
-                if ended.code == 0 and scenario.tree(out) == wanted.tree:
-                    shutil.rmtree(out)  # the next signal is to meet a run that works
-            ended = zygote.run(*scenario.words(out))
-            if ended.code or differing(scenario.tree(out), wanted.tree):
-                told.append(f"{name}: afterwards exit {ended.code}, or other bytes")
-            print(f"| {name} | {len(codes)} | {codes.count(130)} | {codes.count(0)} | "
-                  f"{longest:.1f} |", flush=True)  # fmt: skip
-    return told
-
-
 def main() -> int:
     """0 where nothing was wrong."""
     known = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    known.add_argument("what", choices=["kills", "calls", "interrupts"])
+    known.add_argument("what", choices=["kills", "calls"])
     known.add_argument("--only", action="append", choices=list(SHARES))
     known.add_argument("--count", type=int, default=300, help="of kills, in all")
     known.add_argument("--every", type=int, default=1, help="take each N-th call only")
@@ -139,10 +109,8 @@ def main() -> int:
     names = chosen.only or list(SMALL if chosen.what == "calls" else SHARES)
     if chosen.what == "kills":
         told = kills(names, chosen.count, chosen.seed, chosen.minutes)
-    elif chosen.what == "calls":
-        told = calls(names, chosen.every, chosen.ordeal or list(ORDEALS))
     else:
-        told = interrupts(names)
+        told = calls(names, chosen.every, chosen.ordeal or list(ORDEALS))
     for line in told:
         print(f"WRONG: {line}", file=sys.stderr)
     return 1 if told else 0

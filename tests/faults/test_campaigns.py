@@ -108,10 +108,3 @@ def test_three_hundred_kills(shimmed):
 def test_every_call_fails(shimmed, name):
     """Every k of every ordeal: an error that tells, or all of it; then the same command ends."""
     assert figures.calls([name], 1, list(figures.ORDEALS)) == []
-
-
-@pytest.mark.slow
-def test_interrupts_at_any_moment(shimmed):
-    """SIGINT and SIGTERM all along each run: 130, and the same command goes on."""
-    pytest.importorskip("trl", reason="the extra `train` is not installed")
-    assert figures.interrupts(list(figures.SHARES)) == []

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common import names
-from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError
 from cecdata.config import load
 from cecdata.shards.push import push
@@ -72,21 +71,6 @@ def test_a_link_in_any_part_is_refused(tmp_path, secret):
     for name in ("a", "a/thesis.md", "b", "b/c"):
         with pytest.raises(ValueError, match="is a link"):
             names.below(root, name)
-
-
-@pytest.mark.parametrize("name", ["a//b", "a\\..\\b", "C:/x", "a/"])
-def test_a_journal_takes_no_odd_names(tmp_path, name):
-    """A line whose publication names such a file counts as damaged."""
-    from cecdata.common.codec import sealed
-
-    body = {
-        "step": "publish",
-        "key": "data",
-        "facts": {"staged": "s", "names": [name]},
-    }
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(sealed(body, indent=None) + b"{}\n")
-    assert not list(Journal(path))
 
 
 @pytest.fixture
