@@ -10,10 +10,6 @@ from cecdata.common import command_group
 COMMANDS = {
     "Find benchmarks and systems": {
         "list": ("cecbench.commands.list:list_benchmarks", "List benchmarks and kinds of systems."),
-        "fetch": (
-            "cecbench.commands.list:fetch",
-            "Download a benchmark, once its licence is accepted.",
-        ),
     },
     "Score": {
         "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it."),

@@ -25,11 +25,7 @@ READER_OF_SUFFIX = {
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A published file: its path below a data folder, its URL and its digest.
-
-    sha256: None where none is published. The digest of the first download is then recorded in the
-    cache, so that a later change is noticed.
-    """
+    """A published file: its path below a data folder, its URL, its digest if one is published."""
 
     path: str
     url: str | None = None
@@ -49,8 +45,7 @@ class Release:
 class Benchmark:
     """An entry of the catalogue; of `releases` the first one whose files exist is read.
 
-    rows: as published; None where that is not stated. restricted: whether the licence must be
-    accepted before a download.
+    rows: as published; None where that is not stated.
     """
 
     name: str
@@ -60,7 +55,6 @@ class Benchmark:
     homepage: str
     releases: tuple[Release, ...]
     rows: int | None = None
-    restricted: bool = False
     note: str = ""
 
 

@@ -1,31 +1,25 @@
-"""Search for a benchmark's files (--data, $CECBENCH_DATA, the cache), downloads, and reading."""
+"""Search for a benchmark's files (--data, $CECBENCH_DATA, the cache), and reading."""
 
 from __future__ import annotations
 
 import hashlib
-import http.client
-import json
 import os
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from cecbench.benchmarks.catalogue import (
     READER_OF_SUFFIX,
     Benchmark,
-    File,
     Release,
     benchmarks,
     lookup,
 )
 from cecbench.benchmarks.readers import READERS, Example, validation_shards
-from cecdata.common import durable
-from cecdata.common.codec import parse
 from cecdata.common.durable import STATE
-from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
+from cecdata.common.errors import InputError, VerificationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +50,10 @@ def sample(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
 
 
 ENVIRONMENT = "CECBENCH_DATA"
-DIGESTS = "sha256.json"  # in the cache: digests of first downloads, where none is published
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloads: `cecbench` in $XDG_CACHE_HOME or the platform's cache."""
+    """Return the last folder searched: `cecbench` in $XDG_CACHE_HOME or the platform's cache."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         base = Path(given)
     elif sys.platform == "darwin":
@@ -108,7 +101,7 @@ def load(name: str, data: Path | None = None) -> Dataset:
     copy, paths = place
     notes = [note for note in (copy.note, benchmark.note) if note]
     for file, path in zip(copy.files, paths, strict=True):
-        notes += _checked(path, file.sha256 or read_digests(cache_folder()).get(file.path))
+        notes += _checked(path, file.sha256)
     rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
         notes.append(f"{len(rows)} rows were read, {benchmark.rows} are published")
@@ -180,105 +173,22 @@ def _checked(path: Path, sha256: str | None) -> list[str]:
     if read != sha256:
         raise VerificationError(
             f"{path} is not the published file: sha256 {read[:16]}… instead of {sha256[:16]}…; "
-            "fetch it again, or pass the file by its path to score it as your own"
+            "download it again, or pass the file by its path to score it as your own"
         )
     return []
-
-
-def read_digests(cache: Path) -> dict[str, str]:
-    """Return file → SHA-256 of its first download into a cache; empty if there was none."""
-    path = cache / DIGESTS
-    if not path.is_file():
-        return {}
-    try:
-        digests = parse(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise VerificationError(f"{path}: damaged ({error}). {_AGAIN}") from None
-    if not isinstance(digests, dict) or not all(isinstance(v, str) for v in digests.values()):
-        raise VerificationError(f"{path}: damaged (not an object of digests). {_AGAIN}")
-    return {name: str(value) for name, value in digests.items()}
-
-
-_AGAIN = "Remove it and the files beside it, and fetch them again."
 
 
 def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:
     folders = [str(folder) for folder in data_folders(data)]
     forms = [" and ".join(file.path for file in copy.files) for copy in benchmark.releases]
-    fetched = any(all(file.url for file in copy.files) for copy in benchmark.releases)
-    first = f"`cecbench fetch {benchmark.name}` downloads it, or place" if fetched else "Place"
-    return (
-        f"{benchmark.name} is not in {', '.join(folders)}. {first} {' or '.join(forms)} "
-        f"under one of these folders (or another, named with --data or ${ENVIRONMENT}). "
-        f"Homepage: {benchmark.homepage}"
-    )
-
-
-TIMEOUT_S = 60.0
-LARGEST_MIB = 64  # of a file; the largest published one has 3 MB
-
-
-def fetch(name: str, *, accept: Callable[[Benchmark], bool]) -> tuple[Path, ...]:
-    """Download the files of a benchmark that are not in the cache yet; return the paths of all.
-
-    accept: asked where the licence restricts the use. Raises RefusedError if it returns False,
-    InputError if nothing can be downloaded, VerificationError for other bytes than the published
-    ones, CecError without a network.
-    """
-    benchmark = lookup(name)
     copy = next((c for c in benchmark.releases if all(file.url for file in c.files)), None)
-    if copy is None:
-        raise InputError(_by_hand(benchmark, "cannot be downloaded by a program"))
-    if benchmark.restricted and not accept(benchmark):
-        raise RefusedError(
-            f"{name} is under this licence: {benchmark.licence} ({benchmark.homepage}). "
-            "Nothing was downloaded. --accept-licence declares that you will keep to it."
-        )
-    return tuple(_one(benchmark, file) for file in copy.files)
-
-
-def _one(benchmark: Benchmark, file: File) -> Path:
-    path = cache_folder() / file.path
-    wanted = file.sha256 or read_digests(cache_folder()).get(file.path)
-    if path.is_file() and wanted and durable.sha256_of(path).sha256 == wanted:
-        return path
-    data = _download(benchmark, file)
-    digest = hashlib.sha256(data).hexdigest()
-    if wanted and digest != wanted:
-        raise VerificationError(
-            f"{file.url} gave sha256 {digest[:16]}… instead of {wanted[:16]}…: the file has "
-            "changed at its source or was altered on the way; nothing was kept"
-        )
-    durable.write_bytes(path, data)
-    if file.sha256 is None:
-        digests = {**read_digests(cache_folder()), file.path: digest}
-        text = json.dumps(digests, indent=1, sort_keys=True) + "\n"
-        durable.write_text(cache_folder() / DIGESTS, text)
-    return path
-
-
-def _download(benchmark: Benchmark, file: File) -> bytes:
-    assert file.url is not None
-    try:
-        with urllib.request.urlopen(file.url, timeout=TIMEOUT_S) as answer:  # noqa: S310 - catalogue or test URL
-            data = bytes(answer.read((LARGEST_MIB << 20) + 1))
-    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise CecError(_by_hand(benchmark, f"could not be downloaded ({reason})")) from None
-    if len(data) > LARGEST_MIB << 20:
-        raise VerificationError(
-            f"{file.url} sends more than {LARGEST_MIB} MiB, and no benchmark is so large: nothing "
-            f"was kept. See {benchmark.homepage}"
-        )
-    return data
-
-
-def _by_hand(benchmark: Benchmark, why: str) -> str:
-    places = "; or ".join(
-        ", ".join(f"{file.url or 'its file'} as {cache_folder() / file.path}" for file in c.files)
-        for c in benchmark.releases
-    )
+    ways = [
+        f"curl -L --create-dirs -o {quote(str(cache_folder() / file.path))} {file.url}"
+        for file in (copy.files if copy else ())
+    ]
+    download = f"download it (`{'; '.join(ways)}`), or " if ways else ""
     return (
-        f"{benchmark.name} {why}. Place {places} (or under the folder that --data or "
-        f"$CECBENCH_DATA names). Homepage: {benchmark.homepage}; licence: {benchmark.licence}"
+        f"{benchmark.name} is not in {', '.join(folders)}. Under its licence ({benchmark.licence}) "
+        f"{download}place {' or '.join(forms)} under one of these folders (or another, named with "
+        f"--data or ${ENVIRONMENT}). Homepage: {benchmark.homepage}"
     )

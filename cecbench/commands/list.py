@@ -1,16 +1,14 @@
-"""`cecbench list` and `cecbench fetch`."""
+"""`cecbench list`."""
 
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from cecbench.benchmarks.catalogue import Benchmark, benchmarks
-from cecbench.benchmarks.locate import fetch as fetch_files
+from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.benchmarks.locate import find
 
 DATA = click.option(
@@ -41,22 +39,6 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
         click.echo(f"--system {kind.form:<18} {kind.meaning}")
     for reason in broken():
         click.echo(f"left out: {reason}", err=True)
-
-
-@click.command(epilog="Example: cecbench fetch lemon/car --accept-licence")
-@click.argument("name")
-@click.option("--accept-licence", is_flag=True, help="Declare that you will keep to the licence.")
-def fetch(name: str, *, accept_licence: bool) -> None:
-    """Download the benchmark NAME into the cache and check its digest."""
-
-    def accept(entry: Benchmark) -> bool:
-        click.echo(f"{entry.title}: {entry.licence}\n{entry.citation}", err=True)
-        if accept_licence or not sys.stdin.isatty():
-            return accept_licence
-        return click.confirm("Will you keep to this licence?", err=True)
-
-    for path in fetch_files(name, accept=accept):
-        click.echo(str(path))
 
 
 def _record(data: Path | None) -> dict[str, object]:

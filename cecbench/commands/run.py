@@ -233,8 +233,8 @@ def _sets(shards: Path, data: Path | None) -> tuple[list[str], list[str]]:
     sets += [name for name, here in found.items() if here]
     if absent := [name for name, here in found.items() if not here]:
         without.append(
-            f"{', '.join(absent)}: not found (`cecbench fetch NAME` downloads a benchmark or names "
-            "its files)"
+            f"{', '.join(absent)}: not found (`cecbench run --system copy --benchmark NAME` says "
+            "how to get one)"
         )
     if not sets:
         folders = ", ".join(str(folder) for folder in data_folders(data))

@@ -5,9 +5,6 @@ import hashlib
 import io
 import json
 import os
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench.benchmarks import catalogue, locate, readers
-from cecbench.benchmarks.catalogue import Benchmark, File, Release
 from cecbench.benchmarks.readers import Example
 from cecbench.tables import contradicts_quoting
-from cecdata.common.errors import CecError, InputError, RefusedError, UsageError, VerificationError
+from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.schema import PAIR
 
 PAIRS = [("他己经来了。", "他已经来了。"), ("天气很好。", "天气很好。")]
@@ -341,7 +337,7 @@ def test_what_is_missing_says_what_to_place_where(tmp_path):
     """The error for a missing benchmark names its files and the folders; the one for an unknown
     name names the nearest.
     """
-    with pytest.raises(InputError, match=r"lemon_v2/nov\.txt.*cecbench fetch|fetch.*lemon_v2/nov"):
+    with pytest.raises(InputError, match=r"curl -L --create-dirs -o \S+lemon_v2/nov\.txt https"):
         locate.load("lemon/nov", tmp_path)
     with pytest.raises(InputError, match=r"cs/test\.jsonl"):
         locate.load("cs")
@@ -363,83 +359,3 @@ def test_another_file_than_the_published_one_is_refused(tmp_path):
     write(tmp_path / "lemon_v2" / "car.txt", "好\t好\n")
     with pytest.raises(VerificationError, match="not the published file"):
         locate.load("lemon/car", tmp_path)
-
-
-@pytest.fixture
-def served(tmp_path, monkeypatch):
-    """A benchmark whose file is on a real server of the loopback interface."""
-    site = tmp_path / "site"
-    write(site / "set.tsv", FORMS["two.tsv"])
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_address[1]}/set.tsv"
-
-    def entry(sha256=None, *, restricted=False):
-        file = File("own/set.tsv", url, sha256)
-        releases = (Release((file,), "table"),)
-        made = Benchmark("own", "own", "free", "nobody", "nowhere", releases, 2, restricted)
-        for module in (locate,):
-            monkeypatch.setattr(module, "lookup", lambda _: made)
-
-    yield entry, site / "set.tsv"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_fetch_checks_the_digest_and_keeps_nothing_else(served):
-    """Other bytes than the published ones are refused; the right ones are written to the cache."""
-    entry, file = served
-    entry("0" * 64)
-    with pytest.raises(VerificationError, match="nothing was kept"):
-        locate.fetch("own", accept=lambda _: True)
-    assert not locate.cache_folder().exists()
-    entry(hashlib.sha256(file.read_bytes()).hexdigest())
-    locate.fetch("own", accept=lambda _: True)
-    assert pairs_of(locate.load("own").rows) == PAIRS
-
-
-def test_without_a_published_digest_the_first_download_is_recorded(served):
-    """Without a published digest a second download must have the bytes of the first."""
-    entry, file = served
-    entry()
-    (path,) = locate.fetch("own", accept=lambda _: True)
-    first = hashlib.sha256(path.read_bytes()).hexdigest()
-    recorded = json.loads((locate.cache_folder() / locate.DIGESTS).read_text())
-    assert recorded == {"own/set.tsv": first}
-    file.write_text("坏\t坏\n", encoding="utf-8")
-    path.unlink()
-    with pytest.raises(VerificationError):
-        locate.fetch("own", accept=lambda _: True)
-
-
-def test_a_download_without_end_is_stopped(served, monkeypatch):
-    """A file beyond the size limit is refused, and nothing is kept."""
-    entry, _ = served
-    entry()
-    monkeypatch.setattr(locate, "LARGEST_MIB", 0)
-    with pytest.raises(VerificationError, match="more than 0 MiB"):
-        locate.fetch("own", accept=lambda _: True)
-    assert not locate.cache_folder().exists()
-
-
-def test_a_licence_must_be_accepted_and_a_network_be_there(served):
-    """Nothing is downloaded unless the licence is accepted; the error of a failed download names
-    the file to place.
-    """
-    entry, _ = served
-    entry(restricted=True)
-    with pytest.raises(RefusedError, match="free"):
-        locate.fetch("own", accept=lambda _: False)
-    locate.fetch("own", accept=lambda _: True)
-    (locate.cache_folder() / "own" / "set.tsv").unlink()
-    entry()
-    served[1].unlink()
-    with pytest.raises(CecError, match=r"could not be downloaded .*Place .*own/set\.tsv"):
-        locate.fetch("own", accept=lambda _: True)

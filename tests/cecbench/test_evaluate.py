@@ -273,7 +273,6 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["suite", "--limit", "-1"], 2, "range"),
         (["report", "nowhere"], 1, "no such run"),
         (["compare", "{own}", "{own}"], 1, "is not JSON"),
-        (["fetch", "cscd"], 2, "did you mean"),
         (["suite", "--shards", "nowhere"], 1, "nothing to score"),
     ],
 )

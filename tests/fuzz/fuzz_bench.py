@@ -42,7 +42,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("run-rows", "predictions.jsonl", _run_rows, Mutator(_run_lines, "json"),
                suite=500),
         Reader("report", "score.json", _report, Mutator(_scores, "json", reseal), suite=100),
-        Reader("digests", "sha256.json", _digests, Mutator(_digest_files, "json"), suite=1000),
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
         Reader("api-error", "answer", _api_error, Mutator(_errors, "json"), names_file=False),
@@ -163,12 +162,6 @@ def _report(path: Path) -> Iterable[str]:
     found, total = cases(runs[0], 10)
     yield page(view, runs, found, total - len(found))
     yield write.as_json(view, runs)
-
-
-def _digests(path: Path) -> Iterable[str]:
-    from cecbench.benchmarks.locate import read_digests
-
-    return [a + b for a, b in read_digests(path.parent).items()]
 
 
 # --- endpoints ----------------------------------------------------------------------------------
@@ -342,10 +335,6 @@ def _scores() -> tuple[bytes, ...]:
 
 def _run_lines() -> tuple[bytes, ...]:
     return (_run_files()["predictions.jsonl"].encode(),)
-
-
-def _digest_files() -> tuple[bytes, ...]:
-    return (json.dumps({"lemon_v2/car.txt": "0" * 64, "a": "b"}).encode(), b"{}")
 
 
 def _completions() -> tuple[bytes, ...]:
