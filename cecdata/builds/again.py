@@ -10,15 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.builds.validate import validate
-from cecdata.common.errors import InputError, VerificationError
-from cecdata.config import Config, from_manifest
+from cecdata.common.errors import InputError
+from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import Options, normalise
-from cecdata.embed import encoder
-from cecdata.embed.cascade import score_pairs
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import read_manifest
-from cecdata.shards.proofs import Embed, Rederive
+from cecdata.shards.proofs import Rederive
 from cecdata.shards.schema import PAIR, ROW, SENTENCE
 
 COLUMNS = ("source", "operator", "edits")
@@ -66,27 +64,3 @@ def rederiver(out: Path) -> Rederive:
         )
 
     return rederive
-
-
-def embedder(out: Path) -> Embed | None:
-    """Return the function that embeds pairs again; None where the build measured no cosine.
-
-    Raises MissingPackageError or InputError if the encoder is not installed, and VerificationError
-    if its name or revision is not the dataset's.
-    """
-    manifest = read_manifest(out)
-    if not manifest.cosine.scored:
-        return None
-    model = encoder(from_manifest(manifest.configuration).encoder)
-    revision = manifest.cosine.extra.get("revision", model.revision)
-    if (model.name, model.revision) != (manifest.cosine.encoder, revision):
-        raise VerificationError(
-            f"{out}: its cosines were measured with encoder revision {revision}, and "
-            f"{model.revision} is installed here: install version {manifest.version}, or that "
-            "revision of the encoder, to embed its pairs again"
-        )
-
-    def embed(pairs: pa.Table) -> npt.NDArray[np.float32]:
-        return score_pairs(model, pairs).cosine
-
-    return embed

@@ -17,9 +17,9 @@ from cecdata.builds.engine import Engine, Step, Threads
 from cecdata.builds.identity import identity_of, paths_read
 from cecdata.builds.output import opened
 from cecdata.builds.place import Done, Place
-from cecdata.builds.publish import publish, restated, run_of
+from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
 from cecdata.builds.read import Read, look
-from cecdata.common.progress import step
+from cecdata.common.progress import say, step
 from cecdata.config import Config
 from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.reading import empty_corpus
@@ -58,7 +58,7 @@ def build(
             engine_of(engine, workers) as runner,
         ):
             finished = output.finished()
-            if finished is not None:
+            if finished is not None and embeddings_whole(output):
                 output.drop()
                 return restated(output, finished, about)
             run = Run(output.place, output.build, runner, output.bind)
@@ -150,6 +150,8 @@ class Run:
         second = Distinct(*self.start(), _settings(config), parts, source.labels, counts)
         buckets = 1 << source.bits
         if config.near_duplicates:
+            if not isinstance(self.engine, Threads):
+                say("near-duplicates depend on all sentences before: one process compares them")
             distinct = self._one_by_one(second, buckets)
         else:
             distinct = self.all(second, buckets)

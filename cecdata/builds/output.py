@@ -233,6 +233,6 @@ def copied(uri: str) -> Path:
         path = root / name
         here = path.stat() if path.exists() else None
         if here is None or (here.st_size, here.st_mtime) != (stored.bytes, stored.written_s):
-            store.fetch(name, path)
+            store.fetch(name, path, stored.bytes)
             os.utime(path, (stored.written_s, stored.written_s))
     return root

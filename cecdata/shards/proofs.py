@@ -23,11 +23,8 @@ Mask = npt.NDArray[np.bool_]
 # (targets, ids, copies) → the columns that the configuration gives: `source`, `operator`, `edits`
 # and `held_out`, whether the sentence is in the validation split. Null: there is no such copy.
 Rederive = Callable[[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int16]], pa.Table]
-# Pairs (source, target) → their cosines, embedded anew.
-Embed = Callable[[pa.Table], npt.NDArray[np.float32]]
 
 _COSINE_TOLERANCE = 1e-6  # one rounding to float32
-_EMBEDDING_TOLERANCE = 2e-3  # an encoder's last bits may depend on the batch and the processor
 
 
 def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tuple[str, Mask]]:
@@ -115,17 +112,6 @@ def not_rederived(
         "a sentence that belongs to the other split",
         again["held_out"].ne_missing(pl.Series([held_out])).to_numpy(),
     )
-
-
-def wrongly_embedded(batch: pa.RecordBatch, embed: Embed, most: int) -> Mask:
-    """Return which of the first `most` rows with a cosine get a different one from the encoder."""
-    wrong = np.zeros(batch.num_rows, np.bool_)
-    rows = np.flatnonzero(batch["cosine"].is_valid().to_numpy(zero_copy_only=False))[:most]
-    if len(rows):
-        sample = pa.Table.from_batches([batch]).take(pa.array(rows))
-        stated = sample.column("cosine").to_numpy()
-        wrong[rows] = ~(np.abs(embed(sample) - stated) <= _EMBEDDING_TOLERANCE)
-    return wrong
 
 
 def _wrong_distance(batch: pa.RecordBatch) -> Mask:

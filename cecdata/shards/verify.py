@@ -5,9 +5,8 @@ Damage raises no error here: each fault of a file becomes a `Problem` with the f
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,23 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
-from cecdata.shards.proofs import (
-    Embed,
-    Rederive,
-    broken_rows,
-    not_rederived,
-    wrong_id,
-    wrongly_embedded,
-)
+from cecdata.shards.proofs import Mask, Rederive, broken_rows, not_rederived, wrong_id
 from cecdata.shards.reader import Problem, read_batches, take_inventory
 
 Level: TypeAlias = Literal["quick", "default", "full"]
 # Rows checked at a time: their arrays fit the processor's cache, twice as fast as 65,536 rows.
 _BATCH = 8_192
-LEVELS: tuple[Level, ...] = ("quick", "default", "full")
-_EMBEDDED = 64  # pairs of each batch that `full` embeds again
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +68,15 @@ def verify(
     level: Level = "default",
     *,
     rederive: Rederive | None = None,
-    embed: Embed | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> Report:
     """Check the dataset at `out`; `progress` gets the number of rows of each batch.
 
     quick: presence, sizes, footers, foreign files. default: also the SHA-256 of every file, and a
     check of every row. full: also the source, operator, edits and split of every row, which
-    `rederive` derives again, and the cosine of a sample, if `embed` is given. Raises InputError if
-    there is no such folder or it is no dataset, and UsageError for an unknown level, or for `full`
-    without `rederive`.
+    `rederive` derives again. Raises InputError if there is no such folder or it is no dataset, and
+    UsageError for `full` without `rederive`.
     """
-    if level not in LEVELS:
-        raise UsageError(f"no level {level!r}; available: {', '.join(LEVELS)}")
     if level == "full" and rederive is None:
         raise UsageError("the level 'full' needs a function that derives sources again")
     folder = Path(out).absolute()
@@ -107,17 +94,9 @@ def verify(
     if level != "quick":
         known = {problem.path for problem in problems}
         sound = [record for record in manifest.files() if record.path not in known]
-        again = _Again(rederive, embed) if level == "full" else _Again(None, None)
+        again = rederive if level == "full" else None
         problems += _contents(folder, manifest, sound, seen, again, progress)
     return Report(level, tuple(problems), len(manifest.files()), seen.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Again:
-    """The functions with which `full` derives and embeds again; None at the other levels."""
-
-    rederive: Rederive | None
-    embed: Embed | None
 
 
 def _contents(
@@ -125,8 +104,8 @@ def _contents(
     manifest: Manifest,
     sound: list[File],
     seen: _Seen,
-    again: _Again,
-    progress: Callable[[int], None] | None,
+    again: Rederive | None,
+    progress: Callable[[int], object],
 ) -> Iterator[Problem]:
     """Check the SHA-256 of every file, and the rows of every shard whose bytes are right."""
     shards = {record.path for records in manifest.outputs.values() for record in records}
@@ -134,7 +113,7 @@ def _contents(
     whole = 0
     for record in sound:
         try:
-            digest = _sha256(out / record.path)
+            digest = sha256_of(out / record.path).sha256
             if digest != record.sha256:
                 yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
             elif record.path in shards and manifest.kind == POOL:
@@ -162,7 +141,7 @@ def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
         ("rejected pairs by reason", seen.rejected["pairs"], manifest.pairs.rejected),
     ]
     for what, actual, stated in counted:
-        if dict(actual) != _nonzero(stated):
+        if dict(actual) != {name: count for name, count in stated.items() if count}:
             counts = dict(sorted(actual.items()))
             yield Problem(MANIFEST, f"{what} are {counts}, not {dict(stated)}")
     copies, wanted = (manifest.configuration.get(name) for name in ("copies", "pairs"))
@@ -186,7 +165,7 @@ def _reasons(path: Path) -> tuple[str, dict[str, int]]:
 
 
 def _pooled(
-    out: Path, record: File, seen: _Seen, progress: Callable[[int], None] | None
+    out: Path, record: File, seen: _Seen, progress: Callable[[int], object]
 ) -> Iterator[Problem]:
     """Compare the id of every sentence of a pool with its text."""
     with pq.ParquetFile(out / record.path) as file:
@@ -199,8 +178,7 @@ def _pooled(
             seen.rows += len(batch)
             seen.ids.append(batch["id"].to_numpy())
             seen.paths.append(record.path)
-            if progress is not None:
-                progress(batch.num_rows)
+            progress(batch.num_rows)
 
 
 def _shard(
@@ -208,8 +186,8 @@ def _shard(
     record: File,
     manifest: Manifest,
     seen: _Seen,
-    again: _Again,
-    progress: Callable[[int], None] | None,
+    again: Rederive | None,
+    progress: Callable[[int], object],
 ) -> Iterator[Problem]:
     held_out = record in manifest.outputs.get("validation", ())
     findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
@@ -218,11 +196,8 @@ def _shard(
     done = 0
     for batch in read_batches(out / record.path, rows=_BATCH):
         breaches = dict(broken_rows(batch, manifest.cosine.threshold))
-        if again.rederive is not None:
-            breaches |= not_rederived(batch, again.rederive, held_out=held_out)
-        if again.embed is not None:
-            wrong = wrongly_embedded(batch, again.embed, _EMBEDDED)
-            breaches["a cosine that the encoder does not give"] = wrong
+        if again is not None:
+            breaches |= not_rederived(batch, again, held_out=held_out)
         starts, disorder = _runs(batch, last)
         breaches["a copy that does not follow the one before"] = disorder
         breaches["an id out of the order or the range of its shard"] = _astray(batch, record, last)
@@ -232,8 +207,7 @@ def _shard(
         if batch.num_rows:
             last = (batch["id"][-1].as_py(), batch["copy"][-1].as_py())
         done += batch.num_rows
-        if progress is not None:
-            progress(batch.num_rows)
+        progress(batch.num_rows)
     seen.rows += done
     seen.ids.append(np.concatenate(run_starts) if run_starts else np.zeros(0, np.int64))
     seen.paths.append(record.path)
@@ -243,7 +217,7 @@ def _shard(
 
 def _note(
     findings: dict[str, tuple[int, str]],
-    breaches: dict[str, npt.NDArray[np.bool_]],
+    breaches: dict[str, Mask],
     batch: pa.RecordBatch,
     done: int,
 ) -> None:
@@ -259,7 +233,7 @@ def _note(
 
 def _runs(
     batch: pa.RecordBatch, last: tuple[int, int] | None
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> tuple[Mask, Mask]:
     """Return where sentences begin, and the rows whose copy does not grow within a sentence."""
     ids, copies = batch["id"].to_numpy(), batch["copy"].to_numpy()
     starts = np.ones(len(ids), np.bool_)
@@ -274,7 +248,7 @@ def _runs(
 
 def _astray(
     batch: pa.RecordBatch, record: File, last: tuple[int, int] | None
-) -> npt.NDArray[np.bool_]:
+) -> Mask:
     """Return the rows that are outside the shard's range of ids, or behind a larger id.
 
     A layout without ranges has its rows in the order of the corpus, and no row is astray.
@@ -305,15 +279,3 @@ def _repeated_ids(seen: _Seen) -> Iterator[Problem]:
 
 def _value_counts(column: pa.Array) -> dict[str, int]:
     return {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
-
-
-def _nonzero(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if count}
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

