@@ -40,13 +40,6 @@ def code(value: object) -> Markdown:
     return Markdown(f"{fence}{apart}{line}{apart}{fence}")
 
 
-def fenced(lines: Iterable[str]) -> Markdown:
-    """Return lines as a code block, whose fence is longer than any run of backticks in it."""
-    body = "\n".join(map(one_line, lines))
-    fence = "`" * max(3, _longest_run(body) + 1)
-    return Markdown(f"{fence}\n{body}\n{fence}")
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
     r"""Return a table; cells other than `Markdown` are escaped.
 

@@ -20,13 +20,12 @@ from calls import counted, nth, struck
 from cecdata.common.durable import (
     FileRecord,
     Journal,
-    describe_os_error,
     publish,
     write,
     write_bytes,
     write_text,
 )
-from cecdata.common.durable.files import naming
+from cecdata.common.durable.files import describe_os_error, naming
 from cecdata.common.errors import CecError, DiskFullError, UsageError
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from cecdata.common.durable.files import (
     FileRecord,
-    describe_os_error,
     publish,
     sha256_of,
     write,
@@ -16,17 +15,15 @@ from cecdata.common.durable.files import (
     write_text,
 )
 from cecdata.common.durable.journal import Journal
-from cecdata.common.durable.lock import HeldError, Lock, running
+from cecdata.common.durable.lock import Lock, running
 from cecdata.common.durable.workspace import STATE, Workspace, write_beside
 
 __all__ = [
     "STATE",
     "FileRecord",
-    "HeldError",
     "Journal",
     "Lock",
     "Workspace",
-    "describe_os_error",
     "publish",
     "running",
     "sha256_of",

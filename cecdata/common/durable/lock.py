@@ -18,10 +18,6 @@ _ENDED = "it has ended"
 _descriptors: set[int] = set()  # of the locks that this process holds
 
 
-class HeldError(RefusedError):
-    """Another process holds the lock."""
-
-
 class Lock:
     """An advisory lock on a file that stays in place (without it two runs could enter).
 
@@ -48,7 +44,7 @@ class Lock:
             return False
 
     def acquire(self) -> None:
-        """Take the lock, or raise HeldError with the name of its holder."""
+        """Take the lock, or raise RefusedError with the name of its holder."""
         with naming(self.path):
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self.path, flags, 0o666)
@@ -57,7 +53,7 @@ class Lock:
             except BlockingIOError:
                 holder = _holder(os.pread(descriptor, 4096, 0))
                 os.close(descriptor)
-                raise HeldError(
+                raise RefusedError(
                     f"{self._name} is in use by {holder}. "
                     "Wait for it, stop it, or choose another output folder."
                 ) from None
