@@ -91,7 +91,7 @@ def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: A
 
     def step() -> float:
         started = time.process_time()
-        for _ in range(made.ppo.epochs * made.ppo.minibatches):
+        for _ in range(made.ppo.epochs):
             one.training_step(one.model, next(rows))
             one.optimizer.step()
             one.optimizer.zero_grad()

@@ -25,8 +25,7 @@ from cectrain.reward.config import RewardConfig
 
 RECIPES = ("warm-consensus", "exact-match", "consensus", "paper", "paper-calibrated")
 BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")
-FEATURES = ("hidden", "embedding")
-WHITEN = ("batch", "group", "none")
+WHITEN = ("batch", "none")
 CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
 DTYPES = ("float32", "bfloat16")
@@ -45,7 +44,6 @@ class DataConfig:
     held_out: int = 200  # validation pairs to score the policy on
     held_out_clean: int = 100  # validation sentences to measure over-correction on
     tuning: bool = False  # hold out a tenth of the training split instead of validation pairs
-    homophone: float | None = None  # with fresh: the prior of homophones; the others are equal
     embeddings: str = ""  # folder with those of the targets; "": the dataset's own
 
 
@@ -104,10 +102,9 @@ class PpoConfig:
 
     # advantages
     baseline: str = "value"  # or frozen_value, leave_one_out, group, none (docs/paper.md row 3)
-    features: str = "hidden"  # input of the value network: the policy's state, or "embedding"
     value_rate: float = 1e-3  # learning rate of the value network
     value_steps: int = 20  # Adam steps of the value network per batch
-    whiten: str = "none"  # normalise advantages over the "batch" or within each "group"
+    whiten: str = "none"  # or "batch": normalise advantages over it
 
     # the objective
     epochs: int = 2  # K_ppo, over each batch
@@ -122,7 +119,6 @@ class PpoConfig:
     decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant rate
     cooldown: float = 0.0  # share of the steps, at the end, in which the rate falls to 0
     accumulation: int = 4  # backward passes per optimizer step
-    minibatches: int = 1  # optimizer steps per epoch
     weight_decay: float = 0.0  # of AdamW
     max_grad_norm: float = 1.0  # longer gradients are scaled down to it
 
@@ -137,7 +133,6 @@ class PpoConfig:
     keep: int = 2  # checkpoints kept
     eval_every: int = 50  # batches between held-out evaluations; 0: only before and after
     log_every: int = 1  # batches between lines of metrics.jsonl
-    stop_on_hacking: bool = False  # stop if the reward rises while the exact rate falls
     report_to: tuple[str, ...] = ()  # tensorboard, wandb, trackio, besides metrics.jsonl
     callbacks: tuple[str, ...] = ()  # "package:Class" of transformers' TrainerCallback
     trl: Mapping[str, str | int | float | bool] = field(default_factory=dict)  # of GRPOConfig
@@ -161,7 +156,7 @@ class Config:
     def __post_init__(self) -> None:
         _check_choices(self)
         _check_numbers(self)
-        ppo, homophone = self.ppo, self.data.homophone
+        ppo = self.ppo
         require(
             ppo.candidates >= 2,
             "ppo.candidates",
@@ -179,12 +174,6 @@ class Config:
             "ppo.oversampling",
             ppo.oversampling,
             f"a divisor of ppo.candidates = {ppo.candidates}",
-        )
-        require(
-            homophone is None or (self.data.fresh and 0 <= homophone <= 1),
-            "data.homophone",
-            homophone,
-            "a fraction from 0 to 1, together with data.fresh = true",
         )
         quantised_alone = self.policy.quantise and not self.policy.lora_rank
         require(not quantised_alone, "policy.quantise", True, "used with policy.lora_rank above 0")
@@ -228,7 +217,6 @@ def _check_choices(config: Config) -> None:
     ppo = config.ppo
     for name, value, known in (
         ("baseline", ppo.baseline, BASELINES),
-        ("value features", ppo.features, FEATURES),
         ("whitening", ppo.whiten, WHITEN),
         ("vllm mode", ppo.vllm, VLLM),
         ("way to write candidates", ppo.rollout, ROLLOUTS),
@@ -243,7 +231,7 @@ def _check_choices(config: Config) -> None:
 
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
     "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups "
-    "ppo.oversampling ppo.epochs ppo.accumulation ppo.minibatches ppo.save_every ppo.log_every "
+    "ppo.oversampling ppo.epochs ppo.accumulation ppo.save_every ppo.log_every "
     "ppo.length_buckets ppo.vllm_parallel"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
@@ -282,12 +270,12 @@ def _check_server(url: str) -> None:
 
 def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
     """Raise UsageError if a backward pass of one process would cut a group of candidates."""
-    passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
+    passes = ppo.accumulation  # backward passes over one batch
     if ppo.groups % processes or ppo.groups * ppo.candidates % (processes * passes):
         raise UsageError(
             f"ppo.groups {ppo.groups} × ppo.candidates {ppo.candidates} cannot be divided among "
             f"{processes} processes and {passes} backward passes without cutting a group: set "
-            f"ppo.groups to a multiple of {processes}, and lower ppo.accumulation × ppo.minibatches"
+            f"ppo.groups to a multiple of {processes}, and lower ppo.accumulation"
         )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from cecdata.common.codec import Json
-from cecdata.common.durable import STATE, Workspace
+from cecdata.common.durable import Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.hub import prepare_hub
 from cecdata.embed import folders_of
@@ -72,13 +72,10 @@ def train(
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} holds the finished run already")
             return summary or {}
-        times = out.absolute() / STATE / results.SECONDS if rank0 else None
-        with results.counting(times, began) as clock:
-            # 4. The stages.
-            step = clock.keeping_time(on_step)
-            begin = partial(results.begin, work, out, config, identity, log, step)
-            job = prepare(dataset, config, encoder, embeddings, out, begin, log)
-            warm_start(job)
-            reward = choose_constants(job)
-            trained = ppo(job, reward)
-            return publish(work, job, reward, trained, clock.seconds())
+        # 4. The stages.
+        begin = partial(results.begin, work, out, config, identity, log, on_step)
+        job = prepare(dataset, config, encoder, embeddings, out, begin, log)
+        warm_start(job)
+        reward = choose_constants(job)
+        trained = ppo(job, reward)
+        return publish(work, job, reward, trained, time.monotonic() - began)

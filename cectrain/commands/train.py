@@ -110,13 +110,15 @@ def train(
 
 
 def text(summary: dict[str, Json]) -> str:
-    """Return the held-out scores before and after PPO as a table, with a conclusion."""
-    lines = [f"{'held out':<18}{'after sft':>12}{'after ppo':>12}"]
-    before, after = summary["heldout_after_sft"], summary["heldout_after_ppo"]
-    assert isinstance(before, dict)
-    assert isinstance(after, dict)
-    for name in after:
-        cells = "".join(f"{_shown(values.get(name)):>12}" for values in (before, after))
+    """Return the held-out scores at the start, before and after PPO, with a conclusion."""
+    stages = {
+        name.replace("_", " "): scores
+        for name in ("at_start", "after_sft", "after_ppo")
+        if isinstance(scores := summary.get(f"heldout_{name}"), dict)
+    }
+    lines = [f"{'held out':<18}" + "".join(f"{name:>12}" for name in stages)]
+    for name in stages["after ppo"]:
+        cells = "".join(f"{_shown(scores.get(name)):>12}" for scores in stages.values())
         lines.append(f"{name.removeprefix('heldout_'):<18}{cells}")
     rows = summary["heldout_rows"]
     if not summary["ppo_batches"]:
@@ -223,7 +225,7 @@ def sft(
     "encoder_name",
     help="Sentence encoder, instead of the recipe's.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the page and the JSON.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the text and the JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def diagnose(
     data: Path,
@@ -238,7 +240,7 @@ def diagnose(
 
     The command derives candidates of known quality (right, copied, nearly right, over-corrected,
     garbage, right but different from the target) from held-out pairs, puts them into groups and
-    rewards them. If DATA has no held-out pairs, it takes training pairs, and the page says so.
+    rewards them. If DATA has no held-out pairs, it takes training pairs, and says so.
     The reward to beat is exact match: `teaches` in the JSON is false if the encoder cannot rank
     right texts that differ from the target above wrong ones.
 
@@ -249,7 +251,7 @@ def diagnose(
     from cecdata.embed import encoder
     from cectrain.data import shards
     from cectrain.diagnosis.diagnose import diagnose as measure
-    from cectrain.diagnosis.report_page import page, text
+    from cectrain.diagnosis.report import text
 
     config = load(recipe, settings)
     dataset = shards.open_shards(data)
@@ -270,8 +272,8 @@ def diagnose(
     click.echo(as_text if as_json else text(diagnosis))
     if out is not None:
         durable.write_text(out / "diagnosis.json", as_text + "\n")
-        durable.write_text(out / "diagnosis.html", page(diagnosis))
-        click.echo(f"wrote {out / 'diagnosis.html'} and diagnosis.json", err=True)
+        durable.write_text(out / "diagnosis.txt", text(diagnosis) + "\n")
+        click.echo(f"wrote {out / 'diagnosis.txt'} and diagnosis.json", err=True)
     if not as_json:
         suggest(f"cectrain train {data} --out out/train")
 

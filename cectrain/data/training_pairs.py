@@ -120,7 +120,7 @@ def training_pairs(
     if isinstance(dataset, Dataset):
         dataset.prove(TRAIN)
         table = _mapped(dataset, cache)
-        corrupt = fresh_corruption(dataset, config.homophone) if config.fresh else None
+        corrupt = fresh_corruption(dataset) if config.fresh else None
     elif config.fresh:
         raise UsageError(
             "data.fresh = true corrupts targets anew, but labelled pairs have errors of their own: "
@@ -171,20 +171,16 @@ def _is_whole(path: Path, proof: Path, dataset: Dataset) -> bool:
         return False
 
 
-def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:
+def fresh_corruption(dataset: Dataset) -> Corrupt:
     """Return a function that corrupts pairs anew: as the same build with seed + 1 + epoch would.
 
     A pair stays as stored if the new draw changes nothing or exceeds `max_distance`. The cosine
-    filter is not applied again. `homophone` replaces the build's prior of that operator; the
-    others share the rest equally (the paper's sweep of π_hom).
+    filter is not applied again.
     Raises VerificationError if this installation's confusion sets are not the dataset's.
     """
     from cecdata.perturbation.engine import UNCHANGED, Perturber
 
     engine = Perturber.from_manifest(dataset.manifest)
-    if homophone is not None:
-        prior = prior_with(engine.config.prior, homophone)
-        engine = Perturber.from_manifest(dataset.manifest, prior)
     config = engine.config
 
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
@@ -203,19 +199,6 @@ def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrup
         ]
 
     return corrupt
-
-
-def prior_with(prior: Mapping[str, float], homophone: float) -> dict[str, float]:
-    """Return the prior with another weight of homophones and equal weights of the others.
-
-    >>> prior_with({"homophone": 0.2, "noise": 0.5, "split": 0.3}, 0.4)
-    {'homophone': 0.4, 'noise': 0.3, 'split': 0.3}
-    """
-    others = [name for name in prior if name != "homophone"]
-    if len(others) == len(prior) or not others:
-        raise InputError("data.homophone needs a dataset with homophones and another operator")
-    rest = round((1 - homophone) / len(others), 12)
-    return {name: homophone if name == "homophone" else rest for name in prior}
 
 
 def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:

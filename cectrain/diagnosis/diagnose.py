@@ -73,7 +73,7 @@ def diagnose(
     right_P_K = candidates.right()
     plausible = [c for kind in KINDS[1:4] for c in candidates.columns(kind)]
     missed = cosines_P_K[:, plausible][~right_P_K[:, plausible]]
-    suggested = suggest(missed, config, radius(candidates, vectors_P_K_D, config.metric))
+    suggested = suggest(missed, config, radius(candidates, vectors_P_K_D))
     configs = {"as given": config, "calibrated": suggested}
     rewards = {
         name: _reward_figures(candidates, vectors_P_K_D, each, size, seed)
@@ -109,22 +109,22 @@ def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardC
 
     τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
     earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
-    stretched as far as possible. `tau_quantile` is unset because it would replace τ. `unchanged` is
+    stretched as far as possible. `unchanged` is
     unset because its value assumes that wrong answers earn 0. `epsilon` is that of `radius`; two
     answers of one meaning are a cluster, so `min_samples` is 2.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
-    fixed = replace(config, tau=threshold, tau_quantile=None, unchanged=None)
+    fixed = replace(config, tau=threshold, unchanged=None)
     return replace(fixed, beta=threshold, alpha=alpha, epsilon=epsilon, min_samples=2)
 
 
-def radius(candidates: Bank, vectors_P_K_D: FloatArray, metric: str) -> float:
+def radius(candidates: Bank, vectors_P_K_D: FloatArray) -> float:
     """Return the ε with which a cluster is a set of answers that mean the same, as far as seen.
 
     It is a low quantile of the distances between a right answer, a copy and wrong ones.
     """
-    apart_P_K_K = distances(vectors_P_K_D, metric)
+    apart_P_K_K = distances(vectors_P_K_D)
     kinds = [candidates.columns(kind) for kind in ("correct", "copy", "near_miss")]
     kinds.append(candidates.columns("over_correction"))
     between = [
@@ -179,7 +179,7 @@ def _reward_figures(
     }
     return RewardFigures(
         config=config,
-        alpha_star=alpha_star(alone.batch.tau, config.beta),
+        alpha_star=alpha_star(config.tau, config.beta),
         lone_exact=float(lone_P.mean()),
         lone_copy=float(copy_P.mean()),
         lone_wins=float((lone_P - copy_P > _SAME).mean()),
@@ -279,7 +279,4 @@ def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
 
 def _kind_figures(cosines: FloatArray) -> KindFigures:
     low, middle, high = np.quantile(cosines, [0.05, 0.5, 0.95])
-    bins = np.histogram(np.clip(cosines, 0, 1), bins=20, range=(0, 1))[0]
-    return KindFigures(
-        float(cosines.mean()), float(low), float(middle), float(high), tuple(bins.tolist())
-    )
+    return KindFigures(float(cosines.mean()), float(low), float(middle), float(high))

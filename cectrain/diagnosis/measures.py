@@ -82,7 +82,6 @@ class KindFigures:
     q05: float
     q50: float
     q95: float
-    bins: tuple[int, ...]  # counts in 20 bins from 0 to 1, for the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,7 @@ def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
 def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
     c = best.config
-    constants = f"{c.words()}, {c.metric}"
+    constants = c.words()
     accuracy = _ranking(best)
     if accuracy >= TEACHES:
         what = "This reward" if best.variant_low > EXACT_MATCH else "As exact match does, it"

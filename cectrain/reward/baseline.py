@@ -6,14 +6,13 @@ Axes: P sources, L candidates of each, D features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from cectrain.config import PpoConfig
-from cectrain.reward.group_reward import GroupReward
 from cectrain.reward.value_network import ValueNetwork
 
 if TYPE_CHECKING:
@@ -30,18 +29,15 @@ class Baseline:
     def __init__(
         self,
         model: PreTrainedModel,
-        reward: GroupReward,
         ppo: PpoConfig,
         accelerator: Accelerator,
         seed: int,
     ) -> None:
-        self._reward, self._ppo, self._accelerator = reward, ppo, accelerator
+        self._ppo, self._accelerator = ppo, accelerator
         self._value: ValueNetwork | None = None
         if ppo.baseline in _WITH_VALUE:
-            embedded = ppo.features == "embedding"
-            width = reward.dimension if embedded else model.config.get_text_config().hidden_size
             self._value = ValueNetwork(
-                width,
+                model.config.get_text_config().hidden_size,
                 seed,
                 rate=ppo.value_rate,
                 steps=ppo.value_steps,
@@ -51,20 +47,19 @@ class Baseline:
     def advantages(
         self,
         model: PreTrainedModel,
-        sources: Sequence[str],
         prompts: Mapping[str, torch.Tensor],
         rewards_P_L: torch.Tensor,
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Return the advantages [P, L] of all ranks' groups and their figures, then fit V.
 
         V is fitted to the mean reward of each group. `model` is the policy as it is now, wrapped or
-        not. `sources` are this rank's; `prompts` has their `input_ids` and `attention_mask`, padded
-        on the left.
+        not. `prompts` has the `input_ids` and `attention_mask` of this rank's sources, padded on
+        the left.
         """
         ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
         features_P_D = None
         if self._value is not None:
-            features_P_D = self._features(model, sources, prompts)
+            features_P_D = self._features(model, prompts)
             values_P = self._value.predict(features_P_D)
         advantages_P_L = advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
         # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
@@ -73,17 +68,13 @@ class Baseline:
         return advantages_P_L, figures(rewards_P_L, ppo.baseline, values_P)
 
     def _features(
-        self, model: PreTrainedModel, sources: Sequence[str], prompts: Mapping[str, torch.Tensor]
+        self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor]
     ) -> torch.Tensor:
         """Return the inputs of V for the sources of all ranks, shape [P, D], on the CPU."""
-        if self._ppo.features == "embedding":
-            local = torch.from_numpy(self._reward.embeddings(sources)).float()
-            local = local.to(self._accelerator.device)
-        else:
-            with torch.no_grad(), self._accelerator.autocast():
-                output: Any = model(**prompts, output_hidden_states=True, logits_to_keep=1)
-            # Prompts are padded on the left, so the last position is the last token of each.
-            local = output.hidden_states[-1][:, -1].float()
+        with torch.no_grad(), self._accelerator.autocast():
+            output: Any = model(**prompts, output_hidden_states=True, logits_to_keep=1)
+        # Prompts are padded on the left, so the last position is the last token of each.
+        local = output.hidden_states[-1][:, -1].float()
         gathered: torch.Tensor = self._accelerator.gather(local)
         return gathered.cpu()
 
@@ -105,8 +96,7 @@ def advantages(
 
     `value`, `frozen_value`: V(x), paper §3.4. `leave_one_out`: the mean of the group's other
     candidates. `group`: the group's mean. `none`: 0. `whiten = "batch"` normalises the result to
-    mean 0 and standard deviation 1, `"group"` divides each group by its own deviation. Equal
-    values are not divided.
+    mean 0 and standard deviation 1. Equal values are not divided.
 
     >>> import torch
     >>> advantages(torch.tensor([[1.0, 0.0, 0.5]]), "leave_one_out", torch.zeros(1)).tolist()
@@ -117,9 +107,6 @@ def advantages(
         spread = centred.std(correction=0)
         shifted = centred - centred.mean()
         return shifted / spread if spread > _TINY else shifted
-    if whiten == "group":
-        spreads = centred.std(dim=1, correction=0, keepdim=True)
-        return centred / spreads.where(spreads > _TINY, 1.0)
     return centred
 
 

@@ -48,9 +48,7 @@ class Batch:
 
     @cached_property
     def counted_P_L(self) -> BoolArray:
-        """Whether each candidate can earn anything: empty ones cannot if `empty_is_noise`."""
-        if not self.config.empty_is_noise:
-            return np.ones(self.cosines_P_L.shape, np.bool_)
+        """Whether each candidate can earn anything: empty ones cannot, and are in no cluster."""
         return np.array([[bool(text) for text in group] for group in self.candidates_P_L])
 
     @cached_property
@@ -63,25 +61,16 @@ class Batch:
         return cosines
 
     @cached_property
-    def tau(self) -> float:
-        """τ, or the quantile of the batch's cosines that `tau_quantile` names, at most 0.999."""
-        quantile = self.config.tau_quantile
-        if quantile is None:
-            return self.config.tau
-        cosines = self.cosines_P_L[self.counted_P_L]
-        return float(min(0.999, np.quantile(cosines, quantile))) if cosines.size else 0.0
-
-    @cached_property
     def labels_P_L(self) -> IntArray:
         """The DBSCAN cluster of each candidate in its group; −1 is noise."""
         config = self.config
-        apart = cluster.distances(self.vectors[0], config.metric)
+        apart = cluster.distances(self.vectors[0])
         return cluster.dbscan(apart, config.epsilon, config.min_samples, self.counted_P_L)
 
     @cached_property
     def members_P_L(self) -> BoolArray:
         """Whether each candidate belongs to the largest cluster of its group."""
-        return cluster.largest_cluster(self.labels_P_L, self.vectors[0], self.config.ties)
+        return cluster.largest_cluster(self.labels_P_L, self.vectors[0])
 
 
 def _no_figures(_batch: Batch) -> Mapping[str, float]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.errors import UsageError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -14,8 +14,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 NOISE = -1
 LARGEST_GROUP = 64  # L; memory grows with L²
-METRICS = ("cosine", "euclidean")
-TIES = ("tightest", "first", "none")
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
@@ -25,19 +23,15 @@ def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
     return wide / np.where(length == 0, 1.0, length)
 
 
-def distances(embeddings_P_L_D: npt.NDArray[np.floating], metric: str = "cosine") -> FloatArray:
-    """Return the distances within each group, [P, L, L], symmetric and 0 on the diagonal.
+def distances(embeddings_P_L_D: npt.NDArray[np.floating]) -> FloatArray:
+    """Return 1 − cos within each group, [P, L, L], symmetric and 0 on the diagonal.
 
-    Both metrics use unit vectors: `cosine` is 1 − cos, `euclidean` √(2 − 2 cos). A radius of 0.10
-    therefore means cos ≥ 0.90 with the first and cos ≥ 0.995 with the second; the paper does not
-    say which (docs/paper.md row 19). Raises UsageError for another metric.
+    The paper does not name its metric (docs/paper.md row 19).
     """
-    if metric not in METRICS:
-        raise UsageError(f"no cluster metric {metric!r}; {did_you_mean(metric, list(METRICS))}")
     units = unit(embeddings_P_L_D)
     cosines = np.clip(units @ units.swapaxes(-1, -2), -1.0, 1.0)
     cosines = (cosines + cosines.swapaxes(-1, -2)) / 2
-    apart = 1.0 - cosines if metric == "cosine" else np.sqrt(2.0 - 2.0 * cosines)
+    apart: FloatArray = 1.0 - cosines
     size = apart.shape[-1]
     apart[..., np.arange(size), np.arange(size)] = 0.0
     return apart
@@ -86,28 +80,22 @@ def dbscan(
 
 
 def largest_cluster(
-    labels_P_L: IntArray, embeddings_P_L_D: npt.NDArray[np.floating], ties: str = "tightest"
+    labels_P_L: IntArray, embeddings_P_L_D: npt.NDArray[np.floating]
 ) -> BoolArray:
     """Return the members of each group's largest cluster, [P, L] bool; all false without one.
 
-    Among largest clusters of one size, `tightest` chooses the one whose unit vectors have the
-    longest mean, then the lower number; `first` the lower number; `none` chooses no cluster.
+    Of largest clusters of one size it is the one whose unit vectors have the longest mean, then
+    the one with the lower number.
     """
-    if ties not in TIES:
-        raise UsageError(f"no rule {ties!r} for ties; {did_you_mean(ties, list(TIES))}")
     size = labels_P_L.shape[1]
     member_P_C_L = labels_P_L[:, None, :] == np.arange(size)[None, :, None]
     counts_P_C = member_P_C_L.sum(axis=2)
     most = counts_P_C.max(axis=1, initial=0)
     is_best = (counts_P_C == most[:, None]) & (counts_P_C > 0)
-    if ties == "none":
-        is_best &= (is_best.sum(axis=1) == 1)[:, None]
-    score = is_best.astype(np.float64)
-    if ties == "tightest":
-        mean = member_P_C_L.astype(np.float64) @ unit(embeddings_P_L_D)
-        mean /= np.maximum(counts_P_C, 1)[:, :, None]
-        # Rounded, so that the order of summation does not break a tie.
-        score *= 1.0 + np.round(np.linalg.norm(mean, axis=2), 9)
+    mean = member_P_C_L.astype(np.float64) @ unit(embeddings_P_L_D)
+    mean /= np.maximum(counts_P_C, 1)[:, :, None]
+    # Rounded, so that the order of summation does not break a tie.
+    score = is_best * (1.0 + np.round(np.linalg.norm(mean, axis=2), 9))
     chosen = score.argmax(axis=1)
     exists = is_best.any(axis=1)
     members = np.take_along_axis(member_P_C_L, chosen[:, None, None], axis=1)[:, 0]

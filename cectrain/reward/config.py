@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from cecdata.common.settings import require, require_at_least, require_fractions, require_known
-from cectrain.reward import cluster
 
 KINDS = ("consensus", "majority")
-CENTROIDS = ("normalised", "raw")
 _WEIGHT = "_weight"  # ends the names of shares
 
 
@@ -26,28 +24,17 @@ class RewardConfig:
     alpha: float = 0.5  # weight of the pair term, 0–1
     tau: float = 0.70  # cosine to the reference that earns 0
     beta: float = 0.75  # cosine to the centroid that earns 0
-    epsilon: float = 0.10  # DBSCAN's radius, in the unit of `metric`
-    metric: str = "cosine"  # or "euclidean"; the paper does not say (docs/paper.md row 19)
+    epsilon: float = 0.10  # DBSCAN's radius, as 1 − cosine
     min_samples: int = 2  # scikit-learn's default, 5, finds no cluster among 4 candidates
-    centroid: str = "normalised"  # mean of unit vectors, or "raw" of the encoder's vectors
-    ties: str = "tightest"  # among largest clusters of one size: or "first", "none"
-    empty_is_noise: bool = True  # an empty candidate earns 0 and belongs to no cluster
-    tau_quantile: float | None = None  # τ = this quantile of the batch's cosines to the reference
     edit_weight: float = 0.0  # share of the edit term, 0–1
     channel_posterior_weight: float = 0.0  # share of the noisy channel's posterior, 0–1
     channel_posterior_lm: str = "words"  # the channel's n-gram model: a file, or the one that ships
     unchanged: float | None = None  # reward of leaving an error as it is, 0–1; None: not set apart
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("reward", self.kind, KINDS),
-            ("cluster metric", self.metric, cluster.METRICS),
-            ("centroid", self.centroid, CENTROIDS),
-            ("rule for ties", self.ties, cluster.TIES),
-        ):
-            require_known(name, value, known)
+        require_known("reward", self.kind, KINDS)
         shares = [f"{name}_weight" for name in self.weights()]
-        require_fractions(self, "alpha", "unchanged", "tau_quantile", *shares, section="reward.")
+        require_fractions(self, "alpha", "unchanged", *shares, section="reward.")
         for name in ("tau", "beta"):
             cosine = getattr(self, name)
             require(-1 <= cosine < 1, f"reward.{name}", cosine, "a cosine below 1")
@@ -73,18 +60,13 @@ class RewardConfig:
         """The share of the reward that additional terms and functions take together."""
         return sum(self.weights().values()) + sum(self.functions.values())
 
-    def tau_words(self) -> str:
-        """Return τ, or the quantile that defines it, as text."""
-        quantile = self.tau_quantile
-        return f"{self.tau:g}" if quantile is None else f"{quantile:g} quantile"
-
     def words(self) -> str:
         """Return the constants as one line of text.
 
         >>> RewardConfig(edit_weight=0.2, unchanged=0.3).words()
         'α 0.5, τ 0.7, β 0.75, edit term 0.2, unchanged 0.3'
         """
-        words = [f"α {self.alpha:g}", f"τ {self.tau_words()}", f"β {self.beta:g}"]
+        words = [f"α {self.alpha:g}", f"τ {self.tau:g}", f"β {self.beta:g}"]
         words += [f"{name} term {share:g}" for name, share in self.weights().items() if share]
         words += [f"{name} {share:g}" for name, share in self.functions.items()]
         words += [] if self.unchanged is None else [f"unchanged {self.unchanged:g}"]

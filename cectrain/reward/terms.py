@@ -34,24 +34,21 @@ def clipped(cosines: FloatArray, threshold: float) -> FloatArray:
 
 def pair_P_L(batch: Batch) -> FloatArray:
     """Return r_pair of each candidate."""
-    return clipped(batch.cosines_P_L, batch.tau) * batch.counted_P_L
+    return clipped(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L
 
 
 def _pair_figures(batch: Batch) -> dict[str, float]:
-    return {"cosine": float(batch.cosines_P_L.mean()), "tau": batch.tau}
+    return {"cosine": float(batch.cosines_P_L.mean())}
 
 
-PAIR = Term("pair", pair_P_L, lambda config: config.alpha, _pair_figures, ("cosine", "tau"))
+PAIR = Term("pair", pair_P_L, lambda config: config.alpha, _pair_figures, ("cosine",))
 
 
 def consensus_P_L(batch: Batch) -> FloatArray:
     """Return r_cons of each candidate; 0 for a group without a cluster (docs/paper.md row 19)."""
-    embeddings, members_P_L = batch.vectors[0], batch.members_P_L
-    units = cluster.unit(embeddings)
-    raw = batch.config.centroid == "raw"
-    summed = np.asarray(embeddings, np.float64) if raw else units
+    units, members_P_L = cluster.unit(batch.vectors[0]), batch.members_P_L
     # A cosine does not depend on scale: the sum serves as the mean.
-    centroid_P_D = cluster.unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), summed))
+    centroid_P_D = cluster.unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
     term = clipped(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)
     return np.where(members_P_L.any(axis=1, keepdims=True), term, 0.0) * batch.counted_P_L
 
@@ -118,28 +115,27 @@ EDIT = Term("edit", edit_P_L)
 
 
 def majority_rewards(
-    candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2, ties: str = "first"
+    candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2
 ) -> FloatArray:
     """Return 1 for candidates equal to their group's most frequent text, else 0, shape [P, L].
 
-    A text needs `min_samples` votes. With equal votes, `ties = "none"` rewards nobody, any other
-    rule the text that came first. Empty candidates have no vote.
+    A text needs `min_samples` votes; of texts with equally many the first wins. Empty candidates
+    have no vote.
 
     >>> majority_rewards([["好", "坏", "好", ""]])
     array([[1., 0., 1., 0.]])
     """
     rows = []
     for group in candidates_P_L:
-        votes = Counter(text for text in group if text).most_common(2)
-        tied = len(votes) > 1 and votes[0][1] == votes[1][1]
-        won = bool(votes) and votes[0][1] >= min_samples and not (tied and ties == "none")
+        votes = Counter(text for text in group if text).most_common(1)
+        won = bool(votes) and votes[0][1] >= min_samples
         rows.append([float(won and text == votes[0][0]) for text in group])
     return np.array(rows, dtype=np.float64)
 
 
 def majority_P_L(batch: Batch) -> FloatArray:
     """Return the vote of each candidate."""
-    return majority_rewards(batch.candidates_P_L, batch.config.min_samples, batch.config.ties)
+    return majority_rewards(batch.candidates_P_L, batch.config.min_samples)
 
 
 MAJORITY = Term("majority", majority_P_L, lambda _config: 1.0)

@@ -61,7 +61,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         """
         self._ppo, self._metrics, self._score, self._log = ppo, metrics, score, log
         self._score_before, self._report = score_before, report
-        self._cycle = ppo.epochs * ppo.minibatches
+        self._cycle = ppo.epochs
         self._flat, self._last_reward = 0, 0.0
         self._first_reward: float | None = None
         self._stopwatch = Stopwatch()
@@ -102,36 +102,28 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         # The rewards still differ from what the baseline expected of the source.
         return "taught nothing about which candidate is better, only how wrong the baseline was"
 
-    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
+    def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Score the policy every `eval_every` batches, on all ranks."""
         self._stopwatch.stop()
         batch, rest = divmod(state.global_step, self._cycle)
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:
-            return control
+            return
         scores = self._score()
         values = metrics_log.of_held_out(scores)
         self._metrics.write("heldout", batch, values)
         self._report(values)
         for line in heldout.shown(scores):
             self._log(line)
-        # Rank 0 alone knows the rewards; all ranks must stop together.
-        hacked = distributed.broadcast_from_rank0(self._hacked(batch, scores))
-        if hacked and self._ppo.stop_on_hacking:
-            control.should_training_stop = True
-            control.should_save = True
-        return control
+        self._warn_of_hacking(batch, scores)
 
-    def _hacked(self, batch: int, scores: HeldOut) -> bool:
+    def _warn_of_hacking(self, batch: int, scores: HeldOut) -> None:
         start = self.before.exact
         if start is None or scores.exact is None or self._first_reward is None:
-            return False
+            return
         rise, fall = self._last_reward - self._first_reward, start - scores.exact
-        if rise < _RISE or fall < _FALL:
-            return False
-        self._log(
-            f"batch {batch}: the reward rose by {rise:.3f} while the held-out exact rate fell by "
-            f"{fall:.3f}: the policy learns the reward, not the task (ppo.stop_on_hacking=true "
-            "would end the run here)"
-        )
-        return True
+        if rise >= _RISE and fall >= _FALL:
+            self._log(
+                f"batch {batch}: the reward rose by {rise:.3f} while the held-out exact rate fell "
+                f"by {fall:.3f}: the policy learns the reward, not the task"
+            )

@@ -42,10 +42,9 @@ def grpo_settings(
 
     `new_tokens` is the longest candidate, `processes` the number of ranks.
     """
-    passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
+    passes = ppo.accumulation  # backward passes over one batch
     sequences = ppo.groups * ppo.candidates
     check_shares(ppo, processes)
-    cycle = ppo.epochs * ppo.minibatches  # optimizer steps a batch
     own: dict[str, object] = dict(  # noqa: C408 - keywords, because the names are TRL's
         output_dir=str(out),
         seed=seed,
@@ -56,7 +55,7 @@ def grpo_settings(
         steps_per_generation=passes,
         num_generations=ppo.candidates,
         num_iterations=ppo.epochs,
-        max_steps=ppo.updates * cycle,
+        max_steps=ppo.updates * ppo.epochs,
         max_completion_length=new_tokens,
         temperature=ppo.temperature,
         top_p=ppo.top_p,
@@ -79,9 +78,9 @@ def grpo_settings(
         vllm_importance_sampling_correction=ppo.top_p == 1.0,
         save_strategy="steps",
         # A resume is exact only from the end of a cycle, because candidates are not stored.
-        save_steps=ppo.save_every * cycle,
+        save_steps=ppo.save_every * ppo.epochs,
         save_total_limit=None,
-        logging_steps=ppo.log_every * cycle,
+        logging_steps=ppo.log_every * ppo.epochs,
         logging_nan_inf_filter=False,
         report_to=list(ppo.report_to),
         disable_tqdm=True,

@@ -50,8 +50,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
             f"reference embeddings: {rewarder.found:,} found in {job.embeddings.folder}, "
             f"{rewarder.encoded:,} encoded because they are not there"
         )
-    cycle = job.config.ppo.epochs * job.config.ppo.minibatches
-    batches = int(trainer.state.global_step) // cycle
+    batches = int(trainer.state.global_step) // job.config.ppo.epochs
     return Trained(batches, watch.before, score(), _gathered_policy(job, trainer))
 
 

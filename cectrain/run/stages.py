@@ -33,6 +33,7 @@ from cectrain.store.metrics_log import MetricsLog, Stopwatch
 if TYPE_CHECKING:
     from cecdata.embed.store import Store
 
+_AT_START = "at_start.json"  # held-out scores before the warm start
 _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
 
 
@@ -56,6 +57,12 @@ class Job:
     def score(self, policy: Policy) -> HeldOut:
         """Return the policy's scores on the held-out sentences."""
         return heldout.evaluate(policy, self.heldout_pairs, self.clean)
+
+    def score_at_start(self) -> None:
+        """Keep the scores of the policy that the run starts from, for the summary."""
+        path = self.state / _AT_START
+        if distributed.is_rank0() and not path.is_file():
+            heldout.write_held_out(path, self.score(self.policy))
 
     def score_before_ppo(self, score: Callable[[], HeldOut]) -> HeldOut:
         """Return and log the scores before PPO; a resumed run reads those that it kept."""
@@ -202,6 +209,8 @@ def warm_start(job: Job) -> None:
     sft, own = job.config.sft, learning_rate(SftConfig(), job.policy)
     if not sft.steps:
         return
+    if job.policy.trained and not distributed.sharded():
+        job.score_at_start()
     job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
     if sft.learning_rate is not None and sft.learning_rate > 5 * own:
         job.log(f"sft.learning_rate is high for this policy; without it the rate is {own:.2g}")
@@ -251,8 +260,7 @@ def choose_constants(job: Job) -> RewardConfig:
     reward = diagnosis.rewards[chosen].config
     for line in diagnosis.verdict:
         job.log(line)
-    radius = f"ε {reward.epsilon:g} {reward.metric}"
-    job.log(f"constants {chosen}: {reward.words()}, {radius}, because {reason}")
+    job.log(f"constants {chosen}: {reward.words()}, ε {reward.epsilon:g}, because {reason}")
     return reward
 
 
@@ -283,10 +291,11 @@ def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float)
     """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
 
     `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped.
-    `seconds` covers all calls, `cpu_seconds` and `gpu_seconds` the steps that led to the finished
-    weights.
+    `seconds` is the time of this call, `cpu_seconds` and `gpu_seconds` are those of all steps that
+    led to the finished weights.
     """
-    before, after = trained.before, trained.after
+    before, after, path = trained.before, trained.after, job.state / _AT_START
+    start = heldout.read_held_out(path) if path.is_file() else None
     alone = job.ppo_pairs is not job.sft_pairs  # pairs that only PPO uses
     gpu = metrics_log.total(job.metrics.path, "gpu_seconds")
     return {
@@ -294,6 +303,7 @@ def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float)
         "heldout_exact_after_ppo": after.exact,
         "heldout_overcorrection_after_sft": before.over_correction,
         "heldout_overcorrection_after_ppo": after.over_correction,
+        "heldout_at_start": encode(metrics_log.of_held_out(start)) if start else None,
         "heldout_after_sft": encode(metrics_log.of_held_out(before)),
         "heldout_after_ppo": encode(metrics_log.of_held_out(after)),
         "heldout_rows": after.rows,

@@ -97,7 +97,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             processing_class=policy.tokenizer,
             **more,
         )
-        self.baseline = Baseline(policy.model, reward, ppo, self.accelerator, self.args.seed)
+        self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
         self.add_callback(SealCallback(self.baseline, ppo.keep))
         self._adapter = self._active_adapter()
         if self.ref_model is not None and not distributed.sharded():
@@ -181,7 +181,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         rewards = self.accelerator.gather(local.flatten().to(out["advantages"].device))
         advantages, figures = self.baseline.advantages(
             self.model,
-            sources[::size],
             {"input_ids": out["prompt_ids"][::size], "attention_mask": out["prompt_mask"][::size]},
             rewards.cpu().view(-1, size),
         )

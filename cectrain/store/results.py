@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 
-from cecdata.common import durable
 from cecdata.common.codec import Json, parse, sealed, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
@@ -25,7 +22,6 @@ SUMMARY = "summary.json"
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and after PPO
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
-SECONDS = "seconds.json"
 
 
 def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -106,7 +102,7 @@ def begin(
         return MetricsLog(None)
     state = out.absolute() / STATE
     sft_step = checkpoints.newest_step(state / "sft")
-    batch = checkpoints.newest_step(state / "ppo") // (config.ppo.epochs * config.ppo.minibatches)
+    batch = checkpoints.newest_step(state / "ppo") // config.ppo.epochs
     path = out / metrics_log.FILE
     work.write_text(metrics_log.FILE, metrics_log.kept_lines(path, sft_step, batch))
     write_run(work, identity)
@@ -124,61 +120,3 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
         "hardware": reproducibility.hardware(),
     }
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
-
-
-class Clock:
-    """Counts the seconds of this call and of earlier ones, and keeps the sum in `path`.
-
-    A kill loses only the time since the sum was last kept. Without a path earlier calls are
-    unknown and nothing is written; that is for ranks other than 0.
-    """
-
-    def __init__(self, path: Path | None, began: float | None = None) -> None:
-        """`began` is the `time.monotonic` at which this call began, by default now."""
-        self._path, self._before = path, _seconds(path)
-        self._began = time.monotonic() if began is None else began
-
-    def seconds(self) -> float:
-        """Return the seconds of all calls so far."""
-        return self._before + time.monotonic() - self._began
-
-    def keeping_time(self, on_step: OnStep) -> OnStep:
-        """Return a receiver of steps that keeps the seconds and calls `on_step`."""
-
-        def kept(phase: str, step: int, values: Mapping[str, float]) -> None:
-            self.keep()
-            on_step(phase, step, values)
-
-        return kept
-
-    def keep(self) -> None:
-        """Write the seconds so far for the next call."""
-        if self._path is not None:
-            durable.write_bytes(self._path, sealed({"seconds": round(self.seconds(), 1)}))
-
-
-@contextmanager
-def counting(path: Path | None, began: float) -> Iterator[Clock]:
-    """Yield a clock whose seconds are kept at the end, also if an exception ends the run."""
-    clock = Clock(path, began)
-    try:
-        yield clock
-    except BaseException:
-        with suppress(OSError):  # a full disk must not hide the exception
-            clock.keep()
-        raise
-    clock.keep()
-
-
-def _seconds(path: Path | None) -> float:
-    if path is None or not path.is_file():
-        return 0.0
-    try:
-        seconds = unsealed(path.read_bytes()).get("seconds")
-        if isinstance(seconds, (int, float)):
-            return float(seconds)
-    except ValueError:
-        pass
-    raise VerificationError(
-        f"{path}: damaged: remove it and repeat the command, which then counts from 0"
-    )

@@ -36,7 +36,7 @@ def main(data, out, settings):
     from safetensors.torch import load_file
 
     from cectrain import config
-    from cectrain.run import callback, trainer
+    from cectrain.run import trainer
     from cectrain.train import train
 
     rank = os.environ["RANK"]
@@ -47,14 +47,10 @@ def main(data, out, settings):
     first = train(Path(data), out / "run", told)
     again = train(Path(data), out / "run", told)
     (held,) = HELD
-    # as rewards are known there
-    callback.EvalCallback._hacked = lambda _self, _batch, _found: rank == "0"
-    stopping = config.load("exact-match", [*settings, "ppo.stop_on_hacking=true"])
-    cut = train(Path(data), out / "cut", stopping)
     found = {
         "same": first == again, "told": bool(first), "held": digest(held),
         "written": digest(load_file(out / "run" / "model" / "model.safetensors")),
-        "batches": [x.get("ppo_batches") for x in (first, cut)],
+        "batches": first.get("ppo_batches"),
     }  # fmt: skip
     (out / f"rank-{rank}.json").write_text(json.dumps(found))
 

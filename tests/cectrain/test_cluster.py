@@ -56,14 +56,6 @@ def test_labels_equal_scikit_learns_on_embeddings(size, metric):
         np.testing.assert_array_equal(ours, by_sklearn(distances, radius, 3))
 
 
-def test_radius_by_metric():
-    """cos .95 is within .10 by the cosine distance and outside by the euclidean one."""
-    angle = np.arccos(0.95)
-    pair = np.array([[[1.0, 0.0], [np.cos(angle), np.sin(angle)]]])
-    assert cluster.dbscan(cluster.distances(pair, "cosine"), 0.1, 2).tolist() == [[0, 0]]
-    assert cluster.dbscan(cluster.distances(pair, "euclidean"), 0.1, 2).tolist() == [[-1, -1]]
-
-
 def test_five_samples_cluster_nothing_at_four_candidates():
     """With scikit-learn's default min_samples every group of four is noise."""
     same = np.ones((1, 4, 3))
@@ -71,18 +63,13 @@ def test_five_samples_cluster_nothing_at_four_candidates():
 
 
 def test_ties_are_defined():
-    """Of two clusters of two, the rule takes the tighter one, the first one, or neither."""
+    """Of two clusters of two the tighter one is taken."""
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
     labels = cluster.dbscan(cluster.distances(group), 0.1, 2)
     assert labels.tolist() == [[0, 0, 1, 1]]
-    picked = {t: cluster.largest_cluster(labels, group, t)[0].tolist() for t in cluster.TIES}
-    assert picked == {
-        "tightest": [False, False, True, True],
-        "first": [True, True, False, False],
-        "none": [False] * 4,
-    }
+    assert cluster.largest_cluster(labels, group).tolist() == [[False, False, True, True]]
 
 
 def test_equal_ties_take_the_lower_number():
@@ -96,9 +83,3 @@ def test_too_large_a_group_is_refused():
     """More than 64 candidates are refused rather than clustered slowly."""
     with pytest.raises(UsageError, match="at most 64"):
         cluster.dbscan(np.zeros((1, 65, 65)), 0.1, 2)
-
-
-def test_unknown_metric_names_the_nearest():
-    """The error for a misspelt metric has the nearest name."""
-    with pytest.raises(UsageError, match="did you mean 'cosine'"):
-        cluster.distances(np.ones((1, 2, 2)), "cosin")

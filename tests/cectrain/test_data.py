@@ -156,17 +156,3 @@ def test_the_diagnosis_draws_among_pairs_that_are_trained_on(dataset):
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]
     assert shards.sample(dataset, "train", 9, 3, limit) == short[:9]
-
-
-def test_another_prior_of_homophones(dataset):
-    """With all weight on homophones every source that is corrupted anew has a homophone."""
-    pytest.importorskip("datasets", reason="the extra `train` is not installed")
-    from cectrain.data.training_pairs import fresh_corruption
-
-    pairs = shards.sample(dataset, "train", 40, 3)
-    struck = fresh_corruption(dataset, 1.0)(pairs, 0)
-    changed = [new for old, new in zip(pairs, struck, strict=True) if new.source != old.source]
-    assert len(changed) > 20
-    assert {pair.operator for pair in changed} == {"homophone"}
-    with pytest.raises(UsageError, match="fresh"):
-        config.load("paper", ["data.homophone=0.3"])

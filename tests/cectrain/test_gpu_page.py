@@ -24,14 +24,14 @@ COMMANDS = [line for block in BLOCKS for line in block.replace("\\\n", " ").spli
 NOT_RUN = {
     "pip install -e '.[vllm]'": "vLLM needs a GPU, and another transformers than the tests",
     "vllm": "vLLM needs a GPU",
+    "fill_gpu_page": "it writes this page; test_measure_gpu.py tries it",
     "zero3.yaml": "accelerate uses neither DeepSpeed nor FSDP with processes on CPUs",
 }
 DATA = "--set data.held_out=4 --set data.held_out_clean=2 --set diagnose_pairs=20"
 RUN = f"{DATA} --set policy.max_chars=40 --set ppo.groups=4 --set ppo.new_tokens=8"
 #: part of a command → options that change sizes; MODEL and ENCODER are tiny ones of the same kind
 SIZES = {
-    "bench_train_gpu.py": "--device cpu --tiny --groups 2 --candidates 2 --chars 6 --rounds 1 "
-    "--micro 2",
+    "measure_gpu.py": "--device cpu --tiny --minutes 5",
     "cectrain diagnose": "--pairs 20",
     "python -m experiments evidence": f"{RUN} --set ppo.updates=1 --set sft.steps=20 --seeds 42 "
     "--sft-rates 4e-4 --workers 2",

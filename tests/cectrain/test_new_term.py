@@ -40,7 +40,7 @@ from pathlib import Path
 import pytest
 from cecdata.common.errors import UsageError
 from cectrain import config
-from cectrain.diagnosis.report_page import _ROWS
+from cectrain.diagnosis.report import _ROWS
 from cectrain.reward.batch import Batch
 from cectrain.reward.terms import total_reward
 from cectrain.store import metrics_log

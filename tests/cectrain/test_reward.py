@@ -85,26 +85,11 @@ def test_unanimous_garbage_earns_one_half():
 
 
 def test_empty_candidates_are_noise():
-    """Empty candidates earn 0 and belong to no cluster, unless the option says otherwise."""
+    """Empty candidates earn 0 and belong to no cluster."""
     group = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]])
     empty = np.array([[False, True, True, True]])
     found = rewarded(group, np.array([[1.0, 0.0]]), PAPER, empty)
     np.testing.assert_allclose(found.total_P_L, [[0.5, 0, 0, 0]])
-    kept = rewarded(
-        group, np.array([[1.0, 0.0]]), replace(PAPER, empty_is_noise=False), empty
-    )
-    np.testing.assert_allclose(kept.total_P_L, [[0.5, 0.5, 0.5, 0.5]])
-
-
-def test_centroid_of_raw_or_normalised_vectors():
-    """A vector of length 3 moves the raw centroid towards itself, but not the normalised one."""
-    group = np.array([[[3.0, 0.0], [0.8, 0.6]]])
-    config = replace(PAPER, epsilon=0.5, beta=0.0)
-    raw = rewarded(group, group[:, 0], replace(config, centroid="raw")).terms[CONSENSUS]
-    unit = rewarded(group, group[:, 0], config).terms[CONSENSUS]
-    # raw mean ∝ (3.8, .6): cosines 3.8/√14.8 and (3.04 + .36)/√14.8; unit mean ∝ (1.8, .6)
-    np.testing.assert_allclose(raw, [[3.8 / 14.8**0.5, 3.4 / 14.8**0.5]])
-    np.testing.assert_allclose(unit, [[1.8 / 3.6**0.5, 1.8 / 3.6**0.5]])
 
 
 @settings(max_examples=60, deadline=None)
@@ -119,7 +104,7 @@ def test_rewards_lie_in_the_unit_interval_and_follow_permutations(seed, size, al
     assert found.total_P_L.min() >= 0
     assert found.total_P_L.max() <= 1 + 1e-9
     order = rng.permutation(size)
-    again = rewarded(group[:, order], references, replace(config, ties="tightest"))
+    again = rewarded(group[:, order], references, config)
     np.testing.assert_allclose(again.terms[PAIR], found.terms[PAIR][:, order], atol=1e-9)
     np.testing.assert_allclose(again.total_P_L, found.total_P_L[:, order], atol=1e-9)
 
@@ -133,21 +118,11 @@ def test_one_group_in_company_is_the_group_alone():
     np.testing.assert_allclose(together, alone, atol=1e-12)
 
 
-def test_tau_by_quantile_of_the_batch():
-    """With a quantile, τ is computed from the batch's own cosines."""
-    group = np.array([[at(0.2), at(0.4), at(0.6), at(0.8)]])
-    config = replace(PAPER, tau_quantile=0.5, alpha=1.0)
-    found = rewarded(group, np.array([[1.0, 0.0]]), config)
-    assert found.batch.tau == pytest.approx(0.5)
-    np.testing.assert_allclose(found.total_P_L, [[0, 0, 0.2, 0.6]], atol=1e-12)
-
-
 def test_majority_vote_and_its_ties():
-    """The most frequent text wins, ties follow the rule, and a single vote does not win."""
+    """The most frequent text wins, of equals the first, and a single vote does not win."""
     groups = [["甲", "乙", "甲", "乙"], ["甲", "乙", "丙", ""], ["", "", "", "丁"]]
     first = majority_rewards(groups)
     assert first.tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
-    assert majority_rewards(groups[:1], ties="none").tolist() == [[0] * 4]
 
 
 def test_edit_term_mixes_in():
@@ -157,7 +132,7 @@ def test_edit_term_mixes_in():
     assert edits.tolist() == [[0, 1], [1, 0]]
     config = RewardConfig(kind="majority", min_samples=1, edit_weight=0.2)
     mixed = total_reward(Batch(config, sources, targets, groups))
-    votes = majority_rewards(groups, 1, "tightest")
+    votes = majority_rewards(groups, 1)
     np.testing.assert_allclose(mixed.total_P_L, 0.8 * votes + 0.2 * edits)
     assert mixed.figures() == {"reward_majority": 0.5, "reward_edit": 0.5}
 
@@ -248,11 +223,7 @@ def test_shapes_that_do_not_fit_are_refused(candidates, references, message):
         ({"beta": -1.5}, r"reward\.beta must be .*cosine below 1; it is -1\.5"),
         ({"epsilon": -0.1}, r"reward\.epsilon must be .*at least 0; it is -0\.1"),
         ({"edit_weight": 1.1}, r"reward\.edit_weight must be a fraction from 0 to 1; it is 1\.1"),
-        ({"tau_quantile": 2.0}, r"reward\.tau_quantile must be a fraction"),
         ({"kind": "x"}, "no reward 'x'"),
-        ({"ties": "x"}, "no rule for ties 'x'"),
-        ({"metric": "x"}, "no cluster metric 'x'"),
-        ({"centroid": "x"}, "no centroid 'x'"),
         ({"min_samples": 0}, r"reward\.min_samples must be .*at least 1; it is 0"),
     ],
 )

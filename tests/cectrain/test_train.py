@@ -3,7 +3,6 @@
 
 import json
 import re
-import time
 
 import pytest
 
@@ -21,7 +20,7 @@ from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out
 from cectrain.run import callback
 from cectrain.run.reproducibility import run_identity
-from cectrain.store import checkpoints, metrics_log, results
+from cectrain.store import checkpoints, metrics_log
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -435,33 +434,6 @@ def test_every_logged_name_is_explained():
     assert explained == {*metrics_log.NAMES, *metrics_log.HELD_OUT, *metrics_log.SFT}
 
 
-def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path):
-    """A run that was cut short counts, and a finished run keeps its number."""
-    out, settings = tmp_path / "out", configured(start, "sft.steps=2", "ppo.updates=1")
-
-    with pytest.raises(Stop):
-        train(dataset_path, out, settings, log=stops("ppo      1"))
-    kept = results.Clock(out / ".cecdata" / results.SECONDS).seconds()
-    assert kept > 0.5
-    (out / ".cecdata" / results.SECONDS).write_bytes(sealed({"seconds": 1000.0}))
-    found = train(dataset_path, out, settings)
-    assert 1000 < found["seconds"] < 1000 + 600
-    stored = (out / ".cecdata" / results.SECONDS).read_bytes()
-    assert train(dataset_path, out, settings) == found
-    assert (out / ".cecdata" / results.SECONDS).read_bytes() == stored
-
-
-def test_changed_seconds_are_refused(tmp_path):
-    """The seconds are sealed, and the error says what to do."""
-    path = tmp_path / results.SECONDS
-    with results.counting(path, time.monotonic()):
-        pass
-    for damaged in (path.read_bytes().replace(b"0.0", b"9.0"), b"[1]", b"{}", b"\xff"):
-        path.write_bytes(damaged)
-        with pytest.raises(VerificationError, match="remove it"):
-            results.Clock(path)
-
-
 def test_held_out_scores_come_back_from_disk(tmp_path):
     """A resumed run reads what was written; a damaged file is refused."""
     found = HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, (("a", "b", "c"),))
@@ -541,16 +513,13 @@ def logged(seen, step, reward, flat=0.0):
 
 
 @pytest.mark.parametrize(("exact", "hacked"), [(0.3, True), (0.55, False)])
-def test_reward_hacking_is_logged_and_can_end_the_run(tmp_path, exact, hacked):
-    """A rising reward with a falling exact rate gives a warning, and ends the run only if asked to.
-    """
-    for settings, ends in (([], False), (["ppo.stop_on_hacking=true"], True)):
-        seen, told = watching(tmp_path, exact, *settings)
-        logged(seen, 1, 0.5)
-        logged(seen, 2, 0.6)
-        control = seen.on_step_end(None, State(3), Control())
-        assert bool(told) == hacked
-        assert control.should_training_stop == (hacked and ends)
+def test_reward_hacking_is_logged(tmp_path, exact, hacked):
+    """A rising reward with a falling exact rate gives a warning."""
+    seen, told = watching(tmp_path, exact)
+    logged(seen, 1, 0.5)
+    logged(seen, 2, 0.6)
+    seen.on_step_end(None, State(3), Control())
+    assert bool(told) == hacked
 
 
 def test_reporters_get_the_held_out_scores(tmp_path):

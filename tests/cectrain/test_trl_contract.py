@@ -461,10 +461,10 @@ def test_too_few_pairs_for_a_batch_are_refused(trainer_for, tmp_path):
 
 @pytest.mark.parametrize("baseline", config.BASELINES)
 def test_every_baseline_trains(trainer_for, tmp_path, baseline):
-    """One batch runs with each baseline, with embeddings as V's features."""
+    """One batch runs with each baseline."""
     made = trainer_for(
         tmp_path / "run", f"ppo.baseline={baseline}", "ppo.updates=1",
-        "ppo.epochs=1", "ppo.features=embedding", "ppo.whiten=batch",
+        "ppo.epochs=1", "ppo.whiten=batch",
     )  # fmt: skip
     assert made.train().global_step == 1
 

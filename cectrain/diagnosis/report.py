@@ -1,20 +1,17 @@
-"""A diagnosis as text for the terminal and as one HTML page without external resources."""
+"""A diagnosis as text for people."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from html import escape
 
-from cecbench.report.figures import Point, bars, curves
-from cecdata.common import html
 from cecdata.common.html import percent
 from cectrain.data.shards import HELD_OUT
-from cectrain.diagnosis.diagnose import CONFIDENCE, TOGETHER
+from cectrain.diagnosis.diagnose import TOGETHER
 from cectrain.diagnosis.measures import Diagnosis, RewardFigures
 from cectrain.reward.batch import Term
 from cectrain.reward.terms import ADDITIONAL
 
-_SERIES = {"as given": "constants as given", "calibrated": "calibrated constants"}
+_SERIES = ("as given", "calibrated")
 
 
 def text(diagnosis: Diagnosis) -> str:
@@ -32,64 +29,11 @@ def text(diagnosis: Diagnosis) -> str:
     return "\n".join(lines).rstrip()
 
 
-def page(diagnosis: Diagnosis) -> str:
-    """Return one HTML page: verdict, figures as inline SVG, tables."""
-    first, *rest = diagnosis.verdict
-    reward_table = html.table(["figure", "as given", "calibrated"], _reward_rows(diagnosis))
-    cluster_table = html.table(
-        ["in one cluster", "as given", "calibrated"], _cluster_rows(diagnosis)
-    )
-    encoder_table = html.table(["figure", diagnosis.encoder], _encoder_rows(diagnosis))
-    body = f"""<h1>What this reward can teach</h1>
-<p class="warning">{escape(first)}</p>
-{"".join(f"<p>{escape(line)}</p>" for line in [*rest, *_judged(diagnosis)])}
-<h2>Right against wrong, within a group</h2>
-<p class="soft">Share of the pairs of a right and a wrong candidate of one group in which the right
-one earned more, in percent; 50 teaches nothing. Each mixture represents a policy.</p>
-{_accuracies(diagnosis)}
-<h2>How near the candidates are to the reference</h2>
-<p class="soft">Share of the candidates of a kind with at most this cosine, in percent.</p>
-{_cosines(diagnosis)}
-{encoder_table}
-<h2>Which answers DBSCAN puts together</h2>{cluster_table}
-<h2>Rewards</h2>{reward_table}
-<p class="soft">{diagnosis.pairs} {_whose(diagnosis)} pairs, groups of {diagnosis.size},
-seed {diagnosis.seed}. Variance of a reward in [0, 1] is at most 0.25. The Hoeffding gap is for
-{diagnosis.train_pairs:,} training pairs at {CONFIDENCE:.0%} and one fixed policy.</p>"""
-    return html.page("Reward diagnosis", body)
-
-
-def _whose(diagnosis: Diagnosis) -> str:
-    return "held-out" if diagnosis.split == HELD_OUT else "training"
-
-
 def _judged(diagnosis: Diagnosis) -> list[str]:
-    return [f"Constants as given: those of {diagnosis.recipe}."] if diagnosis.recipe else []
-
-
-def _accuracies(diagnosis: Diagnosis) -> str:
-    profiles = list(diagnosis.rewards["as given"].profiles)
-    series = {
-        title: {
-            name: Point(100 * value)
-            for name in profiles
-            if (value := diagnosis.rewards[key].profiles[name].pair_accuracy) is not None
-        }
-        for key, title in _SERIES.items()
-    }
-    return bars("Accuracy within groups, %", profiles, series)
-
-
-def _cosines(diagnosis: Diagnosis) -> str:
-    labels = [f"{position / 20:.2f}" for position in range(1, 21)][7:]
-    series = {}
-    for kind, figures in diagnosis.kinds.items():
-        total, below, points = sum(figures.bins), 0, {}
-        for position, count in enumerate(figures.bins, 1):
-            below += count
-            points[f"{position / 20:.2f}"] = Point(100 * below / total)
-        series[kind] = {label: points[label] for label in labels}
-    return curves("Candidates with at most this cosine, %", labels, series)
+    whose = "held-out" if diagnosis.split == HELD_OUT else "training"
+    line = f"{diagnosis.pairs} {whose} pairs, groups of {diagnosis.size}, seed {diagnosis.seed}."
+    given = [f"Constants as given: those of {diagnosis.recipe}."] if diagnosis.recipe else []
+    return [line, *given]
 
 
 def _encoder_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
@@ -150,11 +94,11 @@ def _weight(term: Term) -> Callable[[RewardFigures], str]:
 _ROWS: Mapping[str, Callable[[RewardFigures], str]] = {
     "α (weight of the pairwise term)": lambda f: f"{f.config.alpha:g}",
     "α* (above it a lone right one beats copies)": lambda f: f"{f.alpha_star:.3f}",
-    "τ": lambda f: f.config.tau_words(),
+    "τ": lambda f: f"{f.config.tau:g}",
     "β": lambda f: f"{f.config.beta:g}",
     **{f"weight of the {term.name} term": _weight(term) for term in ADDITIONAL},
     "reward of a copy of an erroneous source": lambda f: _set(f.config.unchanged),
-    "metric, ε": lambda f: f"{f.config.metric} {f.config.epsilon:g}",
+    "ε, as 1 − cosine": lambda f: f"{f.config.epsilon:g}",
     "R of a lone right candidate beside copies": lambda f: f"{f.lone_exact:.3f}",
     "R of such a copy": lambda f: f"{f.lone_copy:.3f}",
     "groups in which the lone right one wins": lambda f: f"{f.lone_wins:.1%}",
