@@ -3,10 +3,9 @@
     python benchmarks/measure_gpu.py --minutes 8 --out out/gpu.json
     python tools/fill_gpu_page.py out/gpu.json
 
-JSON is written after each figure: card, versions, figures, and the reason for each that is missing.
-Models have the published architectures and random weights, which do not affect the speed. A share
-is FLOPs / seconds / the rate of a large matrix product on this card. `--device cpu --tiny` runs the
-same code on any machine; its figures mean nothing.
+JSON with the reason for what is missing is written after each figure. Models have the published
+architectures and random weights. A share is FLOPs / seconds / the rate of a large matrix product
+on this card. `--device cpu --tiny` runs the same code on any machine; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: hidden size, inner size, layers, heads, heads of keys; the second is tiny
 QWEN3 = ((1024, 3072, 28, 16, 8), (32, 64, 1, 2, 1))
 BERT = ((1024, 4096, 24, 16), (32, 64, 1, 2))  # bge-large
-VOCABULARY = 151_936  # of Qwen3
-READ, WRITTEN = 148, 28  # tokens of Qwen's prompt with such a sentence, and of its answer, about
+VOCABULARY, READ, WRITTEN = 151_936, 148, 28  # of Qwen3; tokens of a prompt, of an answer, about
 Figures = dict[str, float]
 Work = Callable[[], object]
 
@@ -86,8 +84,7 @@ class Bench:
         """Return the folder of that model with the built-in policy's tokenizer."""
         folder, words = self.folder / "policy", character_tokenizer()
         if not folder.exists():
-            model = self.qwen(len(words), words.eos_token_id, words.pad_token_id)
-            model.save_pretrained(folder)
+            self.qwen(len(words), words.eos_token_id, words.pad_token_id).save_pretrained(folder)
             words.save_pretrained(folder)
         return str(folder)
 
@@ -193,9 +190,9 @@ def encoder(bench: Bench) -> Figures:
                 raw(input_ids=ids)
 
     batched = embed.encoder(folder, alone=False)
-    first = -(-count // size) * size / bench.seconds(alone)
-    second = count / bench.seconds(lambda: batched.encode(texts))
-    return {"alone, sentences/s": first, "cecdata, sentences/s": second, "share": second / first}
+    raw_rate = -(-count // size) * size / bench.seconds(alone)
+    ours = count / bench.seconds(lambda: batched.encode(texts))
+    return {"alone, sentences/s": raw_rate, "cecdata, sentences/s": ours, "share": ours / raw_rate}
 
 
 def paper_update(bench: Bench, *more: str) -> Figures:
@@ -213,8 +210,8 @@ def builtin_batch(bench: Bench) -> Figures:
 
 def update(lines: list[dict[str, float]]) -> Figures:
     """Return the figures of the last batch, which is no longer warming up."""
-    ends = ("_seconds", "_tokens_per_s", "_memory_gb")
-    return {name: value for name, value in lines[-1].items() if name.endswith(ends)}
+    shown = ("_seconds", "_tokens_per_s", "_memory_gb")
+    return {name: value for name, value in lines[-1].items() if name.endswith(shown)}
 
 
 def pretraining(bench: Bench) -> Figures:
@@ -222,8 +219,7 @@ def pretraining(bench: Bench) -> Figures:
     hidden, layers, count = (64, 1, 2) if bench.tiny else (512, 8, 780)
     model = small_qwen3(character_tokenizer(), 0, hidden=hidden, layers=layers)[0].to(bench.device)
     rows = torch.randint(5, 8000, (count, 84), device=bench.device)
-    operations = 3 * flops(model, 0, 84) * count
-    return bench.speed("", step_of(model, rows), 84.0 * count, operations)
+    return bench.speed("", step_of(model, rows), 84.0 * count, 3 * flops(model, 0, 84) * count)
 
 
 def fsdp(bench: Bench, launcher: str = "fsdp") -> Figures:

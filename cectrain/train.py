@@ -67,7 +67,7 @@ def train(
     named = (config.policy.name, config.data.embeddings, *folders_of(config.encoder))
     reads = (str(dataset.path), *named)
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
-    with naming(out), distributed.lost_ranks(), workspace if rank0 else nullcontext() as work:
+    with naming(out), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.finished(out)
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} holds the finished run already")

@@ -6,12 +6,9 @@ A process that no launcher started is rank 0 of 1 and has no process group.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
-
-from cecdata.common.errors import CecError
 
 if TYPE_CHECKING:
     import torch
@@ -89,28 +86,6 @@ def wait() -> None:
         from torch import distributed
 
         distributed.barrier()
-
-
-@contextmanager
-def lost_ranks() -> Iterator[None]:
-    """Raise CecError instead of torch's error if another rank ended during a collective call."""
-    try:
-        yield
-    except RuntimeError as error:
-        ours = isinstance(error, CecError) or world_size() == 1
-        if ours or not _is_of_a_collective(error):
-            raise
-        line = (str(error).splitlines() or ["no answer"])[0]
-        raise CecError(
-            f"rank {rank()}: another rank ended or does not answer ({line:.200}). Read its output, "
-            "then start the same command again: it resumes from the last checkpoint"
-        ) from error
-
-
-def _is_of_a_collective(error: RuntimeError) -> bool:
-    from torch import distributed
-
-    return isinstance(error, distributed.DistError) or "gloo" in str(error)
 
 
 def load_device() -> str:

@@ -92,6 +92,12 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     warnings.filterwarnings("ignore", old, FutureWarning)
     os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))
     config = job.config
+    if config.ppo.vllm != "off" and config.ppo.top_p < 1:
+        job.log(
+            f"ppo.top_p = {config.ppo.top_p:g} with vLLM: before TRL 1.17 the importance ratios "
+            "are biased, because vLLM draws from the nucleus and TRL's ratios are over all "
+            "tokens; ppo.top_p=1.0 avoids it"
+        )
     args = arguments(
         config.ppo,
         out=job.state / "ppo",

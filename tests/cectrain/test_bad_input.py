@@ -47,34 +47,6 @@ def test_one_candidate_has_no_consensus(encoder):
         GroupReward(encoder, RewardConfig(), 1).score(["己"], ["已"], [["已"]])
 
 
-def test_candidates_that_cut_a_group_are_refused(encoder):
-    """Five candidates in groups of two are refused: the odd one gets no invented reward."""
-    reward = GroupReward(encoder, RewardConfig(), 2)
-    with pytest.raises(UsageError, match="cut a group of 2"):
-        reward(["问"] * 5, ["答"] * 5, ["问"] * 5, ["答"] * 5, lambda *_: None)
-
-
-def test_empty_candidates_earn_nothing(encoder):
-    """A group of empty texts has rewards of 0 and finite figures."""
-    found = GroupReward(encoder, RewardConfig(), 2).score(
-        ["他己经来了", "天气好"], ["他已经来了", "天气好"], [["", ""], ["", "天气好"]]
-    )
-    assert found.rewards[0].tolist() == [0.0, 0.0]
-    assert found.rewards[1][1] > 0
-    assert found.figures["empty_rate"] == 0.75
-    assert all(np.isfinite(value) for value in found.figures.values())
-
-
-@pytest.mark.parametrize("baseline", ["leave_one_out", "value"])
-def test_equal_rewards_are_logged(dataset_path, start, tmp_path, baseline):
-    """If no candidate reaches the threshold, the run logs that the batch taught nothing."""
-    lines = []
-    settings = configured(start, "reward.alpha=1.0", "reward.tau=0.999", "ppo.updates=1",
-                          f"ppo.baseline={baseline}")  # fmt: skip
-    train(dataset_path, tmp_path / "out", settings, log=lines.append)
-    assert any("taught nothing" in line for line in lines)
-
-
 def test_a_prompt_longer_than_the_context_is_refused(dataset_path, start, tmp_path):
     """The message has both lengths and comes before training; the folder stays unbound, so the
     advice works."""
