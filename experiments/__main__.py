@@ -119,7 +119,7 @@ def study(
 ) -> None:
     """Train the variants of STUDY on DATA and compare them in one table.
 
-    STUDY is a study of experiments/training/studies (ablation, encoders, prior, recipes, rewards,
+    STUDY is a study of experiments/training/studies (ablation, encoders, recipes, rewards,
     scaling, thresholds, thresholds-full) or a TOML file with a list of variants. OUT gets
     STUDY.json, STUDY.md and STUDY.html, written again after each run that finishes. Repeat an
     interrupted command to continue.
