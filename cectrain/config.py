@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from urllib.parse import urlsplit
 
 from cecdata.common.codec import Json, encode
 from cecdata.common.errors import UsageError
@@ -95,10 +93,7 @@ class PpoConfig:
     top_k: int = 0  # 0: off
     new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
     rollout: str = "auto"  # drafted: speculative decoding from the source; generate: by token
-    vllm: str = "off"  # or colocate, server; a resume is then not bit-exact
-    vllm_url: str = ""  # of the server; empty: port 8000 of this machine
-    vllm_memory: float = 0.3  # share of each GPU's memory, with colocate
-    vllm_parallel: int = 1  # GPUs that share one copy of the weights, with colocate
+    vllm: str = "off"  # or colocate, server, with settings in `trl`; a resume is not bit-exact
 
     # advantages
     baseline: str = "value"  # or frozen_value, leave_one_out, group, none (docs/paper.md row 3)
@@ -177,9 +172,6 @@ class Config:
         )
         quantised_alone = self.policy.quantise and not self.policy.lora_rank
         require(not quantised_alone, "policy.quantise", True, "used with policy.lora_rank above 0")
-        if ppo.vllm_url:
-            require(ppo.vllm == "server", "ppo.vllm", ppo.vllm, "server together with ppo.vllm_url")
-            _check_server(ppo.vllm_url)
         if ppo.updates:
             check_shares(ppo)
 
@@ -232,7 +224,7 @@ def _check_choices(config: Config) -> None:
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
     "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups "
     "ppo.oversampling ppo.epochs ppo.accumulation ppo.save_every ppo.log_every "
-    "ppo.length_buckets ppo.vllm_parallel"
+    "ppo.length_buckets"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
     "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens ppo.kl "
@@ -253,19 +245,7 @@ def _check_numbers(config: Config) -> None:
     share = ppo.ppo_only_share
     require(0 <= share < 1, "ppo.ppo_only_share", share, "a fraction below 1")
     require(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
-    require(0 < ppo.vllm_memory <= 1, "ppo.vllm_memory", ppo.vllm_memory, "a fraction above 0")
     require(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction above 0 and below 1")
-
-
-def _check_server(url: str) -> None:
-    """Raise UsageError for a bad URL; the message leaves it out, as it may contain a password."""
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        good = False
-    plain = not re.search(r"[\s@?#]", url)
-    require(good and plain, "ppo.vllm_url", "…", "http://HOST:PORT, without user, query or spaces")
 
 
 def check_shares(ppo: PpoConfig, processes: int = 1) -> None:

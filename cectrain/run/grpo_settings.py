@@ -71,9 +71,6 @@ def grpo_settings(
         chat_template_kwargs=dict(THINKING_OFF),
         use_vllm=ppo.vllm != "off",
         vllm_mode=ppo.vllm if ppo.vllm != "off" else "colocate",
-        vllm_server_base_url=ppo.vllm_url or None,
-        vllm_gpu_memory_utilization=ppo.vllm_memory,
-        vllm_tensor_parallel_size=ppo.vllm_parallel,
         # With nucleus sampling the correction compares two distributions and biases sequences.
         vllm_importance_sampling_correction=ppo.top_p == 1.0,
         save_strategy="steps",

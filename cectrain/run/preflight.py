@@ -63,11 +63,6 @@ def check_settings(config: Config, processes: int) -> None:
         imported(name, "callback")
     if ppo.trl:
         check_trl(ppo)
-    if ppo.vllm == "colocate" and processes % ppo.vllm_parallel:
-        raise UsageError(
-            f"ppo.vllm_parallel = {ppo.vllm_parallel}: {processes} processes cannot be split into "
-            "groups of this size"
-        )
     if ppo.vllm != "off":
         _need("ppo.vllm", "vllm", how_to_install("vllm"))
 

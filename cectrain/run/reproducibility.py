@@ -8,7 +8,6 @@ import os
 import platform
 import random
 import sys
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -90,10 +89,8 @@ def run_identity(
     start = checkpoint_identity(folder, None) if folder else {}
     if folder != name:
         start["checkpoint"] = Path(name).name
-    # The same vLLM server may have another address when the run resumes.
-    settings = replace(config, ppo=replace(config.ppo, vllm_url=""))
     return {
-        "configuration": settings.as_dict(),
+        "configuration": config.as_dict(),
         "data": dict(dataset.digests),
         "policy": start,
         "encoder": encoder.fingerprint if encoder else None,
@@ -104,7 +101,7 @@ def run_identity(
 
 
 def hardware() -> dict[str, Json]:
-    """Return the processor, memory and GPUs of this machine."""
+    """Return the processor and GPUs of this machine."""
     import torch
 
     gpus: list[Json] = [
@@ -113,31 +110,12 @@ def hardware() -> dict[str, Json]:
     return {
         "machine": platform.machine(),
         "system": platform.system(),
-        "processor": _processor(),
-        "memory_gb": _memory_gb(),
+        "processor": platform.processor(),
         "cores": os.cpu_count() or 0,
         "threads": torch.get_num_threads(),
         "gpus": gpus,
         "cuda": torch.version.cuda or "",
     }
-
-
-def _memory_gb() -> float | None:
-    """Return the machine's memory in 10⁹ bytes; None if the system does not say."""
-    try:
-        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
-    return round(pages / 1e9, 1)
-
-
-def _processor() -> str:
-    """Return the processor's name; on Linux from /proc, where Python's own is often empty."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
 
 
 def weights_sha256(folder: Path) -> str:

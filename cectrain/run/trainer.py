@@ -128,9 +128,9 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         return self.lr_scheduler
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Return TRL's loss; raise CecError, with the batch saved, if it is not finite."""
+        """Return TRL's loss; raise CecError if it is not finite."""
         loss: torch.Tensor = super().compute_loss(model, inputs, *args, **kwargs)
-        refuse_nan(loss, inputs, Path(self.args.output_dir), self.state.global_step)
+        refuse_nan(loss, self.state.global_step)
         return loss
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
@@ -265,7 +265,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         pairs = supervised_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
         batch = collate(policy, pairs)
         loss = loss_function(policy, "bf16" if self._ppo.bf16 else "auto")(batch)
-        refuse_nan(loss, batch, Path(self.args.output_dir), step)
+        refuse_nan(loss, step)
         (self._ppo.supervised_weight * loss).backward()
         seconds = time.perf_counter() - started
         self._note(supervised_loss=float(loss.detach()), supervised_seconds=seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,13 +56,13 @@ def fit(
     If a batch is a function of the step alone, a run that was killed and resumed ends with the same
     weights on the same machine. Rank 0 writes.
     `watch` is called after each step with the number of steps taken. Raises CecError if the loss is
-    not finite, with the batch saved, or if the device is out of memory.
+    not finite, or if the device is out of memory.
     """
     model = policy.model
     highest = [[float(group["lr"]) for group in each.param_groups] for each in optimizers]
     first = resume(policy, optimizers, folder)
     loss_of = loss_function(policy, plan.precision, fast_forward=plan.fast_forward)
-    gradient = Gradient(policy, loss_of, plan.accumulation, folder)
+    gradient = Gradient(policy, loss_of, plan.accumulation)
     waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()
     started, tokens = time.perf_counter(), 0
@@ -157,7 +157,6 @@ class Gradient:
     policy: Policy
     loss_of: Callable[[Batch], torch.Tensor]
     passes: int  # forward and backward passes of a step on this rank
-    folder: Path  # gets a batch whose loss is not finite
 
     def set(self, batch: Batch, step: int, *, check: bool) -> tuple[torch.Tensor, int]:
         """Set all gradients; return the mean loss, and this rank's number of answer tokens.
@@ -174,7 +173,7 @@ class Gradient:
         for part in split(batch, self.passes):
             loss = self.loss_of(part)
             if check:
-                refuse_nan(loss, part, self.folder, step)
+                refuse_nan(loss, step)
             share = loss * (answer_tokens(part) / total)
             share.backward()
             whole += share.detach()
@@ -200,31 +199,12 @@ def answer_tokens(batch: Batch) -> int:
     return int((batch["labels"] != IGNORED).sum())
 
 
-def refuse_nan(loss: torch.Tensor, batch: Mapping[str, object], folder: Path, step: int) -> None:
-    """Raise CecError if the loss is not finite, after saving the batch's tensors in `folder`."""
+def refuse_nan(loss: torch.Tensor, step: int) -> None:
+    """Raise CecError if the loss is not finite."""
     import torch
 
-    if bool(torch.isfinite(loss.detach()).all()):
-        return
-    path = _save_batch(batch, folder)
-    raise CecError(
-        f"step {step}: the loss is {float(loss.detach())}; its batch was saved as {path}. The "
-        "last checkpoint is good: lower the learning rate, or inspect the batch, and start again."
-    )
-
-
-def _save_batch(batch: Mapping[str, object], folder: Path) -> Path:
-    """Save a batch's tensors for inspection and return the file."""
-    import torch
-    from safetensors.torch import save_file
-
-    from cecdata.common import durable
-
-    path = folder / "bad_batch.safetensors"
-    tensors = {
-        name: value.detach().cpu().contiguous()
-        for name, value in batch.items()
-        if isinstance(value, torch.Tensor)
-    }
-    durable.write(path, lambda where: save_file(tensors, where))
-    return path
+    if not bool(torch.isfinite(loss.detach()).all()):
+        raise CecError(
+            f"step {step}: the loss is {float(loss.detach())}. The last checkpoint is good: lower "
+            "the learning rate, and start again"
+        )

@@ -33,8 +33,7 @@ def train_sft(
     """Take `config.steps` steps of AdamW on the targets' tokens; resume a checkpoint in `folder`.
 
     Every batch is a function of (seed, step), so a run that was killed and resumed ends with the
-    same weights on the same machine. Raises CecError if the loss is not finite, with the batch
-    saved.
+    same weights on the same machine. Raises CecError if the loss is not finite.
     """
     import torch
 

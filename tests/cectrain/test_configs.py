@@ -7,7 +7,6 @@ import yaml
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.common.errors import UsageError
 from cectrain import config
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -73,53 +72,3 @@ def test_a_launcher_configuration_is_understood(path):
 
     launcher = load_config_from_file(str(path))
     assert launcher.num_processes == yaml.safe_load(path.read_text("utf-8"))["num_processes"] == 8
-
-
-def test_settings_of_vllm_reach_trl(tmp_path):
-    """Address, share of the memory and parallelism reach TRL under its names; otherwise its
-    defaults hold."""
-    from trl import GRPOConfig
-
-    from cectrain.run.grpo_settings import arguments
-
-    def arguments_of(*settings):
-        ppo = config.load("exact-match", settings).ppo
-        args = arguments(ppo, out=tmp_path, seed=1, new_tokens=8, processes=1, cpu=True)
-        return [getattr(args, name) for name in names]
-
-    names = ("vllm_server_base_url", "vllm_gpu_memory_utilization", "vllm_tensor_parallel_size")
-    assert arguments_of() == [GRPOConfig.__dataclass_fields__[name].default for name in names]
-    server = ["ppo.vllm=server", "ppo.vllm_url=http://10.0.0.7:8001"]
-    assert arguments_of(*server)[0] == "http://10.0.0.7:8001"
-    local = ["ppo.vllm=colocate", "ppo.vllm_memory=0.45", "ppo.vllm_parallel=2"]
-    assert arguments_of(*local)[1:] == [0.45, 2]
-
-
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        (["ppo.vllm_memory=0.0"], "vllm_memory"),
-        (["ppo.vllm_memory=1.5"], "vllm_memory"),
-        (["ppo.vllm_parallel=0"], "vllm_parallel"),
-        (["ppo.vllm_url=http://host:8000"], "server"),
-        *(
-            (["ppo.vllm=server", f"ppo.vllm_url={url}"], "vllm_url")
-            for url in ("host:8000", "http://", "http://host:x", "http://me:secret@host", "ftp://h")
-        ),
-    ],
-)
-def test_impossible_settings_of_vllm_are_refused(settings, name):
-    """The error has the setting's name, without a password that a URL may contain."""
-    with pytest.raises(UsageError, match=name) as caught:
-        config.load("exact-match", settings)
-    assert "secret" not in str(caught.value)
-
-
-def test_processes_that_vllm_cannot_divide_are_refused():
-    """Before anything loads, whether vLLM is installed or not; a server divides its own."""
-    from cectrain.run.preflight import check_settings
-
-    settings = ["ppo.vllm_parallel=2", "sft.steps=0", "ppo.supervised=0", "ppo.groups=24"]
-    colocated = config.load("exact-match", [*settings, "ppo.vllm=colocate"])
-    with pytest.raises(UsageError, match=r"vllm_parallel = 2: 3 processes"):
-        check_settings(colocated, 3)

@@ -80,7 +80,7 @@ def test_a_run_leaves_what_scripts_read(finished):
     assert {"configuration", "data", "policy", "versions", "command", "hardware"} <= set(run)
     digests = [*run["data"].values(), run["configuration_sha256"]]
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
-    assert {"processor", "memory_gb", "cores", "threads", "gpus", "cuda"} <= set(run["hardware"])
+    assert {"processor", "cores", "threads", "gpus", "cuda"} <= set(run["hardware"])
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert [(x["phase"], x["step"]) for x in lines] == [
         ("sft", 1), ("sft", 2), ("heldout", 0), ("ppo", 1), ("heldout", 2), ("ppo", 2), ("ppo", 3),
@@ -182,16 +182,6 @@ def test_another_configuration_is_refused(finished, dataset_path, start):
     out, _, _ = finished
     with pytest.raises(RefusedError, match=r"ppo\.clip: 0\.05 → 0\.1"):
         train(dataset_path, out, configured(start, "sft.steps=2", "ppo.clip=0.1"))
-
-
-def test_a_server_may_move(dataset_path):
-    """A resume may use vLLM at another address."""
-    dataset = open_shards(dataset_path)
-    before, after = (
-        run_identity(config.load("paper", ["ppo.vllm=server", *more]), dataset, None)
-        for more in ([], ["ppo.vllm_url=http://10.0.0.7:8000"])
-    )
-    assert before == after
 
 
 def test_another_release_of_ours_is_refused(finished, dataset_path, start, tmp_path, monkeypatch):
