@@ -249,7 +249,7 @@ def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path):
     assert line["grad_norm"] >= 0
 
 
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_run_with_a_kl_ends_with_the_same_weights(dataset_path, start, tmp_path, rank):
     """The reference after a kill is the policy after the warm start, with or without an adapter."""
     settings = configured(start, "sft.steps=2", "sft.learning_rate=0.05", "ppo.updates=2",
@@ -332,6 +332,7 @@ def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path)
     assert not [line for line in lines if "constants" in line]
 
 
+@pytest.mark.slow  # two more runs
 def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
     """The same seed gives the same hash, another seed another one."""
     hashes = []
