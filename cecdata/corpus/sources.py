@@ -189,7 +189,8 @@ class Picked:
     @property
     def names(self) -> list[str]:
         """Return the names of the columns to read, each once."""
-        return list(dict.fromkeys(n for n in (self.text, self.origin, self.licence) if n))
+        named = (self.text, self.origin, self.licence)
+        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 def unknown_column(name: str, available: Sequence[str], label: str) -> str:

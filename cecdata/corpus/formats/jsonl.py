@@ -82,7 +82,7 @@ def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[
             continue
         rows = numbers(block.first_line, table.num_rows)
         text, origin, licence = (
-            table.column(name).combine_chunks() if name else None
+            None if name is None else table.column(name).combine_chunks()
             for name in (picked.text, picked.origin, picked.licence)
         )
         yield gather(source, text, origin, rows, block.rejects, licence)
