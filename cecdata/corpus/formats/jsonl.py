@@ -194,12 +194,12 @@ def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
     braces = data.startswith(b"{") and data.endswith(b"}\n")
     if not braces or data.count(b"}\n{") != count - 1 or picked.text == picked.origin:
         return None
-    schema = pa.schema([(name, pa.string()) for name in picked.names])
-    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
     try:
+        schema = pa.schema([(name, pa.string()) for name in picked.names])
+        options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         table = pj.read_json(pa.BufferReader(data), reading, options)
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, UnicodeEncodeError):  # a key may be half of a surrogate pair
         return None
     return table.select(schema.names) if table.num_rows == count else None
 
