@@ -48,6 +48,14 @@ MEANING = {
     "mixed": "errors of several categories in one sentence",
     "clean": "no error",
 }
+#: types that only edits have: the first three by `edit_type`, the rest where a user asks for them
+EDITS = {
+    "missing": "one or more characters were missing",
+    "surplus": "one or more characters were too many",
+    "word": "several characters that differ in category",
+    "term": "a word of the user's list that sounds or looks like the text",
+    "dictionary": "a replacement of the user's list",
+}
 REACH = 4  # the largest distance, in code points, over which moved text counts as changed order
 
 
@@ -94,6 +102,18 @@ def sentence_type(source: str, reference: str) -> SentenceType:
     else:
         category = "stroke" if kinds <= set(STROKE) else "mixed"
     return SentenceType(category, errors)
+
+
+def edit_type(source: str, target: str) -> str:
+    """Return the category of one edit, or the first three of EDITS.
+
+    >>> [edit_type(*pair) for pair in (("己", "已"), ("", "的"), ("再", "在"), ("在己", "再已"))]
+    ['same-stroke', 'missing', 'homophone', 'word']
+    """
+    if not source or not target:
+        return "surplus" if source else "missing"
+    found = {error.category for error in errors_of(source, target)}
+    return found.pop() if len(found) == 1 else "word"
 
 
 def in_row(category: str, row: str) -> bool:

@@ -31,6 +31,7 @@ EXTRAS = {
     "experiments": "studies, figures and the classifier of experiments/",
     "lm": "causal language models that judge corrections",
     "serve": "the web page of `cectrain serve`",
+    "script": "`cectrain correct --script traditional`",
     "ray": "builds on a Ray cluster",
     "vllm": "generation by vLLM in PPO",
     "docs": "the documentation site",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from cecbench.errortypes import EDITS, MEANING
 from cecdata.common.errors import InputError
 from cectrain.corrector.corrector import Corrector
 
@@ -120,7 +121,11 @@ def _escaped(text: str, codes: dict[str, str]) -> str:
 
 def _sarif(found: Sequence[Suspicion]) -> dict[str, object]:
     """Return the suspicions in SARIF 2.1.0, which code scanning and editors read."""
-    rules = [{"id": name} for name in sorted({one.type for one in found})]
+    meaning = {**MEANING, **EDITS}
+    rules = [
+        {"id": name, "shortDescription": {"text": meaning[name]}}
+        for name in sorted({one.type for one in found})
+    ]
     results = [
         {
             "ruleId": one.type,

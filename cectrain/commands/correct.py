@@ -8,73 +8,112 @@ import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, loading
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
-from cectrain.corrector.opening import COMBINED
+from cectrain.corrector.models import COMBINED
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
 
+F = TypeVar("F", bound=Callable[..., object])
 _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
 _PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
 _EXAMPLES = 12  # unreadable characters that stderr shows
 
 
+def corrector_options(function: F) -> F:
+    """Add --model, --lm, --confidence, --script and the word lists; see `corrector_of`."""
+    file = click.Path(path_type=Path)
+    for option in (
+        click.option(
+            "--dictionary",
+            multiple=True,
+            type=file,
+            help="File of replacements, wrong, a tab, and right, that are made first; repeatable.",
+        ),
+        click.option(
+            "--terms",
+            multiple=True,
+            type=file,
+            help="File of words of your field, one on a line with an optional tab and weight: text"
+            " is corrected to them where it sounds or looks like them; repeatable.",
+        ),
+        click.option(
+            "--protect",
+            type=file,
+            help="File of names, one on a line, that are not to be changed.",
+        ),
+        click.option(
+            "--rescore",
+            metavar="MODEL",
+            help="Language model that judges what the others propose: a folder or hub name of a"
+            " causal model, a .gguf file, or the URL of an endpoint.",
+        ),
+        click.option(
+            "--script",
+            type=click.Choice(["simplified", "traditional", "auto"]),
+            default="simplified",
+            show_default=True,
+            help="Characters of the texts; auto decides for each text. Traditional ones need the"
+            " extra `script`.",
+        ),
+        click.option(
+            "--confidence",
+            type=click.FloatRange(0, 1),
+            help="Minimum confidence of an edit; 0.9 makes only sure ones.",
+        ),
+        click.option(
+            "--lm",
+            help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file;"
+            " words is the one that ships.  [default: the table of `cectrain lm`, else words]",
+        ),
+        click.option(
+            "--model",
+            default=COMBINED,
+            show_default=True,
+            help="Model that corrects: combined (the noisy channel and the built-in policy),"
+            " channel, combined:FOLDER with another policy of the built-in kind; with torch also"
+            " builtin, a folder of a run or of a model, or a hub id.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def corrector_of(
+    protect: Path | None,
+    terms: Sequence[Path],
+    dictionary: Sequence[Path],
+    **settings: Any,
+) -> Corrector:
+    """Return the corrector that `corrector_options` describe, loaded."""
+    from cectrain.corrector.corrector import Corrector
+    from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
+
+    corrector = Corrector(
+        protect=read_names(protect) if protect else (),
+        terms=read_terms(terms),
+        dictionary=read_dictionary(dictionary),
+        **settings,
+    )
+    loading(lambda: corrector.correct(""))
+    # where a language model has no weights of its own
+    if note := getattr(getattr(corrector.proposer, "rescorer", None), "note", ""):
+        click.echo(note, err=True)
+    return corrector
+
+
 @click.command()
 @click.argument("sentences", nargs=-1)
-@click.option(
-    "--model",
-    default=COMBINED,
-    show_default=True,
-    help="Model that corrects: combined (the noisy channel and the built-in policy), channel,"
-    " combined:FOLDER with another policy of the built-in kind; with torch also builtin, a folder"
-    " of a run or of a model, or a hub id.",
-)
-@click.option(
-    "--lm",
-    help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file; words"
-    " is the one that ships.  [default: the table of `cectrain lm`, else words]",
-)
-@click.option(
-    "--rescore",
-    metavar="MODEL",
-    help="Language model that judges what the others propose: a folder or hub name of a causal"
-    " model, a .gguf file, or the URL of an endpoint.",
-)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1),
-    help="Minimum confidence of an edit; 0.9 makes only sure ones.",
-)
-@click.option(
-    "--protect",
-    "names",
-    type=click.Path(path_type=Path),
-    help="File of names, one on a line, that are not to be changed.",
-)
-@click.option(
-    "--terms",
-    "term_files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="File of words of your field, one on a line with an optional tab and weight: text is"
-    " corrected to them where it sounds or looks like them; repeatable.",
-)
-@click.option(
-    "--dictionary",
-    "dictionary_files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="File of replacements, wrong, a tab, and right, that are made first; repeatable.",
-)
+@corrector_options
 @click.option(
     "--check",
     "checks",
@@ -97,13 +136,6 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
     help="File with one text a line; - is standard input.",
 )
 @click.option(
-    "--batch",
-    type=click.IntRange(1),
-    default=64,
-    show_default=True,
-    help="Number of sentences in a forward pass.",
-)
-@click.option(
     "--threads",
     type=click.IntRange(0),
     default=0,
@@ -116,20 +148,12 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 )
 def correct(
     sentences: tuple[str, ...],
-    model: str,
-    lm: str | None,
-    rescore: str | None,
-    confidence: float | None,
-    names: Path | None,
-    term_files: tuple[Path, ...],
-    dictionary_files: tuple[Path, ...],
     checks: bool,
     form: str,
     path: Path | None,
-    batch: int,
-    threads: int,
     as_json: bool,
     diff: bool,
+    **settings: Any,
 ) -> None:
     """Correct SENTENCES, the lines of a file, or those of standard input.
 
@@ -140,28 +164,13 @@ def correct(
     cectrain correct 他己经来了。
     cectrain correct --check README.md 'docs/**/*.md' --format github
     """
-    from cectrain.corrector.corrector import Corrector
-    from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
-
     if checks and (path is not None or as_json or diff or not sentences):
         raise click.UsageError("--check takes files as arguments, and --format instead of --json")
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("give sentences, a file with --file, or text through a pipe")
         path = Path("-")
-    corrector = Corrector(
-        model,
-        batch=batch,
-        threads=threads,
-        lm=lm,
-        rescore=rescore,
-        confidence=confidence,
-        protect=read_names(names) if names else (),
-        terms=read_terms(term_files),
-        dictionary=read_dictionary(dictionary_files),
-    )
-    loading(lambda: corrector.correct(""))
-    tell_of_judge(corrector)
+    corrector = corrector_of(**settings)
     if checks:
         from cectrain.commands.checking import check
 
@@ -182,12 +191,6 @@ def correct(
                 if progress is not None:
                     progress("correct", 1, total)
     report.end()
-
-
-def tell_of_judge(corrector: Corrector) -> None:
-    """Say on stderr where a language model has no weights of its own."""
-    if note := getattr(getattr(corrector.proposer, "rescorer", None), "note", ""):
-        click.echo(note, err=True)
 
 
 def _lines(path: Path | None) -> int:

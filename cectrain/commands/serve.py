@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
+from typing import Any
 
 import click
 
 from cecdata.common.errors import MissingPackageError, how_to_install
-from cecdata.common.progress import loading
-from cectrain.commands.correct import tell_of_judge
-from cectrain.corrector.opening import COMBINED
+from cectrain.commands.correct import corrector_of, corrector_options
 
 
 @click.command()
@@ -22,35 +20,7 @@ from cectrain.corrector.opening import COMBINED
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
-@click.option(
-    "--model",
-    default=COMBINED,
-    show_default=True,
-    help="Model that corrects, as for `cectrain correct`.",
-)
-@click.option("--lm", help="N-gram model of the noisy channel, as in `cectrain correct`.")
-@click.option("--rescore", metavar="MODEL", help="Language model, as in `cectrain correct`.")
-@click.option("--confidence", type=click.FloatRange(0, 1), help="Minimum confidence of an edit.")
-@click.option(
-    "--protect",
-    "names",
-    type=click.Path(path_type=Path),
-    help="File of names, one on a line, that are not to be changed.",
-)
-@click.option(
-    "--terms",
-    "term_files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="File of words of your field, as in `cectrain correct`; repeatable.",
-)
-@click.option(
-    "--dictionary",
-    "dictionary_files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="File of replacements, as in `cectrain correct`; repeatable.",
-)
+@corrector_options
 @click.option(
     "--max-bytes",
     type=click.IntRange(1),
@@ -90,18 +60,12 @@ from cectrain.corrector.opening import COMBINED
 def serve(
     host: str,
     port: int,
-    model: str,
-    lm: str | None,
-    rescore: str | None,
-    confidence: float | None,
-    names: Path | None,
-    term_files: tuple[Path, ...],
-    dictionary_files: tuple[Path, ...],
     max_bytes: int,
     seconds: float,
     workers: int,
     queue: int,
     origins: tuple[str, ...],
+    **settings: Any,
 ) -> None:
     """Serve a page for correcting text, and a JSON endpoint, on this machine.
 
@@ -110,7 +74,7 @@ def serve(
     curl localhost:8000/correct --json '{"texts": ["他己经来了。"]}'
 
     Also there: /health, /metrics (for Prometheus) and /openapi.json. A request may have its own
-    "confidence", "protect" and "dictionary".
+    "confidence", "protect", "terms" and "dictionary".
 
     There is no password: if --host is not a loopback address, everyone who reaches the port may
     use the corrector.
@@ -121,20 +85,7 @@ def serve(
         raise MissingPackageError(
             f"{error.name or error} is missing, and the server needs it: {how_to_install('serve')}"
         ) from None
-    from cectrain.corrector.corrector import Corrector
-    from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
-
-    corrector = Corrector(
-        model,
-        lm=lm,
-        rescore=rescore,
-        confidence=confidence,
-        protect=read_names(names) if names else (),
-        terms=read_terms(term_files),
-        dictionary=read_dictionary(dictionary_files),
-    )
-    loading(lambda: corrector.correct(""))
-    tell_of_judge(corrector)
+    corrector = corrector_of(**settings)
     with Server(
         (host, port), corrector, Limits(max_bytes, seconds, workers, queue), origins
     ) as server:

@@ -9,11 +9,13 @@ from typing import Protocol
 #: why part of a text was kept as written, whatever the model answered
 REASONS = {
     "unreadable": "characters that the model cannot read",
-    "unfamiliar": "pieces with too many characters that the model cannot read",
+    "unfamiliar": "pieces with too many characters that the model cannot read (if they are"
+    " traditional Chinese, ask for that script)",
     "not_han": "changes to characters that are not Han",
     "protected": "changes to protected names",
     "strayed": "answers that strayed too far from their source",
     "form": "radicals and compatibility forms, read as the characters that they stand for",
+    "script": "changes that cannot be written in traditional characters for sure",
     "too_long": "stretches without a punctuation mark to cut at, longer than the model reads",
 }
 
@@ -48,21 +50,10 @@ class Edit:
 
     @property
     def type(self) -> str:
-        """`term` or `dictionary`, else `missing`, `surplus`, or what links source and target.
+        """`rule`, or what links source and target: a type of `cecbench.errortypes`."""
+        from cecbench.errortypes import edit_type
 
-        The last is a category of `cecbench.errortypes`; `word` where its characters differ in it.
-
-        >>> [Edit(0, len(a), a, b, 0.9).type for a, b in [("己", "已"), ("", "的"), ("再", "在")]]
-        ['same-stroke', 'missing', 'homophone']
-        """
-        if self.rule:
-            return self.rule
-        if not self.source or not self.target:
-            return "surplus" if self.source else "missing"
-        from cecbench.errortypes import errors_of
-
-        found = {error.category for error in errors_of(self.source, self.target)}
-        return found.pop() if len(found) == 1 else "word"
+        return self.rule or edit_type(self.source, self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import compress, groupby
@@ -10,7 +11,7 @@ from operator import not_
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from cecdata.common.errors import UsageError
+from cecdata.common.errors import CecError, UsageError
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
 from cectrain.corrector.edit_guard import (
@@ -22,15 +23,17 @@ from cectrain.corrector.edit_guard import (
     replaced,
     stand_in,
 )
-from cectrain.corrector.opening import (
+from cectrain.corrector.models import (
     CHANNEL,
     COMBINED,
     check_name,
     open_channel,
     open_combined,
     open_policy,
+    with_terms,
 )
-from cectrain.corrector.wordlists import Phrases, Term, dictionary_of, terms_of
+from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditional, simplified
+from cectrain.corrector.wordlists import Term, Wordlists, terms_of
 
 if TYPE_CHECKING:
     from cecdata.lm import Scorer
@@ -39,6 +42,13 @@ UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece 
 _FEW = 2  # most unreadable Han characters with which it is asked whatever their share
 
 _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream corrects together
+_TOGETHER = 256  # pieces that a model is asked together
+MOST_MORE = 1_000  # terms that are added to a loaded model
+_LISTS_KEPT = 2  # lists of such terms whose channels are kept
+
+
+class GivenUpError(CecError):
+    """Nobody waits for the corrections any more."""
 
 
 class Corrector:
@@ -56,6 +66,8 @@ class Corrector:
     corrected where it sounds or looks like them; as written they stay. dictionary: right texts by
     the wrong ones that they replace, exactly and before anything else. rescore: a language model
     that judges what the channel and the policy propose, or its name, see `cecdata.lm.open_scorer`.
+    script: `simplified`, `traditional` (texts are read in simplified characters by OpenCC, and
+    their edits written back), or `auto`, which decides for each text.
 
     Threads may share a corrector. `combined` and `channel` work in all of them at once; a policy of
     torch answers one after another. A pickled corrector loads its model again where it is
@@ -77,39 +89,32 @@ class Corrector:
         lm: str | None = None,
         confidence: float | None = None,
         rescore: str | Scorer | None = None,
+        script: str = "simplified",
     ) -> None:
-        if isinstance(protect, str):
-            raise UsageError(f"protect must be a list of names, not the text {protect!r}")
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"confidence must be from 0 to 1, not {confidence}")
         if batch < 1 or threads < 0:
             raise UsageError(f"batch must be at least 1 and threads 0: {batch}, {threads}")
+        check_script(script)
         if isinstance(model, str):
             check_name(model)
         self._model, self._batch, self._device, self._threads = model, batch, device, threads
-        self._lm, self._confidence, self._terms = lm, confidence, terms_of(terms)
-        self._dictionary = dictionary_of(dictionary or {})
-        protect = list(protect)
-        for text in (*protect, *self._dictionary, *self._dictionary.values()):
-            if not isinstance(text, str):
-                raise UsageError(f"protect and dictionary must hold texts, not {text!r}")
-        named = {Plain.of(name).text for name in protect} | {term.text for term in self._terms}
-        for wrong in self._dictionary:
-            if any(True for _ in Phrases(named).find(wrong)):
-                raise UsageError(f"{wrong!r} is to be replaced, and holds a protected name or term")
-        if self._terms and model not in {CHANNEL, COMBINED} and not _is_combined(model):
+        self._lm, self._confidence, self._script = lm, confidence, script
+        self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
+        if self._words.terms and model != CHANNEL and not _is_combined(model):
             raise UsageError("terms need a model with the channel: channel or combined")
         if rescore is not None and not _is_combined(model):
             raise UsageError("rescore needs the channel with a policy: combined")
         self._rescore = rescore
-        self._protect, self._wrong = Phrases(named), Phrases(self._dictionary)
         self._loaded: Proposer | None = None if isinstance(model, str) else model
+        self._of_terms: dict[tuple[Term, ...], Proposer] = {}
         self._loading = Lock()
 
     def __getstate__(self) -> dict[str, object]:
         """Return what to pickle: the names of the model, not its weights and tables."""
         held = {name: value for name, value in vars(self).items() if name != "_loading"}
-        return {**held, "_loaded": None if isinstance(self._model, str) else self._model}
+        loaded = None if isinstance(self._model, str) else self._model
+        return {**held, "_loaded": loaded, "_of_terms": {}}
 
     def __setstate__(self, held: dict[str, object]) -> None:
         vars(self).update(held, _loading=Lock())
@@ -124,14 +129,14 @@ class Corrector:
 
     def _load(self, model: str) -> Proposer:
         if model == CHANNEL:
-            return open_channel(self._lm, self._confidence, self._terms)
+            return open_channel(self._lm, self._confidence, self._words.terms)
         batch, threads = self._batch, self._threads
         if _is_combined(model):
             return open_combined(
                 model,
                 self._lm,
                 self._confidence,
-                terms=self._terms,
+                terms=self._words.terms,
                 batch=batch,
                 threads=threads,
                 rescore=self._rescore,
@@ -140,17 +145,29 @@ class Corrector:
             model, self._confidence, batch=batch, device=self._device, threads=threads
         )
 
-    def correct(self, texts: str | Iterable[str]) -> list[Correction]:
-        """Return one correction a text, in order; a single text gives a list of one."""
+    def correct(
+        self, texts: str | Iterable[str], given_up: Callable[[], bool] = lambda: False
+    ) -> list[Correction]:
+        """Return one correction a text, in order; a single text gives a list of one.
+
+        given_up: asked every few hundred pieces; raises GivenUpError where it returns true.
+        """
         texts = [texts] if isinstance(texts, str) else list(texts)
-        prepared = [_Text(text, self.proposer) for text in texts]
-        proposals = iter(self.proposer.propose([q.text for one in prepared for q in one.asked]))
-        return [self._correction(one, proposals) for one in prepared]
+        proposer = self.proposer
+        prepared = [_Text(text, proposer, self._script) for text in texts]
+        questions = [q.text for one in prepared for q in one.asked]
+        proposals: list[Sequence[Edit]] = []
+        for first in range(0, len(questions), _TOGETHER):
+            if given_up():
+                raise GivenUpError("the correction was given up")
+            proposals += proposer.propose(questions[first : first + _TOGETHER])
+        left = iter(proposals)
+        return [self._correction(one, left) for one in prepared]
 
     def _correction(self, text: _Text, proposals: Iterator[Sequence[Edit]]) -> Correction:
         """Return the correction by the dictionary, and the model's next proposals elsewhere."""
-        plain, protected = text.plain, Protected(text.plain.text, self._protect)
-        asked = replaced(plain.text, self._dictionary, self._wrong)
+        plain, protected = text.plain, Protected(text.written, self._words.protected)
+        asked = replaced(text.written, self._words.dictionary, self._words.wrong)
         own = [edit for edit in asked if not protected.holds(edit.start, edit.end)]
         edits, kept = text.proposed(proposals, protected)
         least = self._confidence or 0.0
@@ -159,6 +176,9 @@ class Corrector:
             for edit in edits
             if edit.confidence >= least and not any(map(partial(_touch, edit), own))
         ]
+        if text.written != plain.text:
+            edits, lost = carried(text.written, plain.text, edits)
+            kept += [plain.kept(start, end, "script") for start, end in lost]
         edits = sorted([*own, *edits], key=lambda edit: (edit.start, edit.end))
         written = tuple(map(plain.edit, edits))
         kept.sort(key=lambda one: (one.start, one.end))
@@ -167,24 +187,48 @@ class Corrector:
     def also(
         self,
         *,
-        protect: Iterable[str] = (),
+        protect: Sequence[str] = (),
+        terms: Sequence[str | Term] = (),
         dictionary: Mapping[str, str] | None = None,
         confidence: float | None = None,
     ) -> Corrector:
-        """Return a corrector of the same loaded model with more names and replacements.
+        """Return a corrector of the same loaded model with more names, terms and replacements.
 
-        confidence: not below that of this corrector. Raises UsageError as `Corrector` does.
+        terms: at most `MOST_MORE`; a channel is made for them, which takes seconds, and the last
+        ones are kept. confidence: not below that of this corrector. Raises UsageError as
+        `Corrector` does.
         """
-        own = self._confidence
-        least = float(getattr(self.proposer, "least", 0.0)) if own is None else own
-        if confidence is not None and confidence < least:
-            raise UsageError(f"confidence must be from {least} to 1, not {confidence}")
-        return Corrector(
-            self.proposer,
-            protect=[*self._protect.held, *protect],
-            dictionary={**self._dictionary, **(dictionary or {})},
-            confidence=own if confidence is None else confidence,
+        if not (protect or terms or dictionary or confidence is not None):
+            return self
+        more = terms_of(terms)
+        if len(more) > MOST_MORE:
+            raise UsageError(f"{len(more):,} terms are given, and at most {MOST_MORE:,} can be")
+        least = float(getattr(self.proposer, "least", 0.0))
+        least = least if self._confidence is None else self._confidence
+        if confidence is not None and not least <= confidence <= 1:
+            raise UsageError(f"confidence must be from {least:g} to 1, not {confidence}")
+        words = self._words.also(protect, more, dictionary or {}, self._read)
+        made = copy(self)
+        vars(made).update(
+            _words=words,
+            _loaded=self._with_terms(words.terms) if more else self.proposer,
+            _confidence=self._confidence if confidence is None else confidence,
         )
+        return made
+
+    def _read(self, text: str) -> str:
+        """Return a word of the user as a model reads it in a text."""
+        plain = Plain.of(text).text
+        return plain if self._script == SCRIPTS[0] else simplified(plain)
+
+    def _with_terms(self, terms: tuple[Term, ...]) -> Proposer:
+        proposer = self.proposer
+        with self._loading:
+            if terms not in self._of_terms:
+                while len(self._of_terms) >= _LISTS_KEPT:
+                    del self._of_terms[next(iter(self._of_terms))]
+                self._of_terms[terms] = with_terms(proposer, self._lm, terms)
+            return self._of_terms[terms]
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
         """Yield one correction a text; memory holds a chunk of at most 256 texts."""
@@ -218,9 +262,12 @@ class _Question(NamedTuple):
 class _Text:
     """A text, what a model sees of it, and the questions about it."""
 
-    def __init__(self, source: str, proposer: Proposer) -> None:
+    def __init__(self, source: str, proposer: Proposer, script: str) -> None:
         self.plain = Plain.of(source)
-        text = self.plain.text
+        self.written = text = self.plain.text
+        if script == "traditional" or (script == "auto" and is_traditional(text)):
+            text = simplified(text)
+            self.plain = replace(self.plain, text=text)
         self._unread = proposer.unread(text)
         seen = text
         if any(self._unread):

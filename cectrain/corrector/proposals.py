@@ -11,8 +11,7 @@ from cecbench.causal import EXTRA_TOKENS, decode, prompt_ids
 from cecbench.local_models import thread_count, use_threads
 from cecdata.hanzi.edits import align
 from cectrain.corrector.correction import Edit
-from cectrain.corrector.generation import greedy
-from cectrain.corrector.policy import Policy
+from cectrain.corrector.policy import Policy, greedy
 from cectrain.corrector.speculative import Written
 
 LEAST = 0.5  # least confidence of an edit: it must be likelier than everything else together

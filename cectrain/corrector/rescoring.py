@@ -87,9 +87,7 @@ class Rescorer:
         self, pieces: Sequence[str], evidence: Sequence[Evidence]
     ) -> list[dict[Change, float]]:
         """Return logit P(c) of the changes of each piece."""
-        single = [
-            {c: self.plain.logit(*own) for c, own in changes.items()} for changes in evidence
-        ]
+        single = [{c: self.plain.logit(*own) for c, own in changes.items()} for changes in evidence]
         if not self.weights.model:
             return single
         ratios = self._ratios(pieces, [list(logits) for logits in single])

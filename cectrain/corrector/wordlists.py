@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cecdata.common.errors import InputError, UsageError
@@ -52,6 +52,48 @@ class Term:
     note: str = ""
 
 
+NO_PHRASES = Phrases(())
+
+
+@dataclass(frozen=True, slots=True)
+class Wordlists:
+    """What a user lists; `protected` has the names and the terms, `wrong` what is replaced."""
+
+    protected: Phrases = NO_PHRASES
+    terms: tuple[Term, ...] = ()
+    dictionary: Mapping[str, str] = field(default_factory=dict)
+    wrong: Phrases = NO_PHRASES
+
+    def also(
+        self,
+        protect: Iterable[str],
+        terms: Iterable[str | Term],
+        dictionary: Mapping[str, str],
+        read: Callable[[str], str],
+    ) -> Wordlists:
+        """Return these with more of each; names and terms also stay as a model `read`s them.
+
+        Raises UsageError where the lists contradict each other.
+        """
+        if isinstance(protect, str):
+            raise UsageError(f"protect must be a list of names, not the text {protect!r}")
+        names, more = list(protect), terms_of(terms)
+        for text in (*names, *dictionary, *dictionary.values()):
+            if not isinstance(text, str):
+                raise UsageError(f"protect and dictionary must hold texts, not {text!r}")
+        named = {*names, *(term.text for term in more)}
+        made = Wordlists(
+            Phrases({*self.protected.held, *named, *map(read, named)}),
+            terms_of([*self.terms, *(replace(term, text=read(term.text)) for term in more)]),
+            dictionary_of({**self.dictionary, **dictionary}),
+            Phrases({*self.dictionary, *dictionary}),
+        )
+        for wrong in made.dictionary:
+            if any(True for _ in made.protected.find(wrong)):
+                raise UsageError(f"{wrong!r} is to be replaced, and holds a protected name or term")
+        return made
+
+
 def read_names(path: Path) -> tuple[str, ...]:
     """Return the names in a file; the module that reads them takes as long to load as a model."""
     from cecdata.corpus import protect
@@ -87,6 +129,8 @@ def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
         raise UsageError(f"terms must be a list of words, not the text {terms!r}")
     made = [Term(term) if isinstance(term, str) else term for term in terms]
     for term in made:
+        if not isinstance(term, Term):
+            raise UsageError(f"terms must hold words, not {term!r}")
         if reason := _no_term(term.text):
             raise UsageError(f"the term {term.text!r} {reason}")
     if len(made) > MOST_TERMS:

@@ -13,8 +13,7 @@ from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode, sealed, unsealed
 from cecdata.common.errors import VerificationError
-from cectrain.corrector.generation import corrections
-from cectrain.corrector.policy import Policy
+from cectrain.corrector.policy import Policy, corrections
 from cectrain.data.shards import Pair
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cectrain.corrector.opening import open_channel
+from cectrain.corrector.models import open_channel
 from cectrain.reward.batch import Batch, Term
 from cectrain.reward.cluster import FloatArray
 

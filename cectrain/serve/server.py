@@ -1,4 +1,4 @@
-"""The server: a page for people on /, and JSON for programs on /correct.
+"""The server: a page for people on /, in English or Chinese, and JSON for programs on /correct.
 
 Starlette and uvicorn read the requests. Each is corrected in one of a few threads, so that a long
 one holds up nobody; those that find too many before them are refused at once.
@@ -14,7 +14,9 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import uvicorn
@@ -26,19 +28,24 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from cecdata.common.errors import CecError, InputError
-from cectrain.corrector.correction import Correction, as_record
+from cecdata.common import html
+from cecdata.common.errors import InputError, UsageError
+from cectrain.corrector.correction import as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.serve.openapi import OPENAPI
-from cectrain.serve.page import page
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 PATH = "/correct"
 _BACKLOG = 2048  # connections that the system holds while all of them come at once
-_TOGETHER = 16  # texts between two looks at the deadline
+_IDLE_S = 5  # after which a connection without a request is closed
+_HERE = Path(__file__).parent
+_WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
+OPENAPI: dict[str, Any] = json.loads((_HERE / "openapi.json").read_text("utf-8"))
+_REQUEST = OPENAPI["components"]["schemas"]["Request"]["properties"]
+_TYPES: dict[str, Any] = {"array": list, "object": dict, "number": (int, float)}
 # The page holds its style and its script, and asks this server alone.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -153,13 +160,15 @@ class Service:
         stop = threading.Event()
         try:
             with anyio.fail_after(self._limits.seconds):
-                texts, corrector = self._asked(await self._body(request))
+                texts, wishes = _wishes(await self._body(request))
                 began = time.perf_counter()
                 corrections = await anyio.to_thread.run_sync(
-                    lambda: _corrected(corrector, texts, stop),
+                    lambda: self._corrector.also(**wishes).correct(texts, given_up=stop.is_set),
                     abandon_on_cancel=True,
                     limiter=self._threads,
                 )
+        except UsageError as error:
+            raise HTTPException(400, str(error)) from error
         except ClientDisconnect:
             return Response(status_code=499)  # nobody reads it
         except TimeoutError:
@@ -187,43 +196,43 @@ class Service:
                 )
         return b"".join(parts)
 
-    def _asked(self, body: bytes) -> tuple[list[str], Corrector]:
-        """Return the texts of a request, and the corrector with its wishes."""
-        try:
-            document = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise HTTPException(400, f"not JSON: {error}") from error
-        texts = document.pop("texts", None) if isinstance(document, dict) else None
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise HTTPException(400, 'send {"texts": ["…", …]}')
-        wishes: dict[str, type | tuple[type, ...]] = {
-            "confidence": (int, float),
-            "protect": list,
-            "dictionary": dict,
-        }
-        for name, value in document.items():
-            if name not in wishes:
-                raise HTTPException(
-                    400, f"unknown key {name!r}: known are texts, {', '.join(wishes)}"
-                )
-            if not isinstance(value, wishes[name]) or isinstance(value, bool):
-                raise HTTPException(400, f"{name} is {value!r}, which is of another type")
-        if not document:
-            return texts, self._corrector
-        try:
-            return texts, self._corrector.also(**document)
-        except (CecError, TypeError) as error:
-            raise HTTPException(400, str(error)) from error
+
+class _Connection(H11Protocol):
+    """A connection that is closed where no request begins in it for some seconds.
+
+    Others wait for the descriptors that idle clients hold; uvicorn counts only after an answer.
+    """
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to watch."""
+        super().connection_made(transport)
+        self._watch(self)  # no cycle that it could have seen
+
+    def _watch(self, seen: object) -> None:
+        if self.transport.is_closing():
+            return
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle and self.cycle is seen:
+            self.transport.close()
+        else:
+            self.loop.call_later(_IDLE_S, self._watch, self.cycle if idle else self)
 
 
-def _corrected(corrector: Corrector, texts: list[str], stop: threading.Event) -> list[Correction]:
-    """Return the correction of each text; give up where nobody waits for them any more."""
-    corrections: list[Correction] = []
-    for first in range(0, len(texts), _TOGETHER):
-        if stop.is_set():
-            break
-        corrections += corrector.correct(texts[first : first + _TOGETHER])
-    return corrections
+def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
+    """Return the texts of a request, and its arguments for `Corrector.also`."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"not JSON: {error}") from error
+    texts = document.pop("texts", None) if isinstance(document, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise HTTPException(400, 'send {"texts": ["…", …]}')
+    for name, value in document.items():
+        if name not in _REQUEST:
+            raise HTTPException(400, f"unknown key {name!r}: known are {', '.join(_REQUEST)}")
+        if not isinstance(value, _TYPES[_REQUEST[name]["type"]]) or isinstance(value, bool):
+            raise HTTPException(400, f"{name} is {value!r}, which is of another type")
+    return texts, document
 
 
 class Server:
@@ -248,6 +257,7 @@ class Server:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 service.application,
+                http=_Connection,
                 access_log=False,  # a request holds what somebody wrote
                 log_level="warning",
                 backlog=_BACKLOG,
@@ -297,6 +307,15 @@ async def _nothing(request: Request, _: Exception) -> Response:
 
 async def _failure(_: Request, error: Exception) -> Response:
     return _error(500, f"{type(error).__name__}: this is a defect of the server")
+
+
+@cache
+def page(language: str = "en") -> str:
+    """Return the page; it loads nothing and sends requests only to /correct of its own server."""
+    words = _WORDS[language]
+    body = (_HERE / "page.html").read_text("utf-8").format_map(words)
+    whole = html.page(words["title"], body, _HERE, data=words)
+    return whole.replace('<html lang="en">', f'<html lang="{language}">', 1)
 
 
 def is_loopback(host: str) -> bool:

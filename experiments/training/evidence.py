@@ -18,8 +18,7 @@ from cecdata.common import durable
 from cecdata.common.codec import Json, parse
 from cectrain import config
 from cectrain.config import DataConfig
-from cectrain.corrector.generation import greedy
-from cectrain.corrector.policy import Policy, load
+from cectrain.corrector.policy import Policy, greedy, load
 from cectrain.data import shards
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.run.page import write_report

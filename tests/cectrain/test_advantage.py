@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.common.errors import UsageError
-from cectrain.corrector.generation import corrections
+from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
 from cectrain.model import heldout
 from cectrain.reward import baseline as module

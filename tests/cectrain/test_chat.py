@@ -1,5 +1,4 @@
-"""Any causal LM with a chat template gets the same prompt as in cecbench, thinking off, and trains.
-"""
+"""Any causal LM with a chat template gets the prompt of cecbench, thinking off, and trains."""
 
 import os
 
@@ -12,7 +11,7 @@ from cecbench.causal import prompt_ids
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector.correction import apply
-from cectrain.corrector.generation import corrections
+from cectrain.corrector.policy import corrections
 from cectrain.corrector.proposals import PolicyProposer
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy

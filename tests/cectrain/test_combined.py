@@ -18,7 +18,7 @@ from cecdata.lm.ngrams import SHIPPED_NAME, shipped
 from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, chosen
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.opening import open_combined
+from cectrain.corrector.models import open_combined
 from cectrain.corrector.policy import load
 from cectrain.corrector.proposals import PolicyProposer
 

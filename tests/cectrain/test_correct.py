@@ -22,7 +22,7 @@ from cectrain.commands.correct import _arrived
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
-from cectrain.corrector.folder import BUILTIN_CHARS
+from cectrain.corrector.models import BUILTIN_CHARS
 from cectrain.corrector.policy import target_ids
 from cectrain.corrector.proposals import PolicyProposer
 from cectrain.model.export import save_model
@@ -135,7 +135,7 @@ def test_a_document_is_corrected_line_by_line(corrector):
 
 def test_a_stream_and_batches_of_any_size_give_the_same(corrector):
     """A batch or a chunk changes no answer."""
-    texts = [WRONG, "", "天气很好。", WRONG * 3, "💪"] * 60
+    texts = [WRONG, "", WRONG * 3, *["好。", "💪"] * 130]
     together = corrector.correct(texts)
     assert list(corrector.stream(iter(texts))) == together
     alone = Corrector(PolicyProposer(corrector.proposer.policy, batch=1))

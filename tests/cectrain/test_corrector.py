@@ -1,5 +1,6 @@
 """Whatever a model proposes, the rules of a corrector keep the rest of the text unharmed."""
 
+import itertools
 import random
 import re
 import time
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecbench import errortypes
+from cecdata.common.errors import CecError
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Alternative, Edit, apply
 from cectrain.corrector.corrector import Corrector
@@ -227,3 +230,69 @@ def test_radicals_are_read_as_characters_and_reported():
         (0, "\u2f47", "form"),
         (4, "\uf9b6", "form"),
     ]
+
+
+@pytest.mark.parametrize("rule", ["", "term", "dictionary"])
+def test_every_edit_has_a_type_with_a_meaning(rule):
+    """Of the one list that benchmarks and correctors share, whatever is replaced by what."""
+    known = {*errortypes.LEAVES, *errortypes.EDITS}
+    texts = ["", "己", "已经", "再见", "口天", "吴", "，", "经已"]
+    for source, target in itertools.permutations(texts, 2):
+        assert Edit(0, len(source), source, target, 0.5, rule=rule).type in known
+
+
+class InSimplified(Proposer):
+    """Knows two errors of simplified text."""
+
+    def propose(self, asked):
+        return [
+            [Edit(m.start(), m.end(), m[0], "已经", 0.9) for m in re.finditer("[己以]经", piece)]
+            for piece in asked
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("他的病情己經好轉。", "他的病情已經好轉。"),
+        ("他的病情己经好转。", "他的病情已经好转。"),
+        (
+            "他己\u200b經\ud83d把頭髮剪了，麵包也以經吃了。",
+            "他已\u200b經\ud83d把頭髮剪了，麵包也已經吃了。",
+        ),
+        ("皇后的頭髮白了，裏面沒有錯。", "皇后的頭髮白了，裏面沒有錯。"),
+    ],
+)
+def test_traditional_text_is_read_in_simplified_and_written_back(text, target):
+    """Whatever is not changed stays as it was written; the script is found for each text."""
+    pytest.importorskip("opencc")
+    (one,) = Corrector(InSimplified(None), script="auto").correct(text)
+    assert one.target == apply(text, one.edits) == target
+    assert all(text[edit.start : edit.end] == edit.source for edit in one.edits)
+
+
+def test_what_cannot_be_written_back_is_left_and_named():
+    """A target that becomes another character on its way back."""
+    pytest.importorskip("opencc")
+    (one,) = Corrector(Fixed(Edit(2, 3, "净", "乾", 0.9)), script="traditional").correct("擦乾淨")
+    assert one.target == "擦乾淨"
+    assert [(kept.source, kept.reason) for kept in one.kept] == [("淨", "script")]
+
+
+def test_word_lists_hold_in_both_scripts():
+    """A name or a replacement as it is written; a term as it is read."""
+    pytest.importorskip("opencc")
+    corrector = Corrector(
+        InSimplified(None), script="auto", protect=["以經"], dictionary={"頭髮": "短髮"}
+    )
+    (one,) = corrector.correct("他己經來了，以經這個詞留著，頭髮換個說法。")
+    assert one.target == "他已經來了，以經這個詞留著，短髮換個說法。"
+
+
+def test_a_correction_that_nobody_waits_for_is_given_up():
+    """Between two questions of a long text, too."""
+    proposer = Proposer(6)
+    answers = iter([False, True])
+    with pytest.raises(CecError, match="given up"):
+        Corrector(proposer).correct("他来了。" * 1000, given_up=lambda: next(answers))
+    assert 0 < len(proposer.asked) < 1000

@@ -18,7 +18,7 @@ from cecdata.lm import open_scorer
 from cectrain.cli import cli
 from cectrain.corrector.combined import SHIPPED
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.opening import open_combined
+from cectrain.corrector.models import open_combined
 from cectrain.corrector.rescoring import (
     MEASURED,
     Rescorer,

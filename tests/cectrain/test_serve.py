@@ -95,6 +95,9 @@ def test_the_page_comes_with_a_policy(server):
         (b'{"texts": [], "confidence": true}', {}, 400, "another type"),
         (b'{"texts": [], "protect": ["a", 1]}', {}, 400, "must hold"),
         (b'{"texts": [], "dictionary": {"a": "a"}}', {}, 400, "changes nothing"),
+        (b'{"texts": [], "terms": [1]}', {}, 400, "must hold"),
+        (b'{"texts": [], "terms": ["a"]}', {}, 400, "has 1 characters"),
+        ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "a model with the channel"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
         (b"{}", {"Content_Type": "text/plain"}, 415, "application/json"),
         (b"{}", {"Host": "evil.example:80"}, 403, "evil.example"),
@@ -227,6 +230,20 @@ def test_a_deadline_holds_for_the_whole_request():
             head = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
             connection.sendall(head + b"Content-Length: 100\r\n\r\n{")
             assert connection.recv(1000).split()[1] == b"504"
+
+
+def test_a_client_that_asks_nothing_is_hung_up_on(monkeypatch):
+    """Whether it sends nothing or half a head; one that waits for its answer is not."""
+    monkeypatch.setattr("cectrain.serve.server._IDLE_S", 0.3)
+    slow = Slow()
+    with running(Corrector(slow)) as server, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask, server, body=json.dumps({"texts": ["他己经来了。"]}).encode())
+        for head in (b"", b"GET /health HT"):
+            with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+                connection.sendall(head)
+                assert connection.recv(1000) == b""
+        slow.go.set()
+        assert waiting.result()[0] == 200
 
 
 def test_pages_elsewhere_ask_only_where_they_may():

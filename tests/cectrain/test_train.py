@@ -1,5 +1,4 @@
-"""The whole path, from shards to a model that transformers and cecbench load; kills and refusals.
-"""
+"""The whole path, from shards to a model that transformers and cecbench load; kills, refusals."""
 
 import json
 import re
@@ -15,7 +14,7 @@ from cecdata.embed import encoder
 from cectrain import config
 from cectrain.cli import cli
 from cectrain.commands.train import text
-from cectrain.corrector import folder
+from cectrain.corrector import models
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out
@@ -119,7 +118,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
     from cecbench.systems.base import LocalOptions
     from cectrain import Corrector, bench_systems
-    from cectrain.corrector.generation import corrections
+    from cectrain.corrector.policy import corrections
 
     out, _, _ = finished
     sources = ["他己经来了。", "天气很好。"]
@@ -206,9 +205,9 @@ def test_other_weights_of_the_same_name_are_refused(
             train(dataset_path, out, settings)
     builtin, dataset = config.load("exact-match", []), open_shards(dataset_path)
     before = run_identity(builtin, dataset, None)["policy"]
-    monkeypatch.setattr(folder, "WEIGHTS", start)
+    monkeypatch.setattr(models, "WEIGHTS", start)
     assert run_identity(builtin, dataset, None)["policy"] != before
-    monkeypatch.setattr(folder, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
+    monkeypatch.setattr(models, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
     assert run_identity(builtin, dataset, None)["policy"] == {"checkpoint": "builtin"}
 
 
@@ -267,7 +266,7 @@ def test_a_killed_run_with_a_kl_ends_with_the_same_weights(dataset_path, start, 
 
 def test_a_kl_needs_a_start_in_a_folder(dataset_path, tmp_path, monkeypatch):
     """A reference cannot be read from a folder if the start is random weights."""
-    monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
+    monkeypatch.setattr(models, "WEIGHTS", tmp_path / "none")
     settings = config.load("exact-match", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
     with pytest.raises(UsageError, match=r"ppo\.kl.*--policy"):
         train(dataset_path, tmp_path / "out", settings)
@@ -345,7 +344,7 @@ def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
 
 def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
     """PPO from random weights is refused before anything runs."""
-    if (folder.WEIGHTS / "config.json").is_file():
+    if (models.WEIGHTS / "config.json").is_file():
         pytest.skip("the built-in policy ships with weights")
     with pytest.raises(UsageError, match=r"sft\.steps"):
         train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))

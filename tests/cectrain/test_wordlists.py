@@ -15,6 +15,21 @@ from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_te
 TERMS = ["阿莫西林", "冠状动脉", "蛛网膜下腔出血后遗症", "伏立康唑"]
 
 
+class Nothing:
+    """A proposer that proposes nothing."""
+
+    longest = most = None
+
+    def unread(self, text):
+        return [False] * len(text)
+
+    def readable(self, _):
+        return True
+
+    def propose(self, pieces):
+        return [[] for _ in pieces]
+
+
 @pytest.fixture(scope="module", params=["channel", "combined"])
 def corrector(request) -> Corrector:
     return Corrector(request.param, lm="words", terms=TERMS)
@@ -39,6 +54,20 @@ def test_a_text_is_corrected_to_terms(corrector, text, target):
     assert {edit.type for edit in one.edits} <= {"term"}
 
 
+def test_terms_are_added_to_a_loaded_model(corrector):
+    """For one call, as a request to the server has them; those of the corrector hold as well."""
+    text = "医生开了伏力慷唑，服用艾取波帕。"
+    more = corrector.also(terms=["艾曲波帕"])
+    assert more.correct(text)[0].target == "医生开了伏立康唑，服用艾曲波帕。"
+    assert more.also(protect=["艾取波"]).correct(text)[0].target.endswith("艾取波帕。")
+    assert not corrector.correct(text)[0].target.endswith("艾曲波帕。")
+    assert corrector.also() is corrector
+    with pytest.raises(UsageError, match="at most 1,000"):
+        corrector.also(terms=[chr(0x4E00 + n) * 2 for n in range(1001)])
+    with pytest.raises(UsageError, match="terms need a model with the channel"):
+        Corrector(Nothing()).also(terms=["艾曲波帕"])
+
+
 def test_replacements_are_exact_and_first():
     """Latin, too; the longest from the left; elsewhere the model corrects."""
     corrector = Corrector(
@@ -61,6 +90,7 @@ def test_replacements_are_exact_and_first():
         ({"confidence": float("nan")}, "confidence must be from 0 to 1"),
         ({"batch": 0}, "batch must be at least 1"),
         ({"threads": -1}, "threads"),
+        ({"script": "latin"}, "script must be one of"),
         ({"model": "channnel"}, "did you mean 'channel'"),
         ({"model": "combined:nowhere/at/all"}, "no such folder"),
         ({"model": "nowhere/at/all"}, "no such folder"),

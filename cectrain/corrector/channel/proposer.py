@@ -46,13 +46,13 @@ class ChannelProposer:
     ) -> None:
         self.name = f"channel {tables.recipe} × {tables.model}"
         self._tables, self.least = tables, least
-        self._settings = settings or Settings(error=tables.error)
+        self.settings = settings or Settings(error=tables.error)
         self.identity = {
             "model": tables.model,
             **dict(zip(("words", "pairs", "triples"), tables.counts, strict=True)),
             "recipe": tables.recipe,
             "least": least,
-            **self._settings._asdict(),
+            **self.settings._asdict(),
         }
         single = tables.channel.word_points[tables.channel.word_size == 1, 0]
         self._known = set(map(chr, single.tolist()))
@@ -85,10 +85,10 @@ class ChannelProposer:
             rows = correct(
                 points,
                 offsets,
-                guards(pieces, offsets, self._settings.title),
+                guards(pieces, offsets, self.settings.title),
                 self._tables.ngrams,
                 self._tables.channel,
-                self._settings,
+                self.settings,
                 _COUNTED,
                 workspace(),  # of this call: threads may share the corrector
                 out,

@@ -1,0 +1,110 @@
+"""Traditional text: it is read in simplified characters, and its edits are written back.
+
+OpenCC converts by words, so that 頭髮 and 出發 find their way through 发 and back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
+from cectrain.corrector.correction import Edit, apply
+
+SCRIPTS = ("simplified", "traditional", "auto")
+_BACK = ("s2t", "s2tw", "s2hk")  # OpenCC's, Taiwan's and Hong Kong's forms
+_UNCODED = re.compile("[\ud800-\udfff]")  # lone surrogates, which cannot be handed over in UTF-8
+
+
+def check_script(script: str) -> None:
+    """Raise UsageError for an unknown script, and MissingPackageError without OpenCC."""
+    if script not in SCRIPTS:
+        raise UsageError(f"script must be one of {', '.join(SCRIPTS)}, not {script!r}")
+    if script != "simplified":
+        _converter("t2s")
+
+
+def simplified(text: str) -> str:
+    """Return a text in simplified characters, as long as it is.
+
+    >>> simplified("頭髮和出發")
+    '头发和出发'
+    """
+    return _converted(text, "t2s")
+
+
+def is_traditional(text: str) -> bool:
+    """Return whether more characters of a text are traditional only than simplified only.
+
+    >>> is_traditional("這個问題"), is_traditional("皇后的头发")
+    (True, False)
+    """
+    return _distance(text, simplified(text)) > _distance(text, _converted(text, "s2t"))
+
+
+def carried(
+    written: str, read: str, edits: Sequence[Edit]
+) -> tuple[list[Edit], list[tuple[int, int]]]:
+    """Return edits of the simplified text `read` as edits of the text as written, and lost ones.
+
+    Targets are converted in their sentence, to the forms that lead nearest to the text as written.
+    Lost is the span of an edit whose target does not lead back to what was meant.
+
+    >>> edits, lost = carried("病情己經好轉", "病情己经好转", [Edit(2, 4, "己经", "已经", 0.9)])
+    >>> edits[0].source, edits[0].target, lost
+    ('己經', '已經', [])
+    """
+    if not edits:
+        return [], []
+    back = min(_BACK, key=lambda way: _distance(written, _converted(read, way)))
+    whole = _converted(apply(read, edits), back)
+    kept, lost, shift = [], [], 0
+    for edit in edits:
+        at = edit.start + shift
+        shift += len(edit.target) - (edit.end - edit.start)
+        target = whole[at : at + len(edit.target)]
+        if len(edit.source) == len(target):  # characters that stay are those that were written
+            places = range(edit.start, edit.end)
+            parts = zip(places, edit.source, edit.target, target, strict=True)
+            target = "".join(written[n] if old == new else now for n, old, new, now in parts)
+        if simplified(target) != edit.target:
+            lost.append((edit.start, edit.end))
+            continue
+        others = tuple(
+            replace(other, target=_converted(other.target, back)) for other in edit.alternatives
+        )
+        source = written[edit.start : edit.end]
+        kept.append(replace(edit, source=source, target=target, alternatives=others))
+    return kept, lost
+
+
+def _converted(text: str, way: str) -> str:
+    """Return a converted text of the same length; where words change it, by characters."""
+    convert = _converter(way).convert
+    safe = _UNCODED.sub("·", text)
+    whole: str = convert(safe)
+    if len(whole) != len(safe):
+        whole = "".join(
+            one if len(one) == 1 else c for c, one in zip(safe, map(convert, safe), strict=True)
+        )
+    if safe != text:
+        whole = "".join(c if _UNCODED.match(c) else one for c, one in zip(text, whole, strict=True))
+    return whole
+
+
+def _distance(text: str, other: str) -> int:
+    return sum(a != b for a, b in zip(text, other, strict=True))
+
+
+@lru_cache
+def _converter(way: str) -> Any:
+    try:
+        import opencc
+    except ImportError:
+        raise MissingPackageError(
+            f"opencc is missing, and traditional text needs it: {how_to_install('script')}"
+        ) from None
+    return opencc.OpenCC(way)
