@@ -259,7 +259,9 @@ def test_pages_elsewhere_ask_only_where_they_may():
 
 def test_a_lone_surrogate_is_answered():
     """As JavaScript cuts an emoji; the rest of the text is corrected."""
-    with running(Corrector("channel", lm="words"), Limits()) as server:
+    corrector = Corrector("channel", lm="words")
+    corrector.correct("")  # loads the tables, which may take longer than a client waits
+    with running(corrector, Limits()) as server:
         texts = r'{"texts": ["今天天汽很好。", "他己经\ud83d来了。"]}'.encode()
         status, _, body = ask(server, body=texts)
         assert status == 200
