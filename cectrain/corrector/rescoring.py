@@ -101,8 +101,8 @@ class Rescorer:
         )
         for n, (text, r) in enumerate(zip(pieces, ratios, strict=True)):
             gains = {(a, b): both[n][_merged(text, a, b)] - r[a] - r[b] for a, b in pairs[n]}
-            known = {p: self.weights.model * g for p, g in gains.items() if not math.isnan(g)}
-            single[n] |= marginals(single[n], known)
+            joint = {p: self.weights.model * g for p, g in gains.items() if not math.isnan(g)}
+            single[n] |= marginals(single[n], joint)
         return single
 
     def _ratios(
