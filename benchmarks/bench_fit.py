@@ -24,9 +24,8 @@ import numpy as np
 from cecdata.audit.model import bits
 from cecdata.audit.pairs import Errors, errors_of
 from cecdata.config import load
-from cecdata.fit.entries import entries_of
 from cecdata.fit.fit import STRENGTHS, best_strength, fitted
-from cecdata.fit.posterior import Parameters, Posterior
+from cecdata.fit.posterior import Parameters, Posterior, entries_of
 
 SETS = {name: f"lemon_v2/{name}.txt" for name in ("car", "cot", "gam", "mec")}
 SETS["cscd"] = "cscd-ns/dev.tsv"

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import Config
-from cecdata.corpus.ids import ids
 from cecdata.filters import active
 from cecdata.perturbation.engine import NONE, UNCHANGED
 from cecdata.perturbation.pairs import Mask, Pairs, named
@@ -52,18 +53,35 @@ def validate(pairs: Pairs, config: Config) -> Validated:
 
 
 def _duplicates(pairs: Pairs, kept: Mask) -> Mask:
-    """Return which rows repeat the source of an earlier kept row of their sentence.
+    """Return which rows repeat the source of an earlier kept row of their sentence."""
+    data, offsets = string_buffers(pairs.column("source"))
+    again = np.zeros(len(kept), np.bool_)
+    _mark_repeats(np.array(pairs.column("id")), offsets, data, np.array(kept), again)
+    return again
 
-    The copies of a sentence are adjacent, so each row is compared with the few rows above it.
-    """
-    sentence, source = np.asarray(pairs.column("id")), ids(pairs.column("source"))
-    duplicate = np.zeros(len(sentence), np.bool_)
-    for lag in range(1, len(sentence)):
-        same = sentence[lag:] == sentence[:-lag]
-        if not same.any():
-            break
-        duplicate[lag:] |= same & (source[lag:] == source[:-lag]) & kept[:-lag] & kept[lag:]
-    return duplicate
+
+@compiled
+def _mark_repeats(
+    sentence: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int32],
+    data: npt.NDArray[np.uint8],
+    kept: Mask,
+    again: Mask,
+) -> None:
+    """Compare each text with those above it of the same sentence, byte by byte."""
+    for row in range(len(sentence)):
+        size = offsets[row + 1] - offsets[row]
+        before = row - 1
+        while kept[row] and before >= 0 and sentence[before] == sentence[row]:
+            same = kept[before] and offsets[before + 1] - offsets[before] == size
+            place = 0
+            while same and place < size:
+                same = data[offsets[before] + place] == data[offsets[row] + place]
+                place += 1
+            if same:
+                again[row] = True
+                break
+            before -= 1
 
 
 def _is(operator: pa.DictionaryArray, name: str) -> Mask:

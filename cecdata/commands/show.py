@@ -138,7 +138,7 @@ def _cosine(manifest: Manifest) -> str:
 
 def plan(survey: Survey, config: Config) -> dict[str, Json]:
     """Return what `cecdata build --dry-run` prints."""
-    from cecdata.filters.cosine_policy import choose_policy
+    from cecdata.filters.cosine import choose_policy
 
     pool = survey.pool
     policy = choose_policy(config, pool.sentences)

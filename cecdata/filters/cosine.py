@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from cecdata.common.codec import Json
 from cecdata.common.progress import step
 from cecdata.config import Config
-from cecdata.embed import PairScorer, folders_of
+from cecdata.embed import Encoder, PairScorer, encoder, folders_of
 from cecdata.embed.cascade import score_pairs
 from cecdata.filters.base import Filter, Tally
-from cecdata.filters.cosine_policy import choose_policy, encoder_fingerprint
 from cecdata.perturbation.kernel import sample_words
 from cecdata.perturbation.pairs import Mask, Pairs
 from cecdata.shards.manifest import Cosine, Manifest
@@ -23,6 +22,48 @@ from cecdata.shards.manifest import Cosine, Manifest
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 _AT_ONCE = 2048  # pairs scored between two steps of the progress bar, at least
+SAMPLE_PAIRS = 20_000
+LIMIT_S = 300.0  # `auto` scores every pair where that takes no longer on one core
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which pairs are scored: `name` is all, sample or none, `share` the fraction of sentences."""
+
+    name: str
+    share: float
+    estimate_s: float  # of scoring every pair, on one core at the encoder's nominal speed
+    encoder: Encoder | None
+
+    @property
+    def sampled(self) -> int:
+        """Return the bound below which a sentence's 64-bit draw puts it into the sample."""
+        return min(int(self.share * 2.0**64), 2**64 - 1)
+
+
+def encoder_fingerprint(config: Config) -> str:
+    """Return the fingerprint of the encoder; "" where no cosine is measured."""
+    wanted = "cosine" in config.filters and config.cosine != "0"
+    return encoder(config.encoder).fingerprint if wanted else ""
+
+
+def choose_policy(config: Config, sentences: int) -> Policy:
+    """Choose from the settings and the size alone: no row may depend on a machine's speed."""
+    if "cosine" not in config.filters:
+        return Policy("none", 0.0, 0.0, None)
+    model = encoder(config.encoder)
+    pairs = sentences * config.copies
+    estimate_s = (pairs + sentences) / model.sentences_per_s
+    wanted = pairs
+    if config.cosine == "sample" or (config.cosine == "auto" and estimate_s > LIMIT_S):
+        wanted = SAMPLE_PAIRS
+    elif config.cosine.isdecimal():
+        wanted = int(config.cosine)
+    if wanted == 0:
+        return Policy("none", 0.0, estimate_s, None)
+    if wanted >= pairs:
+        return Policy("all", 1.0, estimate_s, model)
+    return Policy("sample", wanted / pairs, estimate_s, model)
 
 
 def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:

@@ -15,8 +15,14 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
 from cecdata.common.progress import Advance, silent
 from cecdata.config import Config, load
-from cecdata.fit.entries import Entries, Floats, entries_of, least_by
-from cecdata.fit.posterior import Parameters, Posterior
+from cecdata.fit.posterior import (
+    Entries,
+    Floats,
+    Parameters,
+    Posterior,
+    entries_of,
+    least_by,
+)
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import FREQUENCY, POWER, CharConfusions
 

@@ -301,18 +301,6 @@ pairs = load_dataset("OUT")["SPLIT"]
 ```python
 import polars as pl
 pairs = pl.scan_parquet("OUT/data/SPLIT-*.parquet")
-```
-
-```python
-import duckdb
-pairs = duckdb.sql("SELECT * FROM 'OUT/data/SPLIT-*.parquet'")
-```
-
-```python
-import pandas as pd
-from pathlib import Path
-from typing import Any
-pairs = pd.concat(map(pd.read_parquet, sorted(Path("OUT/data").glob("SPLIT-*.parquet"))))
 ```"""
 
 _LOADING_POOL = """## How to use it

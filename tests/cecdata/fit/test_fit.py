@@ -22,9 +22,8 @@ from cecdata.audit.pairs import Errors, errors_of
 from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.fit.entries import entries_of
 from cecdata.fit.fit import STRENGTHS, TWO_IN_A_ROW, fit, fitted, minimum, recipe_text
-from cecdata.fit.posterior import Parameters, Posterior
+from cecdata.fit.posterior import Parameters, Posterior, entries_of
 from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import weighed
