@@ -2,8 +2,8 @@
 """Reward functions of the user's own: `reward.reward = "package:function"`, and weighted ones.
 
 A function is called as TRL calls one: by keyword, with equally long lists `completions`, `source`
-and `target` of texts (those of them that it names, all if it takes `**columns`). It returns one
-number a completion; the L candidates of a source are next to each other.
+and `target` of texts; `**columns` takes those that it does not use. It returns one number a
+completion; the L candidates of a source are next to each other.
 """
 
 from __future__ import annotations
@@ -26,19 +26,15 @@ from cectrain.reward.cluster import FloatArray
 from cectrain.reward.config import RewardConfig
 
 Function = Callable[..., Sequence[float]]
-#: argument of a function → the column of the batch that it gets
-_COLUMNS = {
-    **dict.fromkeys(("completions", "candidates"), "completions"),
-    **dict.fromkeys(("source", "sources", "prompts"), "source"),
-    **dict.fromkeys(("target", "targets"), "target"),
-}
 
 
 class RewardFunctionError(CecError):
     """A reward function raised an exception or returned something other than its rewards."""
 
 
-def exact_match(completions: Sequence[str], target: Sequence[str]) -> list[float]:
+def exact_match(
+    completions: Sequence[str], target: Sequence[str], **_columns: object
+) -> list[float]:
     """Return 1 for each completion that equals its target, else 0: the reward to compare with.
 
     >>> exact_match(["已经", "己经"], target=["已经", "已经"])
@@ -54,7 +50,13 @@ def load(name: str) -> Function:
     Raises UsageError if it cannot be imported or called.
     """
     function = imported(name, "reward")
-    _arguments(name, function)
+    try:
+        inspect.signature(function).bind(completions=[], source=[], target=[])
+    except (TypeError, ValueError) as error:  # ValueError: some functions of extension modules
+        raise UsageError(
+            f"reward {name!r} cannot be called with completions, source and target by keyword "
+            f"({error}): name these arguments, and take those that it does not use by **columns"
+        ) from None
     return function
 
 
@@ -95,9 +97,8 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
         "target": [target for _, target, group in groups for _ in group],
     }
     texts, function = columns["completions"], load(name)
-    given = {argument: list(columns[_COLUMNS[argument]]) for argument in _arguments(name, function)}
     try:
-        returned = function(**given)
+        returned = function(**{key: list(column) for key, column in columns.items()})
         rewards = list(returned) if isinstance(returned, Iterable) else None
     except (Exception, SystemExit) as error:  # a function that exits would end the run silently
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -134,28 +135,6 @@ def _is_finite(value: object) -> bool:
         return math.isfinite(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
-
-
-def _arguments(name: str, function: Function) -> list[str]:
-    """Return the keywords to call the function with; raise UsageError if it needs others."""
-    try:
-        arguments = inspect.signature(function).parameters.values()
-    except ValueError:  # some functions of extension modules
-        raise UsageError(
-            f"reward {name!r}: its parameters cannot be read; name a Python function that calls it"
-        ) from None
-    taken = []
-    for argument in arguments:
-        if argument.kind is argument.VAR_KEYWORD:
-            taken += ["completions", "source", "target"]
-        elif argument.name in _COLUMNS and argument.kind is not argument.POSITIONAL_ONLY:
-            taken.append(argument.name)
-        elif argument.default is argument.empty and argument.kind is not argument.VAR_POSITIONAL:
-            raise UsageError(
-                f"reward {name!r} needs an argument {argument.name!r}, but gets completions, "
-                "source and target by keyword"
-            )
-    return list(dict.fromkeys(taken))
 
 
 def _weighted_P_L(batch: Batch) -> FloatArray:

@@ -91,11 +91,6 @@ class GroupReward:
             figures["found_share"] = self.found / max(1, self.found + self.encoded)
         return Scored(rewards.total_P_L, figures)
 
-    @property
-    def dimension(self) -> int:
-        """Number of components of an embedding."""
-        return self._encoder.dimension
-
     def embeddings(self, texts: Sequence[str]) -> FloatArray:
         """Return the embeddings of texts, shape [texts, D], and remember them."""
         unknown = sorted({text for text in texts if text not in self._known})

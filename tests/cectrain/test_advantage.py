@@ -11,9 +11,9 @@ from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
 from cectrain.model import heldout
 from cectrain.reward import baseline as module
+from cectrain.reward.baseline import ValueNetwork
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward, behaviour, text_of
-from cectrain.reward.value_network import ValueNetwork
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
 VALUES = torch.tensor([0.25, 0.1])

@@ -13,28 +13,28 @@ MODULE = """
 def length(completions, source, target, **columns):
     return [float(len(x) == len(y)) for x, y in zip(completions, target)]
 
-def copies(completions, source):
+def copies(completions, source, **_):
     return [float(x == y) for x, y in zip(completions, source)]
 
-def raising(completions):
+def raising(completions, **_):
     raise KeyError("lost")
 
-def short(completions):
+def short(completions, **_):
     return [1.0]
 
-def nan(completions):
+def nan(completions, **_):
     return [float("nan") for _ in completions]
 
-def words(completions):
+def words(completions, **_):
     return ["good" for _ in completions]
 
-def nothing(completions):
+def nothing(completions, **_):
     pass
 
-def leaving(completions):
+def leaving(completions, **_):
     raise SystemExit(0)
 
-def breaking(completions):
+def breaking(completions, **_):
     yield 1.0
     raise KeyError("lost")
 
@@ -116,9 +116,9 @@ def test_a_bad_function_is_named(name, message):
         ("own_rewards:lost", "cannot be imported"),
         ("no_such_module:f", "cannot be imported"),
         ("own_rewards:number", "is a int, not a function or class"),
-        ("own_rewards:needs", "needs an argument 'tokens'"),
+        ("own_rewards:needs", "missing a required argument: 'tokens'"),
         ("leaving_module:f", "cannot be imported.*SystemExit: 0"),
-        ("builtins:max", "'builtins:max': its parameters cannot be read"),
+        ("builtins:max", "'builtins:max' cannot be called with completions"),
     ],
 )
 def test_a_function_that_cannot_be_called_is_refused(name, message):
