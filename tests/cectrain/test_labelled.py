@@ -178,7 +178,7 @@ ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumer
 
 
 def gradients(policy, passes, folder, loss_of=None, **more):
-    made = Gradient(policy, loss_of or loss_function(policy, "fp32", **more), passes, folder)
+    made = Gradient(policy, loss_of or loss_function(policy, "fp32", **more), passes)
     loss, tokens = made.set(collate(policy, ROWS), 1, check=True)
     return float(loss), tokens, {n: p.grad.clone() for n, p in policy.model.named_parameters()}
 

@@ -416,6 +416,10 @@ def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
     assert made._metrics["train"]["reward_variance"] == [0.25]
 
 
+@pytest.mark.parametrize(
+    ("settings", "processes"),
+    [(["ppo.groups=5"], 2), (["ppo.groups=2", "ppo.accumulation=8"], 1)],
+)
 def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path):
     """Processes must divide the sources, and passes the sequences."""
     from cectrain.run import grpo_settings
