@@ -267,7 +267,8 @@ class CausalScorer:
     def _log_probs(self, states: Tensor, asked: Tensor) -> Doubles:
         """Return log P of tokens behind states [rows, places, D], among those that compete."""
         torch = self._torch
-        places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
+        unique: Any = torch.unique  # torch gives it no types
+        places, which = unique(asked[:, 0] * states.shape[1] + asked[:, 1], return_inverse=True)
         flat = states.flatten(0, 1)[places]
         whole = torch.cat([self._head(part).logsumexp(-1) for part in flat.split(512)])[which]
         weight, bias = self._output
