@@ -267,8 +267,7 @@ class CausalScorer:
     def _log_probs(self, states: Tensor, asked: Tensor) -> Doubles:
         """Return log P of tokens behind states [rows, places, D], among those that compete."""
         torch = self._torch
-        unique: Any = torch.unique  # torch gives it no types
-        places, which = unique(asked[:, 0] * states.shape[1] + asked[:, 1], return_inverse=True)
+        places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
         flat = states.flatten(0, 1)[places]
         whole = torch.cat([self._head(part).logsumexp(-1) for part in flat.split(512)])[which]
         weight, bias = self._output
@@ -281,7 +280,6 @@ class CausalScorer:
 
     def _compete(self, competing: Tensor) -> None:
         """Let only these tokens [vocabulary] compete in packed passes."""
-        torch = self._torch
         layer = self._model.get_output_embeddings()
         bias = getattr(layer, "bias", None)
         self._output = layer.weight.detach(), None if bias is None else bias.detach()
@@ -290,7 +288,12 @@ class CausalScorer:
         if not competing.all():
             places = self._competes.nonzero()[:, 0]
             weight, of_bias = weight[places], None if of_bias is None else of_bias[places]
-        self._head = lambda part: torch.nn.functional.linear(part, weight, of_bias).float()
+        self._rows = weight, of_bias
+
+    def _head(self, states: Tensor) -> Tensor:
+        """Return the logits [rows, competing] of states [rows, D]."""
+        weight, bias = self._rows
+        return self._torch.nn.functional.linear(states, weight, bias).float()
 
     def _zeros(self, rows: list[list[int]]) -> Tensor:
         return self._torch.zeros((len(rows), max(map(len, rows))), dtype=self._torch.long)
