@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING
 from cecbench import local_models, prompts
 from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, SureEdit, option
 from cecdata.common.errors import InputError
-from cectrain.corrector.models import (
-    BUILTIN,
-    CHANNEL,
-    COMBINED,
-    model_folder,
-    open_channel,
-    open_combined,
-)
+from cectrain.corrector.folder import BUILTIN, model_folder
+from cectrain.corrector.models import CHANNEL, COMBINED, open_channel, open_combined
 
 if TYPE_CHECKING:
     from cectrain.corrector.correction import Correction, Proposer

@@ -21,7 +21,7 @@ from cectrain.commands.options import (
     wait_without_spinning,
 )
 from cectrain.config import load
-from cectrain.corrector.models import BUILTIN
+from cectrain.corrector.folder import BUILTIN
 from cectrain.data.labelled import FORMATS, LabelledPairs, labelled_pairs
 from cectrain.data.shards import TRAIN
 
@@ -299,7 +299,7 @@ def export(name: str, out: Path, dtype: str) -> None:
     Example: cectrain export --policy out/train --out out/model --dtype bfloat16
     """
     from cectrain.config import PolicyConfig
-    from cectrain.corrector.models import trained_prompt
+    from cectrain.corrector.folder import trained_prompt
     from cectrain.model.export import publish_model
     from cectrain.model.policy import load_policy
     from cectrain.store.results import read_summary

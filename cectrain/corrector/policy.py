@@ -10,7 +10,7 @@ from cecbench import causal
 from cecbench.causal import CausalModel, decode, generate, in_batches, prompt_ids, token_budget
 from cecbench.local_models import torch_and_transformers
 from cecdata.common.errors import InputError
-from cectrain.corrector import models, speculative
+from cectrain.corrector import folder, speculative
 from cectrain.corrector.speculative import Written
 
 
@@ -32,14 +32,14 @@ def load(name: str, prompt: str | None = None, device: str = "auto", **settings:
     weights in fp32. Raises InputError where nothing loads or the folder is not whole.
     """
     torch, _ = torch_and_transformers("train")
-    version = prompt or models.trained_prompt(name)
-    where = models.model_folder(name)
+    version = prompt or folder.trained_prompt(name)
+    where = folder.model_folder(name)
     if where is None:
-        raise InputError(f"the built-in policy's weights are not in {models.WEIGHTS}")
+        raise InputError(f"the built-in policy's weights are not in {folder.WEIGHTS}")
     # fp32: steps at the end of a schedule are smaller than bf16 can add.
     settings = settings or {"dtype": torch.float32}
     loaded = causal.load(where, version, device, extra="train", **settings)
-    longest = models.longest_source(name)
+    longest = folder.longest_source(name)
     return Policy(loaded.model, loaded.tokenizer, version, trained=True, max_chars=longest)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cecbench import prompts
 from cecbench.local_models import pick_device, torch_and_transformers
 from cectrain.config import PolicyConfig
-from cectrain.corrector import models
+from cectrain.corrector import folder
 from cectrain.corrector.policy import Policy, load
 from cectrain.model.tokenizer import character_tokenizer
 
@@ -24,7 +24,7 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
     """
     torch, _ = torch_and_transformers("train")
     prompts.prompt(config.prompt)
-    if models.model_folder(config.name) is None:
+    if folder.model_folder(config.name) is None:
         model, tokenizer = new_builtin(seed)
         model = model.to(pick_device(torch, device))
         for weight in model.parameters():  # model.to would round the rotary frequencies, too

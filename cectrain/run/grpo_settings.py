@@ -12,7 +12,7 @@ from cecdata.common.errors import UsageError
 from cecdata.common.settings import require_known
 from cectrain.config import Config, PpoConfig, check_shares
 from cectrain.corrector import speculative
-from cectrain.corrector.models import BUILTIN
+from cectrain.corrector.folder import BUILTIN
 from cectrain.fast import qwen3_forward
 from cectrain.run import distributed
 

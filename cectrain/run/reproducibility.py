@@ -18,7 +18,7 @@ from cecdata.common.codec import Json
 from cecdata.embed import Encoder
 from cecdata.embed.store import Store
 from cectrain.config import Config
-from cectrain.corrector.models import model_folder
+from cectrain.corrector.folder import model_folder
 from cectrain.data.shards import PairSource
 from cectrain.run.distributed import world_size
 

@@ -14,7 +14,7 @@ from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import RefusedError, UsageError, VerificationError
 from cecdata.embed import Encoder, encoder
 from cectrain.config import Config, SftConfig
-from cectrain.corrector.models import MODEL
+from cectrain.corrector.folder import MODEL
 from cectrain.corrector.policy import Policy, check_context
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource

@@ -12,7 +12,7 @@ from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.version import git_commit
 from cectrain.config import Config
-from cectrain.corrector.models import MODEL, RUN
+from cectrain.corrector.folder import MODEL, RUN
 from cectrain.run import reproducibility
 from cectrain.run.progress import Logger, OnStep
 from cectrain.store import checkpoints, metrics_log

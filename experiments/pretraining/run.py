@@ -22,7 +22,7 @@ from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import components
 from cecdata.hanzi.readings import common_readings
 from cectrain.config import PolicyConfig
-from cectrain.corrector.models import MODEL, model_folder
+from cectrain.corrector.folder import MODEL, model_folder
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward

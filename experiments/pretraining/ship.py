@@ -21,7 +21,7 @@ from cecdata.common.codec import Json, decode, parse
 from cecdata.common.durable import STATE
 from cecdata.common.errors import InputError, VerificationError
 from cectrain.config import PolicyConfig
-from cectrain.corrector.models import MODEL, RUN
+from cectrain.corrector.folder import MODEL, RUN
 from cectrain.data import shards
 from cectrain.data.shards import HELD_OUT, Pair, open_shards
 from cectrain.model import heldout

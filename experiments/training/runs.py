@@ -21,7 +21,7 @@ from cecdata.common.codec import Json, parse
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.machine import usable_cores
 from cectrain import config
-from cectrain.corrector.models import RUN
+from cectrain.corrector.folder import RUN
 from cectrain.data.shards import open_shards
 from cectrain.store import metrics_log, results
 from cectrain.store.results import ANSWERS, SUMMARY

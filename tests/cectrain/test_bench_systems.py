@@ -14,7 +14,7 @@ from cecbench.systems import table
 from cecbench.systems.base import LocalOptions
 from cecdata.common.errors import InputError
 from cectrain import bench_systems
-from cectrain.corrector.models import WEIGHTS
+from cectrain.corrector.folder import WEIGHTS
 
 ON_CPU = LocalOptions(device="cpu", batch=2)
 

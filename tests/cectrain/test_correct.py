@@ -22,7 +22,7 @@ from cectrain.commands.correct import _arrived
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
-from cectrain.corrector.models import BUILTIN_CHARS
+from cectrain.corrector.folder import BUILTIN_CHARS
 from cectrain.corrector.policy import target_ids
 from cectrain.corrector.proposals import PolicyProposer
 from cectrain.model.export import save_model

@@ -5,7 +5,7 @@ import pytest
 
 from cecdata.common.errors import InputError
 from cectrain.corrector.change_scorer import ChangeScorer
-from cectrain.corrector.models import WEIGHTS
+from cectrain.corrector.folder import WEIGHTS
 from cectrain.corrector.tensors import read_tensors, single, write_tensors
 
 ARRAYS = {

@@ -14,7 +14,7 @@ from cecdata.embed import encoder
 from cectrain import config
 from cectrain.cli import cli
 from cectrain.commands.train import text
-from cectrain.corrector import models
+from cectrain.corrector import folder
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out
@@ -205,9 +205,9 @@ def test_other_weights_of_the_same_name_are_refused(
             train(dataset_path, out, settings)
     builtin, dataset = config.load("exact-match", []), open_shards(dataset_path)
     before = run_identity(builtin, dataset, None)["policy"]
-    monkeypatch.setattr(models, "WEIGHTS", start)
+    monkeypatch.setattr(folder, "WEIGHTS", start)
     assert run_identity(builtin, dataset, None)["policy"] != before
-    monkeypatch.setattr(models, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
+    monkeypatch.setattr(folder, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
     assert run_identity(builtin, dataset, None)["policy"] == {"checkpoint": "builtin"}
 
 
@@ -266,7 +266,7 @@ def test_a_killed_run_with_a_kl_ends_with_the_same_weights(dataset_path, start, 
 
 def test_a_kl_needs_a_start_in_a_folder(dataset_path, tmp_path, monkeypatch):
     """A reference cannot be read from a folder if the start is random weights."""
-    monkeypatch.setattr(models, "WEIGHTS", tmp_path / "none")
+    monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
     settings = config.load("exact-match", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
     with pytest.raises(UsageError, match=r"ppo\.kl.*--policy"):
         train(dataset_path, tmp_path / "out", settings)
@@ -344,7 +344,7 @@ def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
 
 def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
     """PPO from random weights is refused before anything runs."""
-    if (models.WEIGHTS / "config.json").is_file():
+    if (folder.WEIGHTS / "config.json").is_file():
         pytest.skip("the built-in policy ships with weights")
     with pytest.raises(UsageError, match=r"sft\.steps"):
         train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))

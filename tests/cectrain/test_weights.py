@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cectrain.config import PolicyConfig
-from cectrain.corrector import models
-from cectrain.corrector.models import trained_prompt
+from cectrain.corrector import folder
+from cectrain.corrector.folder import trained_prompt
 from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
@@ -20,7 +20,7 @@ from cectrain.model.tokenizer import character_tokenizer
 from experiments.pretraining.config import load
 from experiments.pretraining.run import exact_greedy
 
-CARD = (models.WEIGHTS / "README.md").read_text("utf-8")
+CARD = (folder.WEIGHTS / "README.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +33,14 @@ def test_the_built_in_policy_is_trained_and_small(builtin):
     assert builtin.trained
     assert all(p.dtype == torch.float32 for p in builtin.model.parameters())
     assert 2e6 < sum(p.numel() for p in builtin.model.parameters()) < 6e6
-    files = list(models.WEIGHTS.iterdir())
+    files = list(folder.WEIGHTS.iterdir())
     assert sum(path.stat().st_size for path in files) <= 12_000_000
     assert not [path for path in files if path.suffix in (".bin", ".pt", ".pkl", ".py")]
 
 
 def test_the_card_names_these_weights(builtin):
     """SHA-256, parameters and every origin of the recipe with its licence are in the card."""
-    content = (models.WEIGHTS / "model.safetensors").read_bytes()
+    content = (folder.WEIGHTS / "model.safetensors").read_bytes()
     assert hashlib.sha256(content).hexdigest() in CARD
     assert f"{sum(p.numel() for p in builtin.model.parameters()):,}" in CARD
     for name, origin in load().origins.items():
@@ -65,7 +65,7 @@ def test_its_tokenizer_is_the_one_in_the_code(builtin):
 
 def test_it_is_asked_with_the_prompt_of_its_training():
     """prompt.json names the version."""
-    stored = json.loads((models.WEIGHTS / "prompt.json").read_text("utf-8"))
+    stored = json.loads((folder.WEIGHTS / "prompt.json").read_text("utf-8"))
     assert trained_prompt("builtin") == stored["version"] == "1"
 
 

@@ -378,7 +378,7 @@ def _summaries() -> tuple[bytes, ...]:
 
 
 def _prompt(path: Path) -> Iterable[str]:
-    from cectrain.corrector.models import trained_prompt
+    from cectrain.corrector.folder import trained_prompt
 
     (path.parent / "config.json").write_text("{}")
     return [trained_prompt(str(path.parent))]

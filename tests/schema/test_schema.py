@@ -131,7 +131,7 @@ def test_checkpoints(version, expected):
 @having("training")
 def test_a_training_run(version, expected):
     """Held-out scores, the log, the summary and the prompt of a run."""
-    from cectrain.corrector.models import prompt_version
+    from cectrain.corrector.folder import prompt_version
     from cectrain.model.heldout import read_held_out
     from cectrain.store.metrics_log import FILE, kept_lines
     from cectrain.store.results import read_summary

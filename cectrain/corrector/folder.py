@@ -1,0 +1,80 @@
+"""The folder of a policy: the built-in one, a run's or a model's, and what it was trained with."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from cecbench import prompts
+from cecbench.causal import PROMPT_FILE, is_built_in_kind, prompt_record
+from cecdata.common.codec import parse
+from cecdata.common.errors import InputError, VerificationError
+
+BUILTIN = "builtin"  # the policy that ships, alone
+WEIGHTS = Path(str(files("cectrain"))) / "weights"  # of the built-in policy
+RUN, MODEL = "run.json", "model"  # in a run's folder: its settings, and the model that it trained
+BUILTIN_CHARS = 128  # longest sentence of the built-in policy's last training
+
+
+def model_folder(name: str) -> str | None:
+    """Return what to load a policy from: the shipped weights for `builtin`, the `model` folder of a
+    run, else the name itself (a folder or a hub id). None for `builtin` without shipped weights.
+    """
+    if name == BUILTIN:
+        return str(WEIGHTS) if (WEIGHTS / "config.json").is_file() else None
+    inner = Path(name) / MODEL
+    return str(inner) if (inner / "config.json").is_file() else name
+
+
+def trained_prompt(name: str) -> str:
+    """Return the prompt version that a policy was trained with; the default where none is named."""
+    where = model_folder(name)
+    path = Path(where or "") / PROMPT_FILE
+    if where is None or not path.is_file():
+        return prompts.DEFAULT
+    return prompt_version(path)
+
+
+def prompt_version(path: Path) -> str:
+    """Return the version that a prompt.json names. Raises InputError where it names none."""
+    version = prompt_record(path).get("version")
+    if not isinstance(version, str):
+        raise InputError(f'{path} names no prompt version: it must hold {{"version": "1"}}')
+    return version
+
+
+def longest_source(name: str) -> int | None:
+    """Return the most characters that a policy reads at once, or None where nothing limits it.
+
+    It is the longest source of the training run; for a model of the built-in kind without a run,
+    the longest sentence of its pretraining. Raises VerificationError where run.json is damaged.
+    """
+    longest = _trained_max_chars(Path(name))
+    if longest is None and is_built_in_kind(Path(model_folder(name) or "")):
+        return BUILTIN_CHARS
+    return longest
+
+
+def _trained_max_chars(folder: Path) -> int | None:
+    path = folder / RUN
+    if not path.is_file() or not (folder / MODEL).is_dir():
+        return None
+    try:
+        value = parse(path.read_bytes())
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+    for name in ("configuration", "policy", "max_chars"):
+        if not isinstance(value, dict):
+            raise _damaged(path, f"no object holds {name}")
+        if name not in value:
+            return None
+        value = value[name]
+    if not isinstance(value, int) or value < 1:
+        raise _damaged(path, f"policy.max_chars is {value!r}")
+    return value
+
+
+def _damaged(path: Path, why: str) -> VerificationError:
+    return VerificationError(
+        f"{path}: damaged ({why}): copy the run again, or name its {MODEL} folder"
+    )
