@@ -23,10 +23,12 @@ from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # mkdocs takes them back when this is read
 import settings  # noqa: E402
 
+from cecdata.common import html  # noqa: E402
 from cecdata.common.command_group import EXPLAINS_ALL  # noqa: E402
+from experiments.corpora.results import TITLE, figures  # noqa: E402
 
 #: page of the site → file at the top level, whose relative links are rewritten
 TOP = {
@@ -138,9 +140,6 @@ def _listed(item: object) -> list[str]:
 
 def evidence_pages() -> dict[str, str]:
     """Return a page with the figures of each comparison in docs/evidence."""
-    from cecdata.common import html
-    from experiments.corpora.results import TITLE, figures
-
     pages = {}
     for path in sorted((ROOT / "docs/reports/evidence").glob("*.json")):
         facts = json.loads(path.read_text("utf-8"))
