@@ -14,7 +14,7 @@ import pytest
 def long_corpus(tmp_path_factory, lines_of):
     """So many chunks that a build takes long enough to be hit."""
     path = tmp_path_factory.mktemp("long") / "long.txt"
-    path.write_text("\n".join([*lines_of(320), "短"]), "utf-8")
+    path.write_text("\n".join([*lines_of(3000), "短"]), "utf-8")
     return path
 
 
