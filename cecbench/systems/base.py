@@ -16,6 +16,7 @@ import click
 from cecbench import prompts
 from cecbench.benchmarks.readers import Example
 from cecbench.systems.secrets import refuse_in_path
+from cecdata.hanzi.edits import splice
 
 #: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
 STATUSES = {
@@ -53,12 +54,7 @@ def applied(source: str, edits: Sequence[SureEdit]) -> str:
     >>> applied("他己经来", [SureEdit(1, 2, "已", 0.9), SureEdit(4, 4, "了", 0.5)])
     '他已经来了'
     """
-    parts: list[str] = []
-    done = 0
-    for edit in sorted(edits):
-        parts += (source[done : edit.start], edit.text)
-        done = edit.end
-    return "".join([*parts, source[done:]])
+    return splice(source, (edit[:3] for edit in sorted(edits)))
 
 
 @dataclass(frozen=True, slots=True)

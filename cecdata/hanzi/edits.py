@@ -34,13 +34,21 @@ def apply(target: str, edits: Iterable[Edit]) -> str:
 
     Raises InputError if the edits are not sorted, overlap, or do not fit the target.
     """
+    return splice(target, ((one.start, one.end, one.source) for one in checked(target, edits)))
+
+
+def splice(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Return the text with spans (start, end) replaced; they are sorted and do not overlap.
+
+    >>> splice("他己经来", [(1, 2, "已"), (4, 4, "了")])
+    '他已经来了'
+    """
     pieces: list[str] = []
     done = 0
-    for edit in checked(target, edits):
-        pieces += (target[done : edit.start], edit.source)
-        done = edit.end
-    pieces.append(target[done:])
-    return "".join(pieces)
+    for start, end, written in changes:
+        pieces += (text[done:start], written)
+        done = end
+    return "".join([*pieces, text[done:]])
 
 
 def invert(edits: Iterable[Edit]) -> tuple[Edit, ...]:

@@ -49,13 +49,14 @@ def lm(model: Path, out: Path | None) -> None:
 )
 @click.option(
     "--corpus",
-    type=click.Path(path_type=Path),
-    help="Text file with clean sentences, one on a line.  [default: the sample that ships]",
+    default="sample",
+    show_default=True,
+    help="Clean text, as for `cecdata build`; sample is the one that ships.",
 )
 @click.option("--seed", default=1, show_default=True, help="Seed of the draw and of the errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def calibrate(
-    model: str, lm: str | None, sentences: int, corpus: Path | None, seed: int, as_json: bool
+    model: str, lm: str | None, sentences: int, corpus: str, seed: int, as_json: bool
 ) -> None:
     """Weigh MODEL, a causal language model, for `--rescore`, on synthetic pairs.
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.reading import read
 from cecdata.hanzi.edits import align
 from cecdata.lm import Scorer
 from cectrain.corrector.combined import CombinedProposer
@@ -73,19 +72,16 @@ def synthetic(texts: Iterable[str], seed: int = 1) -> list[Pair]:
     return list(made.select("source", "target").iter_rows())  # type: ignore[union-attr]
 
 
-def sample(count: int, seed: int = 1, corpus: Path | None = None) -> list[str]:
-    """Return so many lines of a file, by default of the sample that ships, drawn by the seed.
+def sample(count: int, seed: int = 1, corpus: str = "sample") -> list[str]:
+    """Return so many texts of a corpus that `cecdata build` takes, drawn by the seed.
 
-    Raises InputError where the file cannot be read.
+    Raises InputError where it cannot be read, or has no text.
     """
-    folder = Path(str(files("cecdata").joinpath("sample")))
-    paths = sorted(folder.glob("*.txt")) if corpus is None else [corpus]
-    try:
-        texts = [path.read_text("utf-8") for path in paths]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{corpus} cannot be read ({error}): name a UTF-8 text file") from error
-    lines = [line for text in texts for line in text.splitlines() if line.strip()]
-    return random.Random(seed).sample(lines, min(count, len(lines)))
+    read_texts = (part.batch.column("text").to_pylist() for part in read([corpus]))
+    texts = [text for part in read_texts for text in part if text.strip()]
+    if not texts:
+        raise InputError(f"{corpus} has no readable text: name a file with clean sentences")
+    return random.Random(seed).sample(texts, min(count, len(texts)))
 
 
 def judged(

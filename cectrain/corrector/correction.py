@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from cecdata.hanzi.edits import splice
+
 #: why part of a text was kept as written, whatever the model answered
 REASONS = {
     "unreadable": "characters that the model cannot read",
@@ -91,12 +93,7 @@ def apply(source: str, edits: Iterable[Edit]) -> str:
     >>> apply("他己经来了。", [Edit(1, 2, "己", "已", 0.9)])
     '他已经来了。'
     """
-    parts: list[str] = []
-    done = 0
-    for edit in edits:
-        parts += (source[done : edit.start], edit.target)
-        done = edit.end
-    return "".join([*parts, source[done:]])
+    return splice(source, ((edit.start, edit.end, edit.target) for edit in edits))
 
 
 class Proposer(Protocol):

@@ -16,16 +16,17 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
 from cecdata.lm import Scorer, open_scorer
+from cecdata.lm.ngrams import user_table
 from cectrain.corrector.correction import Change
 
 MARGIN = 8.0  # nats that a change may lose by the n-grams, which know less than the model
@@ -174,9 +175,8 @@ def open_rescorer(named: str | Scorer, plain: Weights, lm: str) -> Rescorer:
 
 def calibration_path(identity: str, lm: str) -> Path:
     """Return where `cectrain calibrate` keeps the weights of a model beside n-grams."""
-    base = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
     digest = sha256(f"{identity}\n{lm}".encode()).hexdigest()[:16]
-    return base / "cec-zero" / "calibrations" / f"{digest}.json"
+    return user_table().parent / "calibrations" / f"{digest}.json"
 
 
 def calibration(identity: str, lm: str) -> Weights | None:
@@ -188,7 +188,7 @@ def calibration(identity: str, lm: str) -> Weights | None:
     if not path.is_file():
         return None
     try:
-        held = json.loads(path.read_text("utf-8"))
+        held: Any = parse(path.read_bytes())
         if held["kind"] != KIND:
             raise ValueError(f"its kind is {held['kind']}")  # noqa: TRY301 - told with the others
         return Weights(**{name: float(held["weights"][name]) for name in Weights._fields})

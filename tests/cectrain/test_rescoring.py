@@ -188,3 +188,17 @@ def test_a_pickled_corrector_opens_its_judge_again():
     corrector = Corrector(lm="words", rescore="words")
     expected = corrector.correct(TEXTS)
     assert pickle.loads(pickle.dumps(corrector)).correct(TEXTS) == expected
+
+
+def test_a_corpus_is_read_as_a_build_reads_it(tmp_path):
+    """Any encoding and format that `cecdata build` takes; without a text it is refused by name."""
+    from cectrain.corrector.calibration import sample
+
+    texts = ["今天天气很好。", "他的病情已经好转。"] * 20
+    (tmp_path / "a.txt").write_text("\n".join(texts), "gb18030")
+    (tmp_path / "a.jsonl").write_text('{"text": "今天天气很好。"}\n', "utf-8")
+    assert set(sample(40, 1, str(tmp_path / "a.txt"))) == set(texts)
+    assert sample(40, 1, str(tmp_path / "a.jsonl")) == ["今天天气很好。"]
+    (tmp_path / "empty.txt").write_text("\n", "utf-8")
+    with pytest.raises(InputError, match=r"empty\.txt"):
+        sample(40, 1, str(tmp_path / "empty.txt"))
