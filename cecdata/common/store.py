@@ -53,7 +53,7 @@ class Stored:
 def is_remote(name: object) -> bool:
     """Return whether a name is the URI of a store.
 
-    >>> is_remote("s3://bucket/out"), is_remote("out/data"), is_remote("hf://owner/name")
+    >>> is_remote("s3://bucket/out"), is_remote("out/data"), is_remote("https://host/name")
     (True, False, False)
     """
     return _URI.match(str(name)) is not None

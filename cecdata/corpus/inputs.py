@@ -16,7 +16,6 @@ from cecdata.common.errors import InputError, UsageError, did_you_mean, without_
 from cecdata.common.store import fetched, is_remote
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.formats.hub import HUB, revision
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
 
 SAMPLE = "sample"  # the corpus that ships with the package
@@ -75,8 +74,6 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
         if form is not None and not FORMATS[form].stream:
             raise InputError(f"{form} cannot be read from standard input: name a file")
         return [Source(None, STDIN, form or "text", guessed=form is None)]
-    if name.startswith(HUB):
-        return [Source(None, name, "hub")]
     if is_remote(name):
         return _remote(name, form)
     if name == SAMPLE and not Path(name).exists():
@@ -88,6 +85,8 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
         return [_source(path, form=form)]
     if glob.has_magic(name):
         return _matches(name, form)
+    if "://" in name:
+        raise InputError(f"{name}: no such kind of store: download it, and name the file or folder")
     raise InputError(f"{name}: there is no such file. {_neighbours(path)}")
 
 
@@ -261,8 +260,6 @@ def _neighbours(path: Path) -> str:
 
 def hashed(source: Source) -> InputFile:
     """Return a file of a corpus with its SHA-256 and its size."""
-    if source.format == "hub":
-        return InputFile(source.label, revision(source.label), 0)
     if source.path is None or source.problem:
         return InputFile(source.label, "", 0)
     digest, size = hashlib.sha256(), 0

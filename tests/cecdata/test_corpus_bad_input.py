@@ -425,20 +425,10 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
     ]
 
 
-def test_a_hub_that_does_not_answer_is_named(monkeypatch):
-    """A dataset of the hub is asked for by name alone; without an answer the error says so."""
-    pytest.importorskip("huggingface_hub", reason="the extra `embed` is not installed")
-    from huggingface_hub import HfApi
-
-    from cecdata.corpus.inputs import hashed, resolve
-
-    monkeypatch.setattr(
-        HfApi.__init__, "__defaults__", ("http://127.0.0.1:9", *HfApi.__init__.__defaults__[1:])
-    )
-    with pytest.raises(InputError, match=r"hf://a/b: .* did not answer .* give its folder"):
-        hashed(*resolve(["hf://a/b"]))
-    with pytest.raises(InputError, match="is named hf://OWNER/NAME"):
-        hashed(*resolve(["hf://a/b/c"]))
+def test_an_address_is_no_path():
+    """A name that no filesystem and no store knows is refused with what to do."""
+    for name in ("hf://owner/name", "https://example.org/a.txt"):
+        assert "download it, and name the file or folder" in refused(name)
 
 
 def test_csv_needs_a_header(tmp_path):

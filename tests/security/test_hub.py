@@ -26,7 +26,6 @@ needs_policies = pytest.mark.skipif(
 ENCODED = (
     ("cecdata", "embed", "a.txt", "--out", "out", "--encoder", "x/y"),
     ("cecdata", "build", "a.txt", "--out", "out", "--encoder", "x/y"),
-    ("cecdata", "build", "hf://x/y", "--out", "out"),
 )
 ASKED = (
     ("cectrain", "correct", "--model", "x/y", "他己经来了。"),

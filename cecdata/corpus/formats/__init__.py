@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cecdata.corpus.formats import delimited, hub, jsonl, m2, tables, text
+from cecdata.corpus.formats import delimited, jsonl, m2, tables, text
 from cecdata.corpus.rows import Format
 
 # the name that `--format` takes → the format; the first suffix of a format is the usual one
@@ -15,5 +15,4 @@ FORMATS: dict[str, Format] = {
     "m2": m2.FORMAT,
     "parquet": tables.PARQUET,
     "arrow": tables.ARROW,
-    "hub": hub.FORMAT,
 }

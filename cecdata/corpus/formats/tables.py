@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +90,7 @@ def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[R
             for batch in whole
             for start in range(0, batch.num_rows, batch_rows)
         )
-        yield from table_rows(source, columns, batches, schema)
+        yield from _rows(source, _pick(columns, schema, source), batches)
 
 
 @contextmanager
@@ -121,21 +121,6 @@ def _arrow_values(source: Source) -> Iterator[object]:
         for batch in whole:
             batch.validate(full=True)
             yield batch
-
-
-def table_rows(
-    source: Source,
-    columns: Columns,
-    batches: Iterator[pa.RecordBatch],
-    schema: pa.Schema | None = None,
-) -> Iterator[Rows]:
-    """Yield the rows of Arrow batches; `schema` is by default that of the first batch."""
-    first = next(batches, None)
-    if schema is None and first is not None:
-        schema = first.schema
-    if schema is not None:
-        picked = _pick(columns, schema, source)
-        yield from _rows(source, picked, chain(() if first is None else (first,), batches))
 
 
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
