@@ -197,17 +197,13 @@ def _sample() -> list[Source]:
 def _dataset(folder: Path) -> list[Source]:
     """Return the files of a folder, sorted by name.
 
-    Of a Hugging Face dataset they are `data/*.parquet`, all *.parquet files beside a `README.md`,
-    or the *.arrow files of `save_to_disk`; of any other folder all files below it. A file that
-    cannot be read there is rejected with its reason.
+    Of a Hugging Face dataset they are `data/*.parquet`, or all *.parquet files beside a
+    `README.md`; of any other folder all files below it. A file that cannot be read there is
+    rejected with its reason.
     """
-    saved = [folder / name for name in ("dataset_dict.json", "state.json")]
-    if any(path.is_file() for path in saved):
-        paths = sorted(folder.rglob("*.arrow"))
-    else:
-        paths = sorted((folder / "data").glob("*.parquet"))
-        if not paths and (folder / "README.md").is_file():
-            paths = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
+    paths = sorted((folder / "data").glob("*.parquet"))
+    if not paths and (folder / "README.md").is_file():
+        paths = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
     if paths:
         return [_source(path) for path in paths]
     sources = [_source_or_problem(path) for path in _files_below(folder)]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.formats import tables
+from cecdata.corpus.formats import parquet
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.reading import read
 
@@ -216,20 +216,15 @@ def test_a_million_lines_that_are_no_text_cost_next_to_nothing(tmp_path):
 def coded_table(path, texts, codes):
     """A file that says each text once, however often it stands in it."""
     table = pa.table({"text": pa.DictionaryArray.from_arrays(codes, texts)})
-    if path.suffix == ".parquet":
-        pq.write_table(table, path, compression="zstd")
-    else:
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
+    pq.write_table(table, path, compression="zstd")
     return path
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_a_dictionary_of_long_texts_is_written_out_in_parts(tmp_path, suffix):
+def test_a_dictionary_of_long_texts_is_written_out_in_parts(tmp_path):
     """A kilobyte of Parquet that says 54 MB: 600 KB at a time, and no row is lost."""
-    path = coded_table(tmp_path / f"a{suffix}", ["好" * 30_000, "他来了。"], [0, 1] * 600)
+    path = coded_table(tmp_path / "a.parquet", ["好" * 30_000, "他来了。"], [0, 1] * 600)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "_AT_ONCE", 600_000)
+        patch.setattr(parquet, "_AT_ONCE", 600_000)
         found = [rows.batch for rows in read([str(path)])]
     assert max(batch.nbytes for batch in found) < 700_000
     kept = [row for batch in found for row in batch.to_pylist()]
@@ -237,10 +232,9 @@ def test_a_dictionary_of_long_texts_is_written_out_in_parts(tmp_path, suffix):
     assert [row["row"] for row in kept] == list(range(1, 1201))
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_what_is_too_long_is_never_written_out(tmp_path, suffix):
+def test_what_is_too_long_is_never_written_out(tmp_path):
     """Sixty thousand times nine megabytes are rejected, each with its first characters."""
-    path = coded_table(tmp_path / f"a{suffix}", ["好" * 3_000_000, "他来了。"], [0, 1] * 60_000)
+    path = coded_table(tmp_path / "a.parquet", ["好" * 3_000_000, "他来了。"], [0, 1] * 60_000)
     good = bad = 0
     for rows in read([str(path)]):
         good, bad = good + rows.batch.num_rows, bad + rows.rejected.num_rows
@@ -365,19 +359,13 @@ def test_truncated_archives_are_noticed(tmp_path, suffix):
 
 
 def test_damaged_tables_are_noticed(tmp_path):
-    """A cut-off or foreign Parquet or Arrow file is an error that names it."""
-    table = pa.table({"text": [f"第{n}句" for n in range(20_000)]})
-    for suffix in ("parquet", "arrow"):
-        path = tmp_path / f"a.{suffix}"
-        if suffix == "parquet":
-            pq.write_table(table, path)
-        else:
-            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
-                out.write_table(table)
-        whole = path.read_bytes()
-        for content in (whole[: len(whole) // 2], whole[:-3], b"", b"text\nxx\n"):
-            path.write_bytes(content)
-            assert f"{path}: the file is damaged" in refused(path)
+    """A cut-off or foreign Parquet file is an error that names it."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": [f"第{n}句" for n in range(20_000)]}), path)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], whole[:-3], b"", b"text\nxx\n"):
+        path.write_bytes(content)
+        assert f"{path}: the file is damaged" in refused(path)
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
@@ -473,7 +461,7 @@ def test_a_column_of_plain_text_is_refused(tmp_path, option):
     assert sum(len(rows.batch) for rows in read([str(plain), str(table)], **named)) == 2
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 @pytest.mark.parametrize("name", ["text", "origin"])
 def test_two_columns_of_one_name_are_refused(tmp_path, suffix, name):
     """A column that is read must be the only one of its name; any other may be there twice."""
@@ -484,11 +472,8 @@ def test_two_columns_of_one_name_are_refused(tmp_path, suffix, name):
         table = pa.table([pa.array(["他的病情已经好转。"])] * len(names), names=names)
         if suffix == ".csv":
             path.write_text(",".join(names) + "\n" + ",".join(["他的病情已经好转。"] * len(names)))
-        elif suffix == ".parquet":
-            pq.write_table(table, path)
         else:
-            with pa.ipc.new_file(path, table.schema) as writer:
-                writer.write_table(table)
+            pq.write_table(table, path)
 
     write(names)
     assert sum(len(rows.batch) for rows in read([str(path)])) == 1

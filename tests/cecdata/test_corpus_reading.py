@@ -64,9 +64,6 @@ def save(path: Path, sentences) -> Path:
     kind = path.suffix if plain else path.suffixes[-2]
     if kind == ".parquet":
         pq.write_table(table, path)
-    elif kind in (".arrow", ".feather", ".ipc"):
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
     else:
         path.write_bytes(packed(encoded(kind, sentences), path.suffix))
     return path
@@ -93,7 +90,7 @@ def packed(data: bytes, suffix: str) -> bytes:
     return packers.get(suffix, bytes)(data)
 
 
-FORMATS = ["txt", "jsonl", "ndjson", "csv", "tsv", "parquet", "arrow", "feather", "ipc"]
+FORMATS = ["txt", "jsonl", "ndjson", "csv", "tsv", "parquet"]
 PACKED = [f"{kind}.{z}" for kind in ("txt", "jsonl", "csv") for z in ("gz", "zst", "bz2", "xz")]
 
 
@@ -226,22 +223,12 @@ def test_standard_input(tmp_path):
 
 
 def test_hugging_face_folders(tmp_path):
-    """A dataset folder is read as it lies: data/*.parquet, or what `save_to_disk` wrote."""
-    import datasets
-
+    """Of a dataset of the hub data/*.parquet are read, and not the card beside them."""
     hub = tmp_path / "hub"
     (hub / "data").mkdir(parents=True)
     (hub / "README.md").write_text("---\n---\n")
     save(hub / "data" / "train-00000-of-00001.parquet", SENTENCES)
     assert texts([hub]) == SENTENCES
-    saved = tmp_path / "saved"
-    datasets.disable_progress_bars()
-    datasets.Dataset.from_dict({"text": SENTENCES}).save_to_disk(str(saved))
-    assert texts([saved]) == SENTENCES
-    both = tmp_path / "dict"
-    one = datasets.Dataset.from_dict({"text": ["甲"]})
-    datasets.DatasetDict({"train": one, "test": one}).save_to_disk(str(both))
-    assert texts([both]) == ["甲", "甲"]
 
 
 @pytest.mark.parametrize(
@@ -250,10 +237,8 @@ def test_hugging_face_folders(tmp_path):
 )
 def test_every_arrow_string_is_read(tmp_path, kind):
     """Any string type of Arrow is a text column; a column may have another name."""
-    path = tmp_path / "t.arrow"
-    table = pa.table({"句子": pa.array(SENTENCES[:3]).cast(kind), "n": [1, 2, 3]})
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"句子": pa.array(SENTENCES[:3]).cast(kind), "n": [1, 2, 3]}), path)
     assert texts([path]) == SENTENCES[:3]
     assert texts([path], text_column="句子") == SENTENCES[:3]
 

@@ -1,4 +1,4 @@
-"""Readers of a corpus: text, delimited, JSON lines, Arrow, Parquet, archives, lists."""
+"""Readers of a corpus: text, delimited, JSON lines, Parquet, archives, lists."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("corpus-m2", "a.m2", _read, Mutator(_m2, "lines"), suite=500),
         Reader("corpus-parquet", "a.parquet", _read, Mutator(_parquet, "binary"),
                memory=PAGE, suite=600),
-        Reader("corpus-arrow", "a.arrow", _read, Mutator(_arrow, "binary"), suite=1000),
         Reader("corpus-gz", "a.txt.gz", _read, Mutator(lambda: _packed(_gzip), "binary"),
                suite=1000),
         Reader("corpus-bz2", "a.txt.bz2", _read, Mutator(lambda: _packed(bz2.compress), "binary"),
@@ -141,21 +140,6 @@ def _parquet() -> tuple[bytes, ...]:
         for t in (table, coded)
         for o in options
     )
-
-
-def _arrow() -> tuple[bytes, ...]:
-    table = _table()
-    coded = table.set_column(0, "text", table.column("text").dictionary_encode())
-    found = []
-    for t in (table, coded):
-        for opened in (pa.ipc.new_file, pa.ipc.new_stream):
-            for compression in (None, "lz4"):
-                options = pa.ipc.IpcWriteOptions(compression=compression)
-                sink = io.BytesIO()
-                with opened(sink, t.schema, options=options) as out:
-                    out.write_table(t)
-                found.append(sink.getvalue())
-    return tuple(found)
 
 
 def _packed(pack: Callable[[bytes], bytes]) -> tuple[bytes, ...]:

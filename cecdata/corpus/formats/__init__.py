@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cecdata.corpus.formats import delimited, jsonl, m2, tables, text
+from cecdata.corpus.formats import delimited, jsonl, m2, parquet, text
 from cecdata.corpus.rows import Format
 
 # the name that `--format` takes → the format; the first suffix of a format is the usual one
@@ -13,6 +13,5 @@ FORMATS: dict[str, Format] = {
     "csv": delimited.CSV,
     "tsv": delimited.TSV,
     "m2": m2.FORMAT,
-    "parquet": tables.PARQUET,
-    "arrow": tables.ARROW,
+    "parquet": parquet.FORMAT,
 }

@@ -1,4 +1,4 @@
-"""Columnar tables: Parquet, and Arrow IPC files and streams."""
+"""Columnar tables: Parquet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from cecdata.corpus.sources import Columns, Picked, Source
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_MAGIC = b"ARROW1"
 # Most bytes of text that are decoded from a dictionary at a time: half a kilobyte may encode a
 # million characters, a million times.
 _AT_ONCE = 1 << 28
@@ -28,7 +27,7 @@ _VALUES = 16_384  # rows
 _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read through such a buffer
 
 
-def _read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the rows of a Parquet file, a batch at a time; only the picked columns are decoded."""
     import pyarrow.parquet as pq
 
@@ -82,45 +81,13 @@ def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> b
     return any(rows * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
 
 
-def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Yield the rows of an Arrow IPC file (`.arrow`, `.feather`) or stream (`save_to_disk`)."""
-    with _naming(source), _opened(source) as (schema, whole):
-        batches = (
-            batch.slice(start, batch_rows)
-            for batch in whole
-            for start in range(0, batch.num_rows, batch_rows)
-        )
-        yield from _rows(source, _pick(columns, schema, source), batches)
-
-
-@contextmanager
-def _opened(source: Source) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Open an Arrow file or stream; give its schema and its batches."""
-    assert source.path is not None
-    with pa.memory_map(str(source.path)) as mapped:
-        is_file = mapped.read(len(_MAGIC)) == _MAGIC
-        mapped.seek(0)
-        reader = pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped)
-        whole = (
-            (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
-        )
-        yield reader.schema, iter(whole)
-
-
-def _parquet_values(source: Source) -> Iterator[object]:
+def _values(source: Source) -> Iterator[object]:
     """Yield all columns of a Parquet file, some thousand rows at a time."""
     import pyarrow.parquet as pq
 
     assert source.path is not None
     with _naming(source), pq.ParquetFile(source.path, **_options(source.path)) as file:
         yield from file.iter_batches(_VALUES, use_threads=False)
-
-
-def _arrow_values(source: Source) -> Iterator[object]:
-    with _naming(source), _opened(source) as (_, whole):
-        for batch in whole:
-            batch.validate(full=True)
-            yield batch
 
 
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
@@ -201,5 +168,4 @@ def _naming(source: Source) -> Iterator[None]:
         ) from error
 
 
-PARQUET = Format(_read_parquet, _parquet_values, (".parquet",), stream=False)
-ARROW = Format(_read_arrow, _arrow_values, (".arrow", ".feather", ".ipc"), stream=False)
+FORMAT = Format(_read, _values, (".parquet",), stream=False)
