@@ -45,7 +45,7 @@ TABLE = "cecdata/corpus/formats/__init__.py"
 NEW = "cecdata/corpus/formats/toy.py"
 FUZZ = "tests/fuzz/fuzz_corpus.py"
 EDITS = {
-    "m2, tables, text\n": "m2, tables, text, toy\n",
+    "m2, parquet, text\n": "m2, parquet, text, toy\n",
     '    "text": text.FORMAT,\n': '    "text": text.FORMAT,\n    "toy": toy.FORMAT,\n',
 }
 USE = """
