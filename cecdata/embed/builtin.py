@@ -18,6 +18,7 @@ from importlib.resources import files
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cecdata.common.codec import Json, decode
 from cecdata.common.errors import InputError
@@ -52,7 +53,6 @@ class BuiltinEncoder:
     dimension = kernel.SPAN
     max_length: int | None = None  # it reads sentences of any length
     sentences_per_s = 1_000_000.0
-    normalised = True
 
     def __init__(self) -> None:
         self.calibration = calibration()
@@ -64,7 +64,7 @@ class BuiltinEncoder:
         texts = pa.array(sentences, pa.string())
         sums = np.zeros((len(texts), kernel.WIDTH), np.int32)
         data, offsets = string_buffers(texts)
-        kernel.sums(offsets, data, _longest(offsets), weights(), sums)
+        kernel.sums(offsets, data, int(np.max(np.diff(offsets), initial=0)), weights(), sums)
         wide = sums[:, : kernel.SPAN].astype(np.float64)
         # one row at a time in the same order: a blocked sum could depend on the batch
         sizes = np.sqrt(np.einsum("nd,nd->n", wide, wide))
@@ -75,8 +75,7 @@ class BuiltinEncoder:
 
         Both ways give the same bits.
         """
-        raw = _edited_scores(pairs) if "edits" in pairs.column_names else raw_scores(pairs)
-        return Scored(bend(raw, self.calibration.knot))
+        return Scored(bend(raw_scores(pairs), self.calibration.knot))
 
     def about(self) -> dict[str, Json]:
         """Return the measured properties of the scores, for the manifest."""
@@ -90,12 +89,14 @@ class BuiltinEncoder:
         }
 
 
-def _edited_scores(pairs: pa.Table) -> Floats:
+def raw_scores(pairs: pa.Table) -> Floats:
+    """Return scores before the knot, which `tools/encoder` chooses, applies."""
     target = pairs.column("target").combine_chunks()
     if not isinstance(target, pa.DictionaryArray):
         target = target.dictionary_encode()
     data, offsets = string_buffers(target.dictionary.cast(pa.string()))
-    edits = pairs.column("edits").combine_chunks()
+    edits = pairs.column("edits").combine_chunks() if "edits" in pairs.column_names else None
+    edits = _replacements(pairs) if edits is None else edits
     values = edits.values
     source = values.field("source")
     if not isinstance(source, pa.DictionaryArray):
@@ -105,7 +106,7 @@ def _edited_scores(pairs: pa.Table) -> Floats:
         offsets,
         data,
         np.asarray(target.indices),
-        _longest(offsets),
+        int(np.max(np.diff(offsets), initial=0)),
         np.asarray(edits.offsets),
         np.asarray(values.field("start")),
         np.asarray(values.field("end")),
@@ -117,16 +118,15 @@ def _edited_scores(pairs: pa.Table) -> Floats:
     return raw
 
 
-def raw_scores(pairs: pa.Table) -> Floats:
-    """Return scores of (target, source) before the knot, which `tools/encoder` chooses, applies."""
-    (target_data, target_at), (source_data, source_at) = (
-        string_buffers(pairs.column(name).cast(pa.string()).combine_chunks())
-        for name in ("target", "source")
+def _replacements(pairs: pa.Table) -> pa.ListArray:
+    """Return for each pair one edit, which writes the source in place of the whole target."""
+    target, source = (
+        pairs.column(name).cast(pa.string()).combine_chunks() for name in ("target", "source")
     )
-    raw = np.empty(len(pairs), np.float32)
-    longest = max(_longest(target_at), _longest(source_at))
-    kernel.scores(target_at, target_data, source_at, source_data, longest, weights(), raw)
-    return raw
+    starts = pa.array(np.zeros(len(pairs), np.int32))
+    columns = [starts, pc.utf8_length(target), source]
+    edits = pa.StructArray.from_arrays(columns, ["start", "end", "source"])
+    return pa.ListArray.from_arrays(pa.array(np.arange(len(pairs) + 1), pa.int32()), edits)
 
 
 @cache
@@ -186,10 +186,6 @@ def _texts(texts: pa.Array) -> npt.NDArray[np.uint32]:
         points[row, 0] = len(text)
         points[row, 1 : 1 + len(text)] = [ord(character) for character in text]
     return points
-
-
-def _longest(offsets: npt.NDArray[np.int32]) -> int:
-    return int(np.max(np.diff(offsets), initial=0))
 
 
 def _load(name: str) -> npt.NDArray[np.generic]:

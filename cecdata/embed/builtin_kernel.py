@@ -152,27 +152,6 @@ def sums(offsets, data, longest, weights: Weights, out):
 
 
 @compiled
-def scores(
-    target_offsets, target_data, source_offsets, source_data, longest, weights: Weights, out
-):
-    """Write the score of each pair into `out`, [N] float32; both sums come from the texts."""
-    points = np.empty(longest + 1, np.uint32)
-    target, source = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32)
-    features = np.zeros((FEATURES, BLOCK))
-    one, two = np.empty((HIDDEN[0], BLOCK)), np.empty((HIDDEN[1], BLOCK))
-    pairs = len(target_offsets) - 1
-    for row in range(pairs):
-        n = decode(target_data, target_offsets[row], target_offsets[row + 1], points)
-        _sum(points, n, weights, target)
-        m = decode(source_data, source_offsets[row], source_offsets[row + 1], points)
-        _sum(points, m, weights, source)
-        i = row % BLOCK
-        _features(target, n, source, m, features, i)
-        if i + 1 == BLOCK or row + 1 == pairs:
-            _calibrate(features, i + 1, weights, one, two, out, row - i)
-
-
-@compiled
 def edited_scores(
     offsets,
     data,

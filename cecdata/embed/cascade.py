@@ -28,7 +28,6 @@ class Cascade:
         self.revision = f"{first.revision} + {teacher.revision}"
         self.fingerprint = f"{first.fingerprint} + {teacher.fingerprint}"
         self.dimension, self.max_length = teacher.dimension, teacher.max_length
-        self.normalised = teacher.normalised
         self.sentences_per_s = 1 / (1 / first.sentences_per_s + _SHARE / teacher.sentences_per_s)
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:

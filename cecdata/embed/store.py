@@ -9,7 +9,7 @@ would take 40 bytes and 0.4 µs a row at every opening.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common import durable
-from cecdata.common.codec import decode, encode, sealed, unsealed
+from cecdata.common.codec import Json, decode, encode, sealed, unsealed
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.corpus.ids import ids
@@ -31,11 +31,9 @@ from cecdata.shards.verify import Report
 
 FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder
 STORE = "store.json"
-_OLD = "cache.json"  # of the layout before
 VERSION = 1
 _FILE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\.faiss")  # no path leads out of the folder
 _AT_ONCE = 16_384  # rows that are widened to float32 at a time
-_SPARE = 16  # candidates beyond those asked for: FAISS rounds, and orders ties arbitrarily
 _ID, _COUNT = 8, 8  # bytes of an id, and of the number of ids before them
 Ids = npt.NDArray[np.int64]
 Halves = npt.NDArray[np.float16]
@@ -62,9 +60,9 @@ class Contents:
     revision: str
     fingerprint: str
     dimension: int
-    normalised: bool
     rows: int
     ranges: tuple[Range, ...]
+    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 class Found(NamedTuple):
@@ -134,19 +132,11 @@ def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> np
     return data
 
 
-def write_range(
-    path: Path,
-    keys: npt.NDArray[Any],
-    vectors: npt.NDArray[np.floating],
-    tmp: Path | None = None,
-) -> Range:
-    """Write the FAISS file of a range of ids and return its record; see `range_bytes`.
-
-    `tmp` is the folder in which it is written before it gets its name.
-    """
+def write_range(path: Path, keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> Range:
+    """Write the FAISS file of a range of ids and return its record; see `range_bytes`."""
     data = range_bytes(keys, vectors)
     signed = np.ascontiguousarray(keys).view(np.int64)
-    record = durable.write_bytes(path, data.tobytes(), tmp=tmp)
+    record = durable.write_bytes(path, data.tobytes())
     first, last = int(signed.min()), int(signed.max())
     return Range(path.name, first, last, len(signed), record.bytes, record.sha256)
 
@@ -160,7 +150,6 @@ def contents_bytes(encoder: Encoder, ranges: Sequence[Range]) -> bytes:
         revision=encoder.revision,
         fingerprint=encoder.fingerprint,
         dimension=encoder.dimension,
-        normalised=encoder.normalised,
         rows=sum(part.rows for part in ordered),
         ranges=ordered,
     )
@@ -169,11 +158,9 @@ def contents_bytes(encoder: Encoder, ranges: Sequence[Range]) -> bytes:
     return sealed(document)
 
 
-def write_contents(
-    folder: Path, encoder: Encoder, ranges: Sequence[Range], tmp: Path | None = None
-) -> None:
-    """Write `store.json`, which makes the files a store; `tmp` as in `write_range`."""
-    durable.write_bytes(folder / STORE, contents_bytes(encoder, ranges), tmp=tmp)
+def write_contents(folder: Path, encoder: Encoder, ranges: Sequence[Range]) -> None:
+    """Write `store.json`, which makes the files a store."""
+    durable.write_bytes(folder / STORE, contents_bytes(encoder, ranges))
 
 
 def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
@@ -182,27 +169,21 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
     Raises InputError if there is none, VerificationError if `store.json` is damaged or a file is
     missing or has another size, and RefusedError if its vectors are not those of `encoder`.
     """
-    folder = Path(folder)
-    store = Store(folder, _read_contents(folder))
+    store = Store(Path(folder), _read_contents(Path(folder)))
     if encoder is not None:
         store.check_encoder(encoder)
     for part in store.contents.ranges:
-        if what := _misfit(folder, part):
+        if what := store.fault(part, whole=False):
             raise VerificationError(
-                f"{folder / part.file}: {what}. Run `cecdata verify` on it for a list of damage, "
-                "and the command that wrote the store to replace it"
+                f"{store.folder / part.file}: {what}. Run `cecdata verify` on it for a list of "
+                "damage, and the command that wrote the store to replace it"
             )
     return store
 
 
-def is_store(folder: Path) -> bool:
-    """Return whether a folder holds embeddings, perhaps of the earlier layout."""
-    return (folder / STORE).is_file() or (folder / _OLD).is_file()
-
-
 def verify_stores(data: Path) -> Report:
     """Check every bit of a store, or of all stores of a dataset."""
-    folders = [data] if is_store(data) else sorted((data / FOLDER).glob("*/"))
+    folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
     problems: list[Problem] = []
     files = rows = 0
     for folder in folders:
@@ -237,19 +218,11 @@ class Store:
     def check_encoder(self, encoder: Encoder) -> None:
         """Raise RefusedError if the vectors are not those of this encoder."""
         stored = self.contents
-        differs = [
-            f"  {name}: {was} → {now}"
-            for name, was, now in (
-                ("fingerprint", stored.fingerprint, encoder.fingerprint),
-                ("dimension", stored.dimension, encoder.dimension),
-            )
-            if was != now
-        ]
-        if differs:
+        if stored.fingerprint != encoder.fingerprint:
             raise RefusedError(
                 f"{self.folder} was written by another encoder ({stored.encoder}, "
-                f"{stored.revision}):\n" + "\n".join(differs) + "\nUse that encoder, or another "
-                "folder."
+                f"{stored.revision}):\n  fingerprint: {stored.fingerprint} → "
+                f"{encoder.fingerprint}\nUse that encoder, or another folder."
             )
 
     def lookup(self, keys: npt.NDArray[Any]) -> Found:
@@ -257,48 +230,6 @@ class Store:
         wanted = np.ascontiguousarray(keys).view(np.int64)
         found = np.zeros(len(wanted), np.bool_)
         vectors = np.zeros((len(wanted), self.contents.dimension), np.float16)
-        for positions, rows, at in self._matches(wanted):
-            found[positions] = True
-            vectors[positions] = rows.vectors[at]
-        return Found(found, vectors)
-
-    def has(self, keys: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return whether the store has each of these 64-bit ids, [N]."""
-        wanted = np.ascontiguousarray(keys).view(np.int64)
-        found = np.zeros(len(wanted), np.bool_)
-        for positions, _, _ in self._matches(wanted):
-            found[positions] = True
-        return found
-
-    def search(
-        self, queries: npt.NDArray[np.float32], count: int
-    ) -> tuple[npt.NDArray[np.float64], Ids]:
-        """Return the cosines and ids of the `count` rows nearest to each query, nearest first.
-
-        FAISS finds candidates; their cosines are then computed in float64 from the stored vectors,
-        and equal ones ordered by id, so that the result does not depend on FAISS's rounding.
-        `queries`: [Q, dimension]; both results: [Q, min(count, rows)].
-        """
-        count = min(count, len(self))
-        if not count or not len(queries):
-            return np.empty((len(queries), count)), np.empty((len(queries), count), np.int64)
-        queries = np.ascontiguousarray(queries, np.float32)
-        rows = self._shards.search(queries, min(count + _SPARE, len(self)))[1]
-        candidates, vectors = self._take(rows.ravel())
-        candidates = candidates.reshape(rows.shape)
-        wide = vectors.reshape(*rows.shape, -1).astype(np.float64)
-        sizes = np.sqrt(np.einsum("qcd,qcd->qc", wide, wide))
-        sizes *= np.linalg.norm(queries.astype(np.float64), axis=1)[:, None]
-        cosines = np.einsum("qcd,qd->qc", wide, queries.astype(np.float64)) / sizes
-        order = np.lexsort((candidates, -cosines), axis=1)[:, :count]
-        return np.take_along_axis(cosines, order, 1), np.take_along_axis(candidates, order, 1)
-
-    def verify(self) -> tuple[Problem, ...]:
-        """Return every damaged, missing or foreign file."""
-        return tuple(_problems(self))
-
-    def _matches(self, wanted: Ids) -> Iterator[tuple[Ids, Rows, Ids]]:
-        """Yield positions in `wanted`, the file that has these ids, and their row numbers there."""
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
         for part in self.contents.ranges:
@@ -309,7 +240,45 @@ class Store:
             rows, asked = self.rows_of(part), ascending[start:stop]
             at = np.minimum(np.searchsorted(rows.ids, asked), part.rows - 1)
             same = rows.ids[at] == asked
-            yield order[start:stop][same], rows, at[same]
+            places = order[start:stop][same]
+            found[places], vectors[places] = True, rows.vectors[at[same]]
+        return Found(found, vectors)
+
+    def search(
+        self, queries: npt.NDArray[np.float32], count: int
+    ) -> tuple[npt.NDArray[np.float32], Ids]:
+        """Return the cosines and ids of the `count` rows nearest to each query, nearest first.
+
+        Equal cosines are ordered by id. `queries`: unit vectors [Q, dimension]; both results:
+        [Q, min(count, rows)].
+        """
+        count = min(count, len(self))
+        if not count or not len(queries):
+            return np.empty((len(queries), count), np.float32), np.empty((len(queries), count), int)
+        cosines, rows = self._shards.search(np.ascontiguousarray(queries, np.float32), count)
+        keys = np.concatenate([self.rows_of(part).ids for part in self.contents.ranges])[rows]
+        order = np.lexsort((keys, -cosines), axis=1)
+        return np.take_along_axis(cosines, order, 1), np.take_along_axis(keys, order, 1)
+
+    def verify(self) -> tuple[Problem, ...]:
+        """Return every damaged, missing or foreign file; every bit is read."""
+        parts = {part.file: part for part in self.contents.ranges}
+        found = [Problem(name, self.fault(part, whole=True)) for name, part in parts.items()]
+        listed = sorted(path.name for path in self.folder.glob("*.faiss"))
+        foreign = (name for name in listed if name not in parts)
+        found += (Problem(name, f"a file that {STORE} does not name") for name in foreign)
+        return tuple(problem for problem in found if problem.what)
+
+    def fault(self, part: Range, *, whole: bool) -> str:
+        """Return what is wrong with the presence or size of a file, and, if `whole`, its bits."""
+        path = self.folder / part.file
+        if not path.is_file():
+            return "missing"
+        if (size := path.stat().st_size) != part.bytes:
+            return f"has {size:,} bytes, not {part.bytes:,}"
+        if whole and durable.sha256_of(path).sha256 != part.sha256:
+            return f"damaged: its SHA-256 is not the one in {STORE}"
+        return ""
 
     @cached_property
     def _shards(self) -> Any:
@@ -323,7 +292,7 @@ class Store:
         for part in self.contents.ranges:
             path = self.folder / part.file
             # a search reads every vector anyway, and FAISS may crash over a damaged file
-            if what := _damage(self.folder, part):
+            if what := self.fault(part, whole=True):
                 raise VerificationError(f"{path}: {what}")
             try:
                 opened = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
@@ -332,19 +301,6 @@ class Store:
             self._kept.append(opened)  # it owns the index below it
             shards.add_shard(opened.index)
         return shards
-
-    def _take(self, rows: npt.NDArray[np.int64]) -> Rows:
-        """Return the ids and vectors of rows, by their number in the whole store."""
-        ends = np.cumsum([part.rows for part in self.contents.ranges])
-        files = np.searchsorted(ends, rows, "right")
-        keys = np.empty(len(rows), np.int64)
-        vectors = np.empty((len(rows), self.contents.dimension), np.float16)
-        for number in np.unique(files):
-            part, here = self.contents.ranges[number], files == number
-            at = rows[here] - (ends[number] - part.rows)
-            opened = self.rows_of(part)
-            keys[here], vectors[here] = opened.ids[at], opened.vectors[at]
-        return Rows(keys, vectors)
 
     def rows_of(self, part: Range) -> Rows:
         """Return the ids and vectors of one file, read in place."""
@@ -387,11 +343,6 @@ def _check_rows(signed: Ids, half: Halves) -> None:
 def _read_contents(folder: Path) -> Contents:
     path = folder / STORE
     if not path.is_file():
-        if (folder / _OLD).is_file():
-            raise InputError(
-                f"{folder} is an embedding cache of an earlier layout, which is no longer read: "
-                "embed its sentences again with `cecdata embed CORPUS --out FOLDER`"
-            )
         raise InputError(
             f"{folder}: no embeddings here ({STORE} is missing): `cecdata build` with the filter "
             "cosine or `cecdata embed` writes them"
@@ -411,10 +362,9 @@ def _read_contents(folder: Path) -> Contents:
     if odd := [part.file for part in parts if not _FILE.fullmatch(part.file)]:
         raise _damaged(path, f"{odd[0]!r} is not the name of a file in a store")
     least = contents.dimension * 2 + _ID
-    if contents.dimension < 1 or any(part.bytes < part.rows * least for part in parts):
-        raise _damaged(path, "a dimension below 1, or a file with fewer bytes than its rows need")
-    if sum(part.rows for part in parts) != contents.rows or any(part.rows < 1 for part in parts):
-        raise _damaged(path, "the number of rows is not the sum over the files")
+    sound = contents.dimension > 0 and sum(part.rows for part in parts) == contents.rows
+    if not sound or any(part.rows < 1 or part.bytes < part.rows * least for part in parts):
+        raise _damaged(path, "its numbers of rows, bytes and dimensions contradict one another")
     return contents
 
 
@@ -423,36 +373,3 @@ def _damaged(path: Path, what: str) -> VerificationError:
         f"{path}: damaged ({what}). Nothing of this store is used; remove the folder and run the "
         "command that wrote it again"
     )
-
-
-def _damage(folder: Path, part: Range) -> str:
-    """Return what is wrong with a file, every bit of which is read, or ''."""
-    what = _misfit(folder, part)
-    if not what and durable.sha256_of(folder / part.file).sha256 != part.sha256:
-        return f"damaged: its SHA-256 is not the one in {STORE}"
-    return what
-
-
-def _misfit(folder: Path, part: Range) -> str:
-    """Return what is wrong with the presence or size of a file, or ''."""
-    path = folder / part.file
-    if not path.is_file():
-        return "missing"
-    size = path.stat().st_size
-    return "" if size == part.bytes else f"has {size:,} bytes, not {part.bytes:,}"
-
-
-def _problems(store: Store) -> Iterator[Problem]:
-    keys: list[Ids] = []
-    for part in store.contents.ranges:
-        if what := _damage(store.folder, part):
-            yield Problem(part.file, what)
-        else:
-            keys.append(np.array(store.rows_of(part).ids))
-    known = {part.file for part in store.contents.ranges}
-    for path in sorted(store.folder.glob("*.faiss")):
-        if path.name not in known:
-            yield Problem(path.name, f"a file that {STORE} does not name")
-    together = np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64)
-    if (together[1:] == together[:-1]).any():
-        yield Problem(STORE, "an id occurs in two files")

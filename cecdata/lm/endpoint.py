@@ -29,7 +29,7 @@ from cecdata.common.errors import (
     without,
     without_userinfo,
 )
-from cecdata.lm.scorer import Change, Doubles, Kind, changed
+from cecdata.lm.scorer import Doubles, Kind, Scorer
 
 if TYPE_CHECKING:
     import httpx
@@ -49,7 +49,7 @@ class _TryAgainError(Exception):
     """A failure that may pass, with what was wrong."""
 
 
-class EndpointScorer:
+class EndpointScorer(Scorer):
     """A model at a URL, such as `http://localhost:8000/v1` or `http://host/v1#MODEL`.
 
     Without a name the endpoint's only model is taken. Threads may share it.
@@ -85,22 +85,6 @@ class EndpointScorer:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         return np.array([known[text] if text else 0.0 for text in given])
-
-    def log_ratios(self, text: str, changes: Sequence[Change]) -> Doubles:
-        """Return log P(text after the change) - log P(text), for each change alone."""
-        return self.log_ratios_of([text], [changes])[0]
-
-    def log_ratios_of(
-        self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
-    ) -> list[Doubles]:
-        """Return the ratios of several texts; the server shares their prefixes, if it can."""
-        variants = [
-            [text, *(changed(text, change) for change in of_text)] if of_text else []
-            for text, of_text in zip(texts, changes, strict=True)
-        ]
-        logs = iter(self.log_prob([each for of_text in variants for each in of_text]))
-        rows = [np.array([next(logs) for _ in of_text]) for of_text in variants]
-        return [row[1:] - row[0] if len(row) else row for row in rows]
 
     def _find_fields(self) -> None:
         """Find the fields of a request that this endpoint answers with log-probabilities."""

@@ -16,7 +16,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.lm import arpa
 from cecdata.lm.kernels import nats_of
-from cecdata.lm.scorer import Change, Doubles, Kind, changed
+from cecdata.lm.scorer import Doubles, Kind, Scorer
 from cecdata.lm.table import LONGEST, Ngrams, load
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _SHIPPED_FILE = Path(str(files("cecdata.lm").joinpath(f"{SHIPPED}.ngram")))
 _FORMS = "name an n-gram table, an ARPA file, or `words` for the table that ships"
 
 
-class NgramScorer:
+class NgramScorer(Scorer):
     """A scorer by the bigrams of the likeliest words of each run of Chinese characters.
 
     Other characters separate runs and do not count. Threads may share it.
@@ -50,22 +50,6 @@ class NgramScorer:
         data, bounds = string_buffers(array)
         nats_of(data, bounds, self._tables, LONGEST, nats)  # type: ignore[no-untyped-call]
         return nats
-
-    def log_ratios(self, text: str, changes: Sequence[Change]) -> Doubles:
-        """Return log P(text after the change) - log P(text), for each change alone."""
-        return self.log_ratios_of([text], [changes])[0]
-
-    def log_ratios_of(
-        self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
-    ) -> list[Doubles]:
-        """Return the ratios of several texts."""
-        variants = [
-            [text, *(changed(text, change) for change in of_text)]
-            for text, of_text in zip(texts, changes, strict=True)
-        ]
-        scores = self.log_prob([variant for of_text in variants for variant in of_text])
-        ends = np.cumsum([len(of_text) for of_text in variants])
-        return [each[1:] - each[0] for each in np.split(scores, ends[:-1])] if variants else []
 
 
 def user_table() -> Path:

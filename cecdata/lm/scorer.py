@@ -6,11 +6,12 @@ A new kind is a module with a `KIND` in this folder, and its name in `KINDS`.
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,13 @@ Change: TypeAlias = tuple[int, int, str]
 Doubles = NDArray[np.float64]
 
 
-class Scorer(Protocol):
+class Scorer(ABC):
     """A language model. `identity` differs for models that may give other numbers."""
 
     name: str
     identity: str
 
+    @abstractmethod
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
         """Return log P of each text in nats; NaN where the model cannot judge it."""
 
@@ -39,11 +41,19 @@ class Scorer(Protocol):
 
         NaN where the model cannot judge a change, such as one to a character that it does not know.
         """
+        return self.log_ratios_of([text], [changes])[0]
 
     def log_ratios_of(
         self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
     ) -> list[Doubles]:
         """Return what `log_ratios` does for several texts, which share their batches."""
+        variants = [
+            [text, *(changed(text, change) for change in of_text)] if of_text else []
+            for text, of_text in zip(texts, changes, strict=True)
+        ]
+        logs = iter(self.log_prob([each for of_text in variants for each in of_text]))
+        rows = [np.array([next(logs) for _ in of_text]) for of_text in variants]
+        return [row[1:] - row[:1] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

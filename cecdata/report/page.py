@@ -27,7 +27,6 @@ SHOWN = 1_500  # kept rows in the browser, shared among the operators or origins
 SHOWN_REJECTED = 400  # of each reason
 CONFUSIONS = 2_000
 _WIDTH, _HEIGHT, _FOOT, _LEFT = 340, 150, 34, 8
-ROWS, COLUMNS = 24, 8  # of the heat map
 _UNREAD = 40  # most files that are named
 
 
@@ -197,10 +196,8 @@ def _confusions(confusions: Sequence[Confusion]) -> str:
     if not confusions:
         return "<h2>Confusions</h2><p>No text was replaced by another.</p>"
     return (
-        "<h2>Confusions</h2><p>The texts that were perturbed most often, and what was written for "
-        "them. A stronger colour is a larger share of the row.</p>"
-        + heat_map(confusions)
-        + f"<p><label>Search the {len(confusions):,} most frequent confusions: "
+        "<h2>Confusions</h2>"
+        f"<p><label>Search the {len(confusions):,} most frequent confusions: "
         '<input id="confusion-text" type="search" lang="zh" autocomplete="off"></label> '
         '<span id="confusion-count" class="soft" role="status"></span></p>'
         '<ul id="confusion-list" class="chips" lang="zh"></ul>'
@@ -286,30 +283,4 @@ def histogram(title: str, counts: Mapping[str, int]) -> Html:
         f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img" '
         f'aria-label="{escape(title)}. {escape(said)}">{"".join(parts)}</svg></figure>'
-    )
-
-
-def heat_map(confusions: Sequence[Confusion]) -> Html:
-    """Return a row for each of the most perturbed texts, with what was most often written for it.
-
-    The shade of a cell is the share of the row's errors.
-    """
-    rows: dict[str, list[Confusion]] = {}
-    for confusion in confusions:
-        rows.setdefault(confusion.target, []).append(confusion)
-    most = sorted(rows.items(), key=lambda row: (-sum(c.count for c in row[1]), row[0]))[:ROWS]
-    lines = []
-    for target, cells in most:
-        total = sum(c.count for c in cells)
-        shown = "".join(
-            f'<td style="--heat:{c.count / total:.2f}">{escape(c.source)}'
-            f"<small>{c.count:,}</small></td>"
-            for c in cells[:COLUMNS]
-        )
-        lines.append(
-            f'<tr><th scope="row">{escape(target)}<small>{total:,}</small></th>{shown}</tr>'
-        )
-    return Html(
-        '<div class="scroll" tabindex="0" role="region" aria-label="heat map of confusions">'
-        '<table class="heat" lang="zh">' + "".join(lines) + "</table></div>"
     )

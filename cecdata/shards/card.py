@@ -28,15 +28,6 @@ _TITLES = {POOL: "Chinese sentences"}
 _TITLE = "Chinese spelling pairs"
 _TAGS = {POOL: ("chinese",)}
 _TAG = ("chinese-spelling-correction", "synthetic")
-_SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-    (10**8, "10M<n<100M"),
-    (10**9, "100M<n<1B"),
-)
 # Identifiers that the Hub knows; any other licence is `other` there, and only the table names it.
 _IDENTIFIERS = (
     "apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-4.0",
@@ -95,15 +86,12 @@ def _splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
 
 
 def _front_matter(manifest: Manifest) -> str:
-    """Return the part that `datasets` reads: the files of each split, and the columns."""
-    splits = _splits_with_rows(manifest)
-    rows = {name: sum(file.rows for file in files) for name, files in splits.items()}
-    sizes = {name: sum(file.bytes for file in files) for name, files in splits.items()}
-    size, total = sum(sizes.values()), sum(rows.values())
+    """Return the part that `datasets` reads: the files of each split."""
     licence = _stated_licence(manifest)
-    # Every shard is named: with a pattern, only the row count would show that a shard is missing.
+    # Every shard is named: with a pattern, nothing would show that a shard is missing.
     data_files: list[Json] = [
-        {"split": name, "path": [file.path for file in files]} for name, files in splits.items()
+        {"split": name, "path": [file.path for file in files]}
+        for name, files in _splits_with_rows(manifest).items()
     ]
     document: dict[str, Json] = {
         "pretty_name": title(manifest),
@@ -111,30 +99,12 @@ def _front_matter(manifest: Manifest) -> str:
         # `other` where there is no single one, or one that the Hub does not know
         "license": licence if licence in _IDENTIFIERS else "other",
         "task_categories": ["text-generation"],
-        "size_categories": [next((name for most, name in _SIZES if total < most), "n>1B")],
         "tags": [*_TAGS.get(manifest.kind, _TAG), manifest.product],
         "configs": [{"config_name": "default", "data_files": data_files}],
-        "dataset_info": {
-            "features": [_feature(f) for f in (POOLED if manifest.kind == POOL else PAIR)],
-            "splits": [
-                {"name": name, "num_bytes": sizes[name], "num_examples": rows[name]}
-                for name in splits
-            ],
-            "download_size": size,
-            "dataset_size": size,
-        },
     }
     # JSON is YAML, too
     lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in document.items())
     return "---\n" + "\n".join(lines) + "\n---\n\n"
-
-
-def _feature(field: pa.Field) -> Json:
-    """Return one column as `datasets` writes it in a card."""
-    if pa.types.is_list(field.type):
-        return {"name": field.name, "list": [_feature(f) for f in field.type.value_type]}
-    dtype = "float32" if pa.types.is_float32(field.type) else str(field.type)
-    return {"name": field.name, "dtype": dtype}
 
 
 def _what(manifest: Manifest) -> str:

@@ -63,27 +63,6 @@ def _tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
     return plain.write_csv(separator="\t", quote_style="never", include_header=False).encode()
 
 
-def _alpaca(rows: pl.DataFrame, template: str | None) -> bytes:
-    """Return `instruction`, `input`, `output`; with a template the sentence is in the first."""
-    import polars as pl
-
-    asked = [
-        (pl.lit(INSTRUCTION) if template is None else _prompt(template)).alias("instruction"),
-        (pl.col("source") if template is None else pl.lit("")).alias("input"),
-    ]
-    return rows.select(*asked, pl.col("target").alias("output")).write_ndjson().encode()
-
-
-def _sharegpt(rows: pl.DataFrame, template: str | None) -> bytes:
-    import polars as pl
-
-    turns = pl.concat_list(
-        pl.struct(pl.lit("human").alias("from"), _prompt(template).alias("value")),
-        pl.struct(pl.lit("gpt").alias("from"), pl.col("target").alias("value")),
-    )
-    return rows.select(_key().alias("id"), turns.alias("conversations")).write_ndjson().encode()
-
-
 def _messages(rows: pl.DataFrame, template: str | None) -> bytes:
     import polars as pl
 
@@ -189,19 +168,16 @@ def token_edits(row: Row) -> list[SourceEdit]:
     return made
 
 
-def _m2(rows: pl.DataFrame, _template: str | None) -> bytes:
-    """Return the blocks of the M2 scorer; every character is a token."""
-    columns = rows.select("source", "edits").iter_rows(named=True)
-    return "".join(f"S {_spaced(row['source'])}\n{_annotations(row)}\n" for row in columns).encode()
+def _blocks(rows: pl.DataFrame, *, with_target: bool) -> bytes:
+    """Return the blocks of the M2 scorer; every character is a token.
 
-
-def _cherrant(rows: pl.DataFrame, _template: str | None) -> bytes:
-    """Return M2 as ChERRANT writes it: the corrected sentence precedes its edits."""
-    columns = rows.select("source", "target", "edits").iter_rows(named=True)
-    return "".join(
-        f"S {_spaced(row['source'])}\nT0-A0 {_spaced(row['target'])}\n{_annotations(row)}\n"
-        for row in columns
-    ).encode()
+    ChERRANT's have the corrected sentence before its edits.
+    """
+    blocks = []
+    for row in rows.select("source", "target", "edits").iter_rows(named=True):
+        target = f"T0-A0 {_spaced(row['target'])}\n" if with_target else ""
+        blocks.append(f"S {_spaced(row['source'])}\n{target}{_annotations(row)}\n")
+    return "".join(blocks).encode()
 
 
 def _annotations(row: Row) -> str:
@@ -234,13 +210,11 @@ def _spaced(text: str) -> str:
 TEXT: Mapping[str, Convert] = {
     "jsonl": _jsonl,
     "tsv": _tsv,
-    "m2": _m2,
-    "cherrant": _cherrant,
-    "alpaca": _alpaca,
-    "sharegpt": _sharegpt,
+    "m2": lambda rows, _: _blocks(rows, with_target=False),
+    "cherrant": lambda rows, _: _blocks(rows, with_target=True),
     "messages": _messages,
     "prompt-completion": _prompt_completion,
 }
 PARQUET = {"verl": (_verl, _VERL)}
 FORMATS = (*TEXT, *PARQUET)
-TEMPLATE = ("alpaca", "sharegpt", "messages", "prompt-completion", "verl")
+TEMPLATE = ("messages", "prompt-completion", "verl")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from cecdata.common import hub, names
@@ -11,39 +10,28 @@ from cecdata.shards.manifest import MANIFEST, PAIRS, POOL
 from cecdata.shards.reader import Dataset, open_dataset
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file to upload; `path` is relative to the dataset."""
+def uploads(dataset: Dataset) -> list[str]:
+    """Return the files that `push` uploads, relative to the dataset: card, manifest and shards.
 
-    path: str
-    bytes: int
-
-
-def uploads(dataset: Dataset, *, rejects: bool = False) -> list[Upload]:
-    """Return the files that `push` uploads: card, manifest and shards.
-
-    Rejected rows are included only with `rejects`, because they are not part of the dataset.
-    `run.json` is left out, because it names paths of this machine.
+    Left out are rejected rows, which are not part of the dataset, and `run.json`, which names paths
+    of this machine.
     """
     manifest = dataset.manifest
-    records = [r for r in manifest.documents if r.path.endswith((".md", ".json"))]
-    records += [record for files in manifest.outputs.values() for record in files]
-    records += [record for record in manifest.rejects if rejects]
-    size = (dataset.path / MANIFEST).stat().st_size
-    return [Upload(MANIFEST, size), *(Upload(record.path, record.bytes) for record in records)]
+    documents = [r.path for r in manifest.documents if r.path.endswith((".md", ".json"))]
+    shards = [record.path for files in manifest.outputs.values() for record in files]
+    return [MANIFEST, *documents, *shards]
 
 
-def push(folder: Path, repository: str, *, private: bool = False, rejects: bool = False) -> str:
+def push(folder: Path, repository: str, *, private: bool = False) -> str:
     """Upload the dataset in `folder` to OWNER/NAME in one commit, and return its address.
 
     Every file is hashed first. Raises VerificationError for a damaged dataset, RefusedError for a
     link in place of a file or folder, and InputError where the hub refuses or does not answer.
     """
     dataset = open_dataset(folder, PAIRS, POOL)
-    files = uploads(dataset, rejects=rejects)
-    for file in files:
-        _refuse_links(dataset.path, file.path)
-    listed = {file.path for file in files}
+    listed = uploads(dataset)
+    for name in listed:
+        _refuse_links(dataset.path, name)
     dataset.prove_files(r for r in dataset.manifest.files() if r.path in listed)
     hub.prepare_hub()
     try:
@@ -55,7 +43,7 @@ def push(folder: Path, repository: str, *, private: bool = False, rejects: bool 
     with hub.quiet_hub():
         try:
             HfApi().create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
-            operations = [CommitOperationAdd(file.path, folder / file.path) for file in files]
+            operations = [CommitOperationAdd(name, folder / name) for name in listed]
             commit = HfApi().create_commit(
                 repository, operations, commit_message="Upload the dataset", repo_type="dataset"
             )

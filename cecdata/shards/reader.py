@@ -1,7 +1,7 @@
 """The reader of a finished dataset, whose folder must first pass the quick check.
 
-That check compares the files on disk with those of the manifest (presence, size, Parquet footer) in
-a few milliseconds per shard, without reading a row. It is also the first step of `verify`.
+That check compares the files on disk with those of the manifest (presence, size) without reading
+them. It is also the first step of `verify`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,8 @@ import pyarrow.parquet as pq
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError, VerificationError, did_you_mean
-from cecdata.shards.manifest import POOL, File, Manifest, read_manifest
-from cecdata.shards.schema import (
-    ADDED,
-    PAIR,
-    POOLED,
-    REJECTED_PAIR,
-    REJECTED_ROW,
-    as_current,
-    as_written,
-)
+from cecdata.shards.manifest import File, Manifest, read_manifest
+from cecdata.shards.schema import ADDED, PAIR, as_current, as_written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +25,6 @@ if TYPE_CHECKING:
 _SHOWN = 5  # problems named in an error message
 # Folders that may hold only files that the manifest names.
 OWNED = ("data", "rejects")
-_SUFFIX = ".parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +82,20 @@ class Dataset:
         """Return all pairs of a split as a lazy Polars frame; its shards are hashed first."""
         import polars as pl
 
-        files = list(self.files(split))
-        self.prove(split)
-        if not files:
-            empty = pl.from_arrow(PAIR.empty_table())
-            assert isinstance(empty, pl.DataFrame)
-            return empty.lazy()
-        return self._lazy(files)
+        empty = pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))
+        self.files(split)
+        return pl.concat([empty, *(frame for frame, _ in self.scan_shards(split))])
 
     def scan_shards(self, split: str) -> Iterator[tuple[pl.LazyFrame, int]]:
         """Yield each shard of a split as a lazy frame, with its number of pairs; hashed first."""
         for record in self.manifest.outputs[split]:
             self._prove(record)
-            yield self._lazy([self.path / record.path]), record.rows
+            yield self._lazy(self.path / record.path), record.rows
 
-    def _lazy(self, files: list[Path]) -> pl.LazyFrame:
+    def _lazy(self, file: Path) -> pl.LazyFrame:
         import polars as pl
 
-        frame = pl.scan_parquet(files, glob=False)
+        frame = pl.scan_parquet(file, glob=False)
         version = self.manifest.schema_version
         if version == 1:
             frame = frame.with_columns(pl.col("id").reinterpret(signed=True))
@@ -158,7 +145,7 @@ def open_dataset(path: str | Path, *kinds: str) -> Dataset:
 def read_batches(
     path: Path, columns: Sequence[str] | None = None, rows: int = 65_536
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the pairs of one Parquet file; raise VerificationError if it is damaged."""
+    """Yield the rows of one Parquet file; raise VerificationError if it is damaged."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             held = file.schema_arrow
@@ -193,30 +180,22 @@ class Problem:
 
 
 def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
-    """Return every missing, resized, unreadable or foreign file, in the order of the manifest."""
-    problems = [Problem(record.path, what) for record, what in _misfits(out, manifest)]
-    known = {record.path for record in manifest.files()}
+    """Return every missing, resized or foreign file, in the order of the manifest."""
+    records = manifest.files()
+    problems = [Problem(record.path, _misfit(out / record.path, record)) for record in records]
+    known = {record.path for record in records}
     for folder in OWNED:
+        below = (path for path in (out / folder).rglob("*") if path.is_symlink() or path.is_file())
+        names = sorted(path.relative_to(out).as_posix() for path in below)
         problems += (
-            Problem(path, "is not in the manifest: a foreign file")
-            for path in _paths_below(out, folder)
-            if path not in known
+            Problem(name, "is not in the manifest: a foreign file")
+            for name in names
+            if name not in known
         )
-    return tuple(problems)
+    return tuple(problem for problem in problems if problem.what)
 
 
-def _misfits(out: Path, manifest: Manifest) -> Iterator[tuple[File, str]]:
-    shards = {record.path for records in manifest.outputs.values() for record in records}
-    for record in manifest.files():
-        row = POOLED if manifest.kind == POOL else PAIR
-        schemas = (row,) if record.path in shards else (REJECTED_PAIR, REJECTED_ROW)
-        allowed = tuple(as_written(schema, manifest.schema_version) for schema in schemas)
-        what = _misfit(out / record.path, record, allowed)
-        if what:
-            yield record, what
-
-
-def _misfit(path: Path, record: File, allowed: tuple[pa.Schema, ...]) -> str:
+def _misfit(path: Path, record: File) -> str:
     """Return what is wrong with one file, or ''."""
     try:
         size = path.stat().st_size
@@ -224,32 +203,4 @@ def _misfit(path: Path, record: File, allowed: tuple[pa.Schema, ...]) -> str:
         return "is missing" if isinstance(error, FileNotFoundError) else f"{error.strerror}"
     if not path.is_file():
         return "is not a file"
-    if size != record.bytes:
-        return f"has {size:,} bytes instead of {record.bytes:,}"
-    if path.suffix != _SUFFIX:
-        return ""
-    try:
-        with pq.ParquetFile(path) as file:
-            rows, schema = file.metadata.num_rows, file.schema_arrow
-    except Exception as error:  # noqa: BLE001 - a damaged footer may raise any exception
-        return f"has no readable Parquet footer ({_first_line(error)})"
-    if rows != record.rows:
-        return f"has {rows:,} rows instead of {record.rows:,}"
-    if not any(schema.equals(wanted) for wanted in allowed):
-        return f"has other columns than this schema version: {', '.join(schema.names)}"
-    return ""
-
-
-def _paths_below(out: Path, folder: str) -> list[str]:
-    root = out / folder
-    if not root.is_dir():
-        return []
-    return sorted(
-        path.relative_to(out).as_posix()
-        for path in root.rglob("*")
-        if path.is_symlink() or not path.is_dir()
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return "" if size == record.bytes else f"has {size:,} bytes instead of {record.bytes:,}"

@@ -5,7 +5,7 @@ Damage raises no error here: each fault of a file becomes a `Problem` with the f
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,8 +59,10 @@ class _Seen:
     rejected: dict[str, Counter[str]] = field(
         default_factory=lambda: {"rows": Counter(), "pairs": Counter()}
     )
-    ids: list[npt.NDArray[np.int64]] = field(default_factory=list)  # one array a file
-    paths: list[str] = field(default_factory=list)
+    # by split
+    ids: defaultdict[str, list[npt.NDArray[np.int64]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
 
 def verify(
@@ -72,7 +74,7 @@ def verify(
 ) -> Report:
     """Check the dataset at `out`; `progress` gets the number of rows of each batch.
 
-    quick: presence, sizes, footers, foreign files. default: also the SHA-256 of every file, and a
+    quick: presence, sizes, foreign files. default: also the SHA-256 of every file, and a
     check of every row. full: also the source, operator, edits and split of every row, which
     `rederive` derives again. Raises InputError if there is no such folder or it is no dataset, and
     UsageError for an unknown level, or for `full` without `rederive`.
@@ -110,7 +112,7 @@ def _contents(
     progress: Callable[[int], object],
 ) -> Iterator[Problem]:
     """Check the SHA-256 of every file, and the rows of every shard whose bytes are right."""
-    shards = {record.path for records in manifest.outputs.values() for record in records}
+    split_of = {file.path: split for split, files in manifest.outputs.items() for file in files}
     rejects = {record.path for record in manifest.rejects}
     whole = 0
     for record in sound:
@@ -118,25 +120,86 @@ def _contents(
             digest = sha256_of(out / record.path).sha256
             if digest != record.sha256:
                 yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
-            elif record.path in shards and manifest.kind == POOL:
-                yield from _pooled(out, record, seen, progress)
-                whole += 1
-            elif record.path in shards:
-                yield from _shard(out, record, manifest, seen, again, progress)
-                whole += 1
+                continue
+            if record.path in split_of:
+                split = split_of[record.path]
+                yield from _shard(out, record, split, manifest, seen, again, progress)
             elif record.path in rejects:
                 what, counts = _reasons(out / record.path)
                 seen.rejected[what].update(counts)
-                whole += 1
+            whole += 1
         except Exception as error:  # noqa: BLE001 - a damaged file may raise any exception
             yield Problem(record.path, f"cannot be read: {error}")
-    yield from _repeated_ids(seen)
-    if whole == len(shards) + len(rejects):
+    if whole == len(manifest.files()):
         yield from _reckoning(manifest, seen)
 
 
+def _shard(
+    out: Path,
+    record: File,
+    split: str,
+    manifest: Manifest,
+    seen: _Seen,
+    again: Rederive | None,
+    progress: Callable[[int], object],
+) -> Iterator[Problem]:
+    """Check the rows of a shard of pairs, or of a pool."""
+    pool = manifest.kind == POOL
+    findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
+    last: tuple[int, int] | None = None
+    done = 0
+    for batch in read_batches(out / record.path, ["id", "text"] if pool else None, _BATCH):
+        copies = np.zeros(len(batch), np.int16) if pool else batch["copy"].to_numpy()
+        breaches = {"a row out of the order or the ids of its shard": _astray(
+            batch["id"].to_numpy(), copies, record, last
+        )}  # fmt: skip
+        if pool:
+            breaches["an id that is not the hash of its text"] = wrong_id(batch, "text")
+        else:
+            breaches |= broken_rows(batch, manifest.cosine.threshold)
+            seen.operators.update(_value_counts(batch["operator"]))
+        if again is not None:
+            breaches |= not_rederived(batch, again, held_out=split == "validation")
+        for breach, rows in breaches.items():
+            if count := int(rows.sum()):
+                at = int(rows.argmax())
+                row = f"row {done + at} (id {batch['id'][at]}, copy {copies[at]})"
+                before, first = findings.get(breach, (0, row))
+                findings[breach] = (before + count, first)
+        if len(batch):
+            last = (int(batch["id"][-1].as_py()), int(copies[-1]))
+        seen.ids[split].append(np.unique(batch["id"].to_numpy()))
+        done += len(batch)
+        progress(len(batch))
+    seen.rows += done
+    for breach, (count, first) in findings.items():
+        yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")
+
+
+def _astray(
+    ids: npt.NDArray[np.int64],
+    copies: npt.NDArray[np.int16],
+    record: File,
+    last: tuple[int, int] | None,
+) -> Mask:
+    """Return the rows whose copy does not grow within a sentence, or whose id does not grow.
+
+    Ids must be in the shard's range, too. A layout without ranges has the ids in the order of the
+    corpus.
+    """
+    before, copy_before = last or (None, 0)
+    same = ids == np.r_[ids[:1] if before is None else before, ids[:-1]]
+    same[:1] &= before is not None
+    astray = same & (copies <= np.r_[copy_before, copies[:-1]])
+    if record.ids is None:
+        return np.asarray(astray)
+    low, high = record.ids
+    falls = ids < np.r_[low if before is None else before, ids[:-1]]
+    return np.asarray(astray | falls | (ids < low) | (ids > high))
+
+
 def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
-    """Compare the manifest's counts with the files: pairs by operator, rejects by reason."""
+    """Compare the manifest's counts with the files, and the sentences of the splits."""
     counted = [
         ("pairs by operator", seen.operators, manifest.operators),
         ("rejected rows by reason", seen.rejected["rows"], manifest.rows.rejected),
@@ -154,6 +217,10 @@ def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
             f"{manifest.rows.kept:,} sentences of {copies} copies are not "
             f"{manifest.pairs.read:,} pairs",
         )
+    splits = [np.unique(np.concatenate(parts)) for parts in seen.ids.values()]
+    ids, count = np.unique(np.concatenate([np.zeros(0, np.int64), *splits]), return_counts=True)
+    if len(both := ids[count > 1]):
+        yield Problem(MANIFEST, f"{len(both):,} sentences are in two splits; the first: {both[0]}")
 
 
 def _reasons(path: Path) -> tuple[str, dict[str, int]]:
@@ -164,119 +231,6 @@ def _reasons(path: Path) -> tuple[str, dict[str, int]]:
         for batch in file.iter_batches(columns=["reason"]):
             counts.update(_value_counts(batch["reason"].cast(pa.string())))
     return what, dict(counts)
-
-
-def _pooled(
-    out: Path, record: File, seen: _Seen, progress: Callable[[int], object]
-) -> Iterator[Problem]:
-    """Compare the id of every sentence of a pool with its text."""
-    with pq.ParquetFile(out / record.path) as file:
-        for batch in file.iter_batches(_BATCH, columns=["id", "text"]):
-            wrong = int(wrong_id(batch, "text").sum())
-            if wrong:
-                yield Problem(record.path, f"{wrong:,} rows with an id that is not of their text")
-            if astray := int(_astray(batch, record, None).sum()):
-                yield Problem(record.path, f"{astray:,} rows out of their shard's range of ids")
-            seen.rows += len(batch)
-            seen.ids.append(batch["id"].to_numpy())
-            seen.paths.append(record.path)
-            progress(batch.num_rows)
-
-
-def _shard(
-    out: Path,
-    record: File,
-    manifest: Manifest,
-    seen: _Seen,
-    again: Rederive | None,
-    progress: Callable[[int], object],
-) -> Iterator[Problem]:
-    held_out = record in manifest.outputs.get("validation", ())
-    findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
-    run_starts: list[npt.NDArray[np.int64]] = []
-    last: tuple[int, int] | None = None
-    done = 0
-    for batch in read_batches(out / record.path, rows=_BATCH):
-        breaches = dict(broken_rows(batch, manifest.cosine.threshold))
-        if again is not None:
-            breaches |= not_rederived(batch, again, held_out=held_out)
-        starts, disorder = _runs(batch, last)
-        breaches["a copy that does not follow the one before"] = disorder
-        breaches["an id out of the order or the range of its shard"] = _astray(batch, record, last)
-        run_starts.append(batch["id"].to_numpy()[starts])
-        _note(findings, breaches, batch, done)
-        seen.operators.update(_value_counts(batch["operator"]))
-        if batch.num_rows:
-            last = (batch["id"][-1].as_py(), batch["copy"][-1].as_py())
-        done += batch.num_rows
-        progress(batch.num_rows)
-    seen.rows += done
-    seen.ids.append(np.concatenate(run_starts) if run_starts else np.zeros(0, np.int64))
-    seen.paths.append(record.path)
-    for breach, (count, first) in findings.items():
-        yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")
-
-
-def _note(
-    findings: dict[str, tuple[int, str]],
-    breaches: dict[str, Mask],
-    batch: pa.RecordBatch,
-    done: int,
-) -> None:
-    """Count the rows that break a rule and remember the first."""
-    for breach, rows in breaches.items():
-        count = int(rows.sum())
-        if count:
-            at = int(rows.argmax())
-            row = f"row {done + at} (id {batch['id'][at]}, copy {batch['copy'][at]})"
-            before, first = findings.get(breach, (0, row))
-            findings[breach] = (before + count, first)
-
-
-def _runs(
-    batch: pa.RecordBatch, last: tuple[int, int] | None
-) -> tuple[Mask, Mask]:
-    """Return where sentences begin, and the rows whose copy does not grow within a sentence."""
-    ids, copies = batch["id"].to_numpy(), batch["copy"].to_numpy()
-    starts = np.ones(len(ids), np.bool_)
-    starts[1:] = ids[1:] != ids[:-1]
-    disorder = copies < 0
-    disorder[1:] |= ~starts[1:] & (copies[1:] <= copies[:-1])
-    if last is not None and len(ids) and ids[0] == last[0]:
-        starts[0] = False
-        disorder[0] |= copies[0] <= last[1]
-    return starts, disorder
-
-
-def _astray(
-    batch: pa.RecordBatch, record: File, last: tuple[int, int] | None
-) -> Mask:
-    """Return the rows that are outside the shard's range of ids, or behind a larger id.
-
-    A layout without ranges has its rows in the order of the corpus, and no row is astray.
-    """
-    ids = batch["id"].to_numpy()
-    if record.ids is None:
-        return np.zeros(len(ids), np.bool_)
-    low, high = record.ids
-    before = np.concatenate([[low if last is None else last[0]], ids[:-1]])
-    return np.asarray((ids < low) | (ids > high) | (ids < before))
-
-
-def _repeated_ids(seen: _Seen) -> Iterator[Problem]:
-    """Yield a problem for sentences whose copies are not adjacent, in one file or in several."""
-    if not seen.ids:
-        return
-    ids = np.concatenate(seen.ids)
-    order = np.argsort(ids, kind="stable")
-    again = order[1:][ids[order][1:] == ids[order][:-1]]
-    file_ends = np.cumsum([len(part) for part in seen.ids])
-    for file, count in Counter(np.searchsorted(file_ends, again, side="right").tolist()).items():
-        first = ids[again[np.searchsorted(file_ends, again, side="right") == file].min()]
-        yield Problem(
-            seen.paths[file],
-            f"{count:,} sentences whose copies also occur elsewhere; the first has id {first}",
-        )
 
 
 def _value_counts(column: pa.Array) -> dict[str, int]:

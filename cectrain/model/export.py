@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecbench.causal import PROMPT_FILE
-from cecbench.local_models import load_pretrained
 from cecdata.common import durable, markdown
 from cecdata.common.codec import Json
 from cecdata.common.durable.files import naming, sweep, temporary_name
+from cecdata.common.pretrained import load_pretrained
 from cectrain.corrector.policy import Policy
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cecbench import prompts
-from cecbench.local_models import pick_device, torch_and_transformers
+from cecbench.local_models import pick_device
+from cecdata.common.pretrained import torch_and_transformers
 from cectrain.config import PolicyConfig
 from cectrain.corrector import folder
 from cectrain.corrector.policy import Policy, load

@@ -101,7 +101,7 @@ def load_encoder(config: Config) -> Encoder | None:
         return None
     import torch
 
-    return encoder(config.encoder, alone=not torch.cuda.is_available(), devices=())
+    return encoder(config.encoder, alone=not torch.cuda.is_available())
 
 
 def open_embeddings(

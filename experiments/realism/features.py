@@ -20,7 +20,7 @@ from cecdata.hanzi.edits import Edit, align, apply
 from cecdata.hanzi.lexicon import LENGTHS
 from cecdata.hanzi.readings import near_sound, readings, same_sound
 from cecdata.hanzi.shapes import similarity
-from cecdata.lm.characters import shipped_pairs
+from experiments.realism.characters import shipped_pairs
 from experiments.realism.words import NEVER, UNKNOWN, cut, fit, lexicon, score
 
 # The features of an edit, by group. A pair has the mean, the minimum and the maximum of each over

@@ -9,8 +9,8 @@ import numpy as np
 
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, words
-from cecdata.lm.characters import shipped_pairs
 from cecdata.lm.ngrams import shipped
+from experiments.realism.characters import shipped_pairs
 
 NEVER = -2.0  # the fit of a pair of characters that does not occur
 UNKNOWN = -20.0  # log P of a word that a model lacks

@@ -15,6 +15,8 @@ import polars as pl
 from cecdata import config
 from cecdata.audit.pairs import errors_of
 from cecdata.builds.build import build
+from cecdata.cli import cli
+from cecdata.common.command_group import run
 from cecdata.common.progress import Progress
 from cecdata.contamination.benchmarks import judge, load
 from cecdata.fit.fit import fit
@@ -68,8 +70,10 @@ def test_corrections_go_to_the_file_and_progress_to_the_terminal(tmp_path):
 
 def test_the_last_line_says_what_to_type_next(tmp_path):
     """On a terminal, after an embedding; the results stay in the file."""
-    words = ["cecdata", "embed", "sample", "--limit", "20", "--encoder", "builtin", "--out"]
-    seen = on_a_terminal([*words, str(tmp_path / "vectors")], tmp_path / "out.txt")
+    pool = str(tmp_path / "pool")
+    assert run(cli, ["pool", "sample", "--limit", "20", "--out", pool]) == 0
+    words = ["cecdata", "embed", pool, "--encoder", "builtin"]
+    seen = on_a_terminal(words, tmp_path / "out.txt")
     assert "next: cecdata neighbours" in seen.splitlines()[-1]
     assert "20 vectors" in (tmp_path / "out.txt").read_text("utf-8")
 

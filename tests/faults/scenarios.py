@@ -74,6 +74,16 @@ def corpus(folder: Path, count: int) -> Path:
     return path
 
 
+def pool(folder: Path, count: int) -> Path:
+    """The pool of such a file."""
+    from cecdata.cli import cli
+    from cecdata.common.command_group import run
+
+    made = folder / f"pool-{count}"
+    assert run(cli, ["pool", str(corpus(folder, count)), "--out", str(made)]) == 0
+    return made
+
+
 def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenario:
     """Pairs, edits, rejects, the pool on the way, card, manifest."""
     words = ("build", str(corpus(folder, count)), "--out", "{out}", *FLAGS,
@@ -84,8 +94,9 @@ def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenar
 
 def embed(folder: Path, count: int = 320, *more: str) -> Scenario:
     """A FAISS file, and the list of files with its sum."""
-    words = ("embed", str(corpus(folder, count)), "--out", "{out}", "--encoder", "builtin")
-    return Scenario("embed", "cecdata", (*words, *more), _vectors, growing=("store.json",))
+    words = ("embed", str(pool(folder, count)), "--out", "{out}", "--encoder", "builtin")
+    return Scenario("embed", "cecdata", (*words, *more), _vectors, growing=("store.json",),
+                    beside=True)  # fmt: skip
 
 
 def export(data: Path) -> Scenario:

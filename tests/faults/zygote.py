@@ -61,7 +61,7 @@ def warm_data() -> None:
     importlib.import_module("faiss")
     assert build.build
     assert export.export
-    assert fill.embed_corpus
+    assert fill.embed
     for name in ("build", "embed", "verify", "export"):
         cli.cli.get_command(None, name)  # type: ignore[arg-type]
 

@@ -141,7 +141,6 @@ class _Model:
     """Stands in for an encoder: the store asks for no more."""
 
     dimension = 8
-    normalised = False
     name = revision = fingerprint = "drawn"
 
 

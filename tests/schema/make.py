@@ -42,7 +42,6 @@ class Model:
     """Stands in for an encoder: the store asks for no more."""
 
     dimension = 8
-    normalised = False
     name = revision = fingerprint = "drawn"
 
 

@@ -84,13 +84,13 @@ def test_programs_are_started_from_fixed_words():
 
 
 def test_no_code_out_of_a_checkpoint():
-    """`trust_remote_code` is nowhere but False; two modules alone call from_pretrained."""
+    """`trust_remote_code` is nowhere but False; one module alone calls from_pretrained."""
     words = [(p, n) for p, n in CALLS if keyword(n, "trust_remote_code") is not None]
     assert not told((p, n) for p, n in words if not _is_false(keyword(n, "trust_remote_code")))
     text = "".join(path.read_text("utf-8") for path in FILES)
     assert not re.search(r"trust_remote_code\W{1,4}True", text)
     places = {str(p.relative_to(ROOT)) for p, n in CALLS if named(n).endswith(".from_pretrained")}
-    assert places <= {"cecbench/local_models.py", "cecdata/lm/causal.py"}
+    assert places == {"cecdata/common/pretrained.py"}
 
 
 def test_yaml_and_toml_are_only_read():

@@ -24,7 +24,6 @@ needs_policies = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
 )
 ENCODED = (
-    ("cecdata", "embed", "a.txt", "--out", "out", "--encoder", "x/y"),
     ("cecdata", "build", "a.txt", "--out", "out", "--encoder", "x/y"),
 )
 ASKED = (

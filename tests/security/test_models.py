@@ -9,8 +9,8 @@ import shutil
 import pytest
 from pickled import Bomb
 
-from cecbench.local_models import load_pretrained
 from cecdata.common.errors import InputError
+from cecdata.common.pretrained import load_pretrained
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install -e '.[train]'")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")
@@ -66,7 +66,7 @@ def test_an_encoder_with_pickled_weights_is_refused(folder, tmp_path):
 
     pickled(folder, tmp_path / "mark")
     with pytest.raises(InputError, match="pickled"):
-        _check_folder(folder)
+        _check_folder(folder, "x")
     assert not (tmp_path / "mark").exists()
 
 
@@ -76,11 +76,11 @@ def test_an_encoder_of_foreign_classes_is_refused(folder):
 
     path = folder / "modules.json"
     path.write_text(json.dumps([{"type": "sentence_transformers.models.Transformer"}]))
-    _check_folder(folder)
+    _check_folder(folder, "x")
     for text in (json.dumps([{"type": "os.system"}]), "[1]", "{", '[{"x": 1}]'):
         path.write_text(text)
         with pytest.raises(InputError, match=r"modules\.json"):
-            _check_folder(folder)
+            _check_folder(folder, "x")
 
 
 def test_code_of_a_checkpoint_does_not_run(folder, tmp_path):

@@ -95,14 +95,14 @@ def hub(monkeypatch):
 
 def test_push_uploads_what_the_manifest_says(dataset, hub):
     """Every file that is uploaded has the digest of the manifest."""
-    push(dataset, "owner/name", rejects=True)
+    push(dataset, "owner/name")
     manifest = json.loads((dataset / "manifest.json").read_bytes())
     shards = [file for files in manifest["outputs"].values() for file in files]
-    for file in (*shards, *manifest["rejects"], *manifest["documents"]):
+    for file in (*shards, *manifest["documents"]):
         assert hashlib.sha256(hub[file["path"]]).hexdigest() == file["sha256"]
 
 
-@pytest.mark.parametrize("name", ["README.md", "manifest.json", "data", "rejects"])
+@pytest.mark.parametrize("name", ["README.md", "manifest.json", "data"])
 @pytest.mark.parametrize("same_size", [True, False])
 def test_push_follows_no_link_and_proves_every_file(dataset, hub, secret, name, same_size):
     """A card that is a link or was changed, a linked manifest or folder: nothing is uploaded."""
@@ -118,7 +118,7 @@ def test_push_follows_no_link_and_proves_every_file(dataset, hub, secret, name, 
     else:
         path.write_bytes(path.read_bytes()[:-2] + b"!\n")  # changed, of the same size
     with pytest.raises(CecError, match=r"is a link|damaged"):
-        push(dataset, "owner/name", rejects=True)
+        push(dataset, "owner/name")
     assert not hub
 
 

@@ -169,7 +169,6 @@ def test_the_encoder_is_named(model):
     found = encoder("builtin")
     assert found.fingerprint == model.fingerprint
     assert found.dimension == 56
-    assert found.normalised
     assert found.max_length is None
 
 

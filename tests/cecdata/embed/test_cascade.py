@@ -10,12 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from cecdata.builds.build import build
+from cecdata.cli import cli
+from cecdata.common.command_group import run
 from cecdata.common.errors import RefusedError
 from cecdata.config import load
 from cecdata.embed import PairScorer, encoder
 from cecdata.embed.builtin import BuiltinEncoder
 from cecdata.embed.cascade import Cascade, score_pairs
 from cecdata.perturbation.pairs import Pairs
+from cecdata.shards.manifest import read_manifest
 from cecdata.shards.verify import verify
 
 
@@ -146,6 +149,18 @@ def test_a_cascade_is_an_encoder_by_name():
     assert about["teacher"] == "usem3"
     assert about["errors"]["ordinary"]["false_rejects"] <= 0.005
     assert about["errors"]["hard"]["caught"] >= 0.9
+
+
+def test_the_builtin_encoder_decides_where_the_user_allows_it(corpus, tmp_path):
+    """The manifest has the share of pairs that went to the encoder, and the errors that remain."""
+    words = ["build", str(corpus), "--out", str(tmp_path / "out"), "--min-chars", "3"]
+    assert run(cli, [*words, "--cosine-policy", "builtin"]) == 0
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.cosine.encoder == "builtin+usem3"
+    decided = manifest.cosine.extra["decided"]
+    assert decided["first"] + decided["passed_on"] == manifest.cosine.scored == manifest.pairs.read
+    assert decided["first"] > decided["passed_on"]
+    assert manifest.cosine.extra["errors"]["ordinary"]["false_rejects"] <= 0.005
 
 
 def test_the_threshold_moves_without_the_scores(corpus, tmp_path):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
-import multiprocessing
 import os
 import re
 import shutil
@@ -16,15 +14,12 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from loopback import serving, status
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-from cecdata.common.errors import InputError, RefusedError
-from cecdata.embed import DEFAULT, encoder
-from cecdata.embed.fill import embed_corpus
-from cecdata.embed.store import open_store
-from cecdata.embed.transformer import SentenceTransformerEncoder, check_vectors
+from cecdata.common.errors import InputError
+from cecdata.embed import encoder
+from cecdata.embed.transformer import check_vectors
 
 pytest.importorskip(
     "sentence_transformers",
@@ -32,6 +27,7 @@ pytest.importorskip(
     exc_type=ImportError,
 )
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours
+DEFAULT = "BAAI/bge-large-zh-v1.5"
 COMMIT = "00f8ffc4928a685117583e2a38af8ebb65dcec2c"  # of DEFAULT, as published: has safetensors
 NEWEST = "79e7739000000000000000000000000000000000"  # the published one after it: pickled alone
 NOWHERE = "http://127.0.0.1:9"
@@ -82,22 +78,6 @@ def test_batches_of_like_length_change_no_order(folder):
     np.testing.assert_allclose(found, encoder(str(folder)).encode(texts), atol=1e-5)
 
 
-@pytest.mark.slow
-def test_a_pool_of_processes_gives_the_same_vectors(folder):
-    """Two devices share the work through the library's pool; the answers are those of one."""
-    texts = [("他的病情已经好转。" * 30)[i % 7 : 20 + i % 200] for i in range(600)]
-    two = SentenceTransformerEncoder(str(folder), devices=["cpu", "cpu"])
-    one = SentenceTransformerEncoder(str(folder))
-    np.testing.assert_allclose(two.encode(texts), one.encode(texts), atol=1e-5)
-    assert two._pool is not None
-    np.testing.assert_allclose(two.encode(texts[:300]), one.encode(texts[:300]), atol=1e-5)
-    processes = {process.pid for process in two._pool["processes"]}
-    assert len(processes) == 2
-    del two  # and its processes go with it
-    gc.collect()
-    assert not processes & {process.pid for process in multiprocessing.active_children()}
-
-
 def test_alone_no_byte_depends_on_the_company(folder):
     """In a build a sentence goes alone: the same bytes beside whatever others."""
     model = encoder(str(folder))
@@ -110,6 +90,15 @@ def test_long_sentences_are_counted(folder):
     model = encoder(str(folder), alone=False)
     model.encode(["他" * 100, "他" * 30, "他" * 31])
     assert model.truncated == 2
+
+
+def test_long_sentences_are_said_by_the_command(folder, tmp_path, capsys):
+    """`cecdata embed` tells how many sentences the model cuts."""
+    (tmp_path / "corpus.txt").write_text("他的病情" * 30 + "\n今天天气很好\n", "utf-8")
+    pool = str(tmp_path / "pool")
+    assert run(cli, ["pool", str(tmp_path / "corpus.txt"), "--out", pool]) == 0
+    assert run(cli, ["embed", pool, "--encoder", str(folder)]) == 0
+    assert "1 sentences are longer than the 32 tokens" in capsys.readouterr().err
 
 
 def turn_a_weight(folder, by=1.0):
@@ -214,78 +203,38 @@ def hub(folder):
     server.shutdown()
 
 
-def embedded(tmp_path, hub, *options, **environment):
-    """`cecdata embed`, by default without --encoder, in a process of its own."""
-    (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n天气很好。\n", "utf-8")
-    command = "from cecdata.cli import main; main()"
-    given = ["embed", str(tmp_path / "corpus.txt"), "--out", str(tmp_path / "store"), *options]
-    known = {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "hub"), **environment}
+def loaded(name, endpoint, home):
+    """The revision of an encoder, by a process of its own."""
+    code = "import sys; from cecdata.embed import encoder; print(encoder(sys.argv[1]).revision)"
+    known = os.environ | {"HF_ENDPOINT": endpoint, "HF_HOME": str(home)}
     return subprocess.run(
-        [sys.executable, "-c", command, *given], env=os.environ | known, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code, name], env=known, capture_output=True, text=True, check=False
+    )
 
 
-def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
+@pytest.mark.slow
+def test_the_papers_model_comes_from_the_hub(tmp_path, hub):
     """Fetched once, at the commit that has safetensors, and used again without a network.
 
-    The second time one request fails, and the local copy is read without another, if it is as safe
-    as any folder.
+    The local copy is as little trusted as any folder.
     """
-    done = embedded(tmp_path, hub)
-    assert done.returncode == 0, done.stderr
-    assert f"encoder: {DEFAULT}" in done.stderr
-    stored = open_store(tmp_path / "store").contents
-    assert (stored.encoder, stored.revision) == (DEFAULT, f"{DEFAULT} {COMMIT}")
-    assert (stored.rows, stored.dimension) == (2, 32)
-    asked = []
-    with serving() as failing:
-        failing.get = lambda handler: asked.append(handler.path) or status(503)(handler)
-        address = failing.url.removesuffix("/v1")
-        again = embedded(tmp_path, address)
-        assert again.returncode == 0, again.stderr
-        assert "0 of them new" in again.stdout
-        assert asked == [f"/api/models/{DEFAULT}/revision/{COMMIT}"]
-
-        modules = next((tmp_path / "hub").rglob("modules.json"))
-        foreign = modules.read_text("utf-8").replace("sentence_transformers.", "own.", 1)
-        modules.unlink()  # it is a link to what was fetched
-        modules.write_text(foreign, "utf-8")
-        refused = embedded(tmp_path, address, "--out", str(tmp_path / "other"))
-    assert refused.returncode == 1
-    assert "is no part of sentence-transformers" in refused.stderr
+    done = loaded(DEFAULT, hub, tmp_path)
+    assert done.stdout.strip() == f"{DEFAULT} {COMMIT}", done.stderr
+    assert loaded(f"{DEFAULT}@{COMMIT}", NOWHERE, tmp_path).stdout == done.stdout
+    modules = next(tmp_path.rglob("modules.json"))
+    foreign = modules.read_text("utf-8").replace("sentence_transformers.", "own.", 1)
+    modules.unlink()  # it is a link to what was fetched
+    modules.write_text(foreign, "utf-8")
+    assert "is no part of sentence-transformers" in loaded(DEFAULT, NOWHERE, tmp_path).stderr
 
 
-@pytest.mark.parametrize("asked", [DEFAULT, f"{DEFAULT}@{COMMIT}"])
-def test_a_commit_behind_the_name_is_taken(tmp_path, hub, asked):
-    """`NAME@COMMIT` is that commit, by the hub or as it was fetched; never another one's files."""
-    code = "import sys; from cecdata.embed.transformer import _commit; print(_commit(sys.argv[1]))"
-
-    def bound(endpoint, name):
-        known = os.environ | {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path)}
-        return subprocess.run(
-            [sys.executable, "-c", code, name], env=known, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
-
-    assert bound(hub, asked).stdout.strip() == str((DEFAULT, COMMIT, None))
-    snapshots = tmp_path / "hub" / f"models--{DEFAULT.replace('/', '--')}" / "snapshots"
-    (snapshots / NEWEST).mkdir(parents=True)
-    (snapshots / NEWEST / "config.json").write_text("{}")
-    assert "cannot be loaded" in bound(NOWHERE, asked).stderr
-    (snapshots / COMMIT).mkdir()
-    (snapshots / COMMIT / "config.json").write_text("{}")
-    assert bound(NOWHERE, asked).stdout.strip() == str((DEFAULT, COMMIT, snapshots / COMMIT))
-
-
+@pytest.mark.slow
 def test_pickled_weights_of_a_hub_are_not_fetched(tmp_path, hub):
     """Where a commit has no safetensors, it is said which to name or how to convert."""
-    done = embedded(tmp_path, hub, "--encoder", f"{DEFAULT}@{NEWEST}")
-    assert done.returncode == 1
-    for said in ("pickled alone (pytorch_model.bin)", "@refs/pr/NUMBER", "M('NAME'", ".save("):
-        assert said in done.stderr
-    assert not list((tmp_path / "hub").rglob("*.bin"))
-    assert not (tmp_path / "store").exists()
+    said = loaded(f"{DEFAULT}@{NEWEST}", hub, tmp_path).stderr
+    for words in ("no weights as safetensors", "NAME@refs/pr/NUMBER", "M('NAME'", ".save("):
+        assert words in said
+    assert not list(tmp_path.rglob("*.bin"))
 
 
 def test_a_folder_of_pickled_weights_is_not_read(folder, tmp_path):
@@ -293,17 +242,16 @@ def test_a_folder_of_pickled_weights_is_not_read(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "model")
     path = next((tmp_path / "model").rglob("*.safetensors"))
     path.rename(path.with_name("pytorch_model.bin"))
-    with pytest.raises(InputError, match=r"pickled \(pytorch_model\.bin\).*use_safetensors"):
+    with pytest.raises(InputError, match=r"pickled ones.*use_safetensors"):
         encoder(str(tmp_path / "model"))
 
 
+@pytest.mark.slow
 def test_without_network_the_way_out_is_told(tmp_path):
     """The model is nowhere: no other encoder is taken, and it is said how to give a path."""
-    done = embedded(tmp_path, NOWHERE)
-    assert done.returncode == 1
-    for said in (DEFAULT, "path of a folder", "--encoder builtin"):
-        assert said in done.stderr
-    assert not (tmp_path / "store").exists()
+    said = loaded(DEFAULT, NOWHERE, tmp_path).stderr
+    for words in (DEFAULT, "path of a folder", "--encoder builtin"):
+        assert words in said
 
 
 def test_a_misspelt_folder_is_told_as_such():
@@ -312,33 +260,12 @@ def test_a_misspelt_folder_is_told_as_such():
         encoder("models/bge/v1.5")
 
 
-def test_embeddings_of_other_weights_are_refused(folder, tmp_path):
-    """The same folder with other weights is another revision: its embeddings are left alone."""
-    shutil.copytree(folder, tmp_path / "model")
-    (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n", "utf-8")
-    corpus = [str(tmp_path / "corpus.txt")]
-    embed_corpus(corpus, tmp_path / "store", encoder(str(tmp_path / "model")))
-    turn_a_weight(tmp_path / "model")
-    with pytest.raises(RefusedError, match="fingerprint"):
-        embed_corpus(corpus, tmp_path / "store", encoder(str(tmp_path / "model")))
-    with pytest.raises(RefusedError, match="another encoder"):
-        open_store(tmp_path / "store", encoder(str(tmp_path / "model")))
-
-
 def test_weights_that_give_no_numbers_are_an_error(folder, tmp_path):
     """A model whose weights hold NaN is stopped at its first sentence."""
     shutil.copytree(folder, tmp_path / "model")
     turn_a_weight(tmp_path / "model", np.nan)
     with pytest.raises(InputError, match="zero or not finite"):
         encoder(str(tmp_path / "model")).encode(["他的病情"])
-
-
-def test_long_sentences_are_said_by_the_command(folder, tmp_path, capsys):
-    """`cecdata embed` tells how many sentences the model cuts."""
-    (tmp_path / "corpus.txt").write_text("他的病情" * 30 + "\n天气\n", "utf-8")
-    given = ["embed", str(tmp_path / "corpus.txt"), "--out", str(tmp_path / "store")]
-    assert run(cli, [*given, "--encoder", str(folder)]) == 0
-    assert "1 sentences are longer than the 32 tokens" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])

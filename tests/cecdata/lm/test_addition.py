@@ -13,23 +13,14 @@ from cecdata.lm import open_scorer, scorer
 
 MODULE = '''
 import numpy as np
-from cecdata.lm.scorer import Kind, changed
+from cecdata.lm.scorer import Kind, Scorer
 
-class Lengths:
+class Lengths(Scorer):
     """Each character has the probability 1/e."""
     name = identity = "lengths"
 
     def log_prob(self, texts):
         return np.array([-float(len(str(text))) for text in texts])
-
-    def log_ratios(self, text, changes):
-        return self.log_ratios_of([text], [changes])[0]
-
-    def log_ratios_of(self, texts, changes):
-        return [
-            self.log_prob([changed(text, change) for change in some]) - self.log_prob([text])
-            for text, some in zip(texts, changes)
-        ]
 
 KIND = Kind(lambda name: name == "lengths", lambda name: Lengths())
 '''

@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def make_rows(sentences: int, *, first: int = 0, copies: int = 3, seed: int = 0)
             row = make_row(target, copy, draw_edits(rng, target))
             if row["source"] != target or row["operator"] == "unchanged":
                 rows.append(row)
-    return rows
+    return sorted(rows, key=lambda row: (row["id"], row["copy"]))
 
 
 def table_of(rows: list[Row]) -> pa.Table:
@@ -105,6 +106,12 @@ def file_of(out: Path, path: str, rows: int = 0) -> File:
     return File(path, hashlib.sha256(data).hexdigest(), len(data), rows)
 
 
+def ids_of(rows: list[Row]) -> dict[str, Any]:
+    """The range of ids that the manifest states for a shard of these rows."""
+    ids = [row["id"] for row in rows]
+    return {"ids": [min(ids), max(ids)]} if ids else {}
+
+
 def write_dataset(out: Path, shards: dict[str, list[list[Row]]]) -> Path:
     """A whole dataset: shards of rows by split, rejects, manifest, card."""
     (out / "data").mkdir(parents=True)
@@ -115,7 +122,8 @@ def write_dataset(out: Path, shards: dict[str, list[list[Row]]]) -> Path:
         for path, rows in zip(paths, parts, strict=True):
             write_pairs(out / path, [table_of(rows)])
         outputs[split] = tuple(
-            file_of(out, path, len(rows)) for path, rows in zip(paths, parts, strict=True)
+            replace(file_of(out, path, len(rows)), extra=ids_of(rows))
+            for path, rows in zip(paths, parts, strict=True)
         )
     rejected = [{**row, "reason": "distance"} for row in make_rows(2, copies=1, seed=9)]
     table = pa.Table.from_pylist(rejected, schema=REJECTED_PAIR)
@@ -167,8 +175,11 @@ def write_manifest(
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
     """Two train shards and one validation shard."""
-    parts = [make_rows(n, first=first) for first, n in ((0, 35), (35, 30), (65, 20))]
-    return write_dataset(tmp_path / "out", {"train": parts[:2], "validation": parts[2:]})
+    train = make_rows(65)
+    middle = train[len(train) // 2]["id"]
+    parts = [[r for r in train if r["id"] < middle], [r for r in train if r["id"] >= middle]]
+    validation = make_rows(20, first=65)
+    return write_dataset(tmp_path / "out", {"train": parts, "validation": [validation]})
 
 
 @pytest.fixture

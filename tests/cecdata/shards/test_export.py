@@ -97,9 +97,7 @@ PROMPTS = {
     TEMPLATE: lambda row: f"改错：{row['source']}。答：",
 }
 CHATS = {
-    "sharegpt": lambda r: [turn["value"] for turn in r["conversations"]],
     "messages": lambda r: [turn["content"] for turn in r["messages"]],
-    "alpaca": lambda r: ["\n".join(filter(None, (r["instruction"], r["input"]))), r["output"]],
     "prompt-completion": lambda r: [r["prompt"].rstrip("\n"), r["completion"]],
     "verl": lambda r: [r["prompt"][0]["content"], r["reward_model"]["ground_truth"]],
 }
@@ -119,9 +117,7 @@ def test_datasets_reads_what_trainers_read(form, template, dataset, tmp_path):
     wanted = [[PROMPTS[template](row), row["target"]] for row in rows]
     assert [CHATS[form](row) for row in table] == wanted
     fields = {
-        "sharegpt": {"id", "conversations"},
         "messages": {"messages"},
-        "alpaca": {"instruction", "input", "output"},
         "prompt-completion": {"prompt", "completion"},
         "verl": {"data_source", "prompt", "ability", "reward_model", "extra_info"},
     }

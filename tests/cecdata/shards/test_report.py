@@ -10,7 +10,6 @@ import polars as pl
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.hanzi.edits import Edit, apply
-from cecdata.report import sample
 from cecdata.report.page import write_report
 from cecdata.report.sample import draw
 from cecdata.shards.reader import open_dataset
@@ -26,14 +25,12 @@ def data_of(page):
     return json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_a_sample_is_the_same_on_every_call_and_not_larger(dataset, monkeypatch):
-    """Of many row groups some are drawn, and of these no more pairs than were asked for."""
-    monkeypatch.setattr(sample, "GROUPS", 1)
-    opened = open_dataset(dataset)
-    first, second = draw(opened, 20), draw(opened, 20)
-    assert not first.whole
-    assert 0 < len(first.kept) <= 20
-    assert first.kept.equals(second.kept)
+def test_a_sample_is_as_large_as_asked_for(dataset):
+    """Its rows are the first; one as large as the dataset is whole."""
+    sample = draw(open_dataset(dataset), 20)
+    assert not sample.whole
+    assert sample.kept.to_dicts() == rows_of(dataset)[:20]
+    assert draw(open_dataset(dataset), 10_000).whole
 
 
 def test_the_pairs_in_the_page_are_those_of_the_dataset(dataset, tmp_path):
