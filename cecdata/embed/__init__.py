@@ -74,8 +74,7 @@ def encoder(name: str, *, alone: bool = True) -> Encoder:
     if name in ENCODERS:
         return ENCODERS[name]()
     if name.startswith(CASCADE):
-        from cecdata.embed.builtin import BuiltinEncoder
-        from cecdata.embed.cascade import Cascade
+        from cecdata.embed.builtin import BuiltinEncoder, Cascade
 
         teacher = encoder(name.removeprefix(CASCADE), alone=alone)
         return Cascade(BuiltinEncoder(), teacher)

@@ -13,7 +13,7 @@ from cecdata.common.codec import Json
 from cecdata.common.progress import step
 from cecdata.config import Config
 from cecdata.embed import Encoder, PairScorer, encoder, folders_of
-from cecdata.embed.cascade import score_pairs
+from cecdata.embed.builtin import score_pairs
 from cecdata.filters.base import Filter, Tally
 from cecdata.perturbation.kernel import sample_words
 from cecdata.perturbation.pairs import Mask, Pairs

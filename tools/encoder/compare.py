@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.embed import Encoder, encoder
-from cecdata.embed.cascade import score_pairs
+from cecdata.embed.builtin import score_pairs
 
 Floats = npt.NDArray[np.float64]
 _RESAMPLES = 1000

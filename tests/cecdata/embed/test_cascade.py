@@ -15,8 +15,7 @@ from cecdata.common.command_group import run
 from cecdata.common.errors import RefusedError
 from cecdata.config import load
 from cecdata.embed import PairScorer, encoder
-from cecdata.embed.builtin import BuiltinEncoder
-from cecdata.embed.cascade import Cascade, score_pairs
+from cecdata.embed.builtin import BuiltinEncoder, Cascade, score_pairs
 from cecdata.perturbation.pairs import Pairs
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.verify import verify
