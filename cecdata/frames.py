@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from cecdata.builds.again import pairs_of
 from cecdata.builds.build import build as build_dataset
 from cecdata.builds.output import copied
+from cecdata.builds.pairs import pairs_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.common.store import is_remote
 from cecdata.config import load

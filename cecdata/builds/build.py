@@ -14,8 +14,7 @@ from cecdata.builds.blocks import Input, taken
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Engine, Step, Threads
-from cecdata.builds.identity import identity_of, paths_read
-from cecdata.builds.output import opened
+from cecdata.builds.output import identity_of, opened, paths_read
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
 from cecdata.builds.read import Read, look

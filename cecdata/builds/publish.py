@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 from cecdata.builds.blocks import Input
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
-from cecdata.builds.identity import versions
-from cecdata.builds.output import PLAN, Output
+from cecdata.builds.output import PLAN, Folder, Remote, versions
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode, is_sealed
 from cecdata.common.errors import without_userinfo
@@ -49,7 +48,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def publish(
-    output: Output,
+    output: Folder | Remote,
     source: Input,
     pool: Pool,
     counted: Histogram | Config,
@@ -93,14 +92,14 @@ def publish(
     return _closed(output, recorded)
 
 
-def restated(output: Output, finished: Manifest, about: About | None) -> Manifest:
+def restated(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
     """Return a finished dataset's manifest, written anew with its card if `about` changed."""
     if about in (None, finished.about):
         return finished
     return _closed(output, replace(finished, about=about))
 
 
-def _closed(output: Output, recorded: Manifest) -> Manifest:
+def _closed(output: Folder | Remote, recorded: Manifest) -> Manifest:
     """Write the card, then the manifest with its sum."""
     written = output.document(CARD, card(recorded).encode())
     whole = replace(recorded, documents=(written,))
@@ -109,7 +108,7 @@ def _closed(output: Output, recorded: Manifest) -> Manifest:
     return whole
 
 
-def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) -> None:
+def _close_embeddings(output: Folder | Remote, config: Config, chunks: Sequence[Done]) -> None:
     """Write the contents of the store of embeddings, if the chunks have any."""
     files = [file for done in chunks for file in done.files if file.path.endswith(_FAISS)]
     if not files:
@@ -126,7 +125,7 @@ def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) ->
     output.place.write(name, lambda path: path.write_bytes(data))
 
 
-def embeddings_whole(output: Output) -> bool:
+def embeddings_whole(output: Folder | Remote) -> bool:
     """Return whether the embeddings that the tasks of a finished build wrote are undamaged."""
     place, folders = output.place, set()
     plan = json.loads(place.read(PLAN) or b"{}")

@@ -45,7 +45,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
 
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
-    from cecdata.builds.again import rederiver
+    from cecdata.builds.pairs import rederiver
     from cecdata.embed.store import STORE, verify_stores
     from cecdata.shards.verify import verify as prove
 

@@ -76,7 +76,7 @@ def preview(
 
 
 def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    from cecdata.builds.again import pairs_of
+    from cecdata.builds.pairs import pairs_of
     from cecdata.hanzi.edits import Edit, invert
 
     rows, lines = pairs_of(sentence, config), []

@@ -22,7 +22,7 @@ from cecdata.common.errors import CecError, InputError, without_userinfo
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
-    from pyarrow.fs import FileInfo
+    from pyarrow.fs import FileInfo, S3FileSystem
 
 _BLOCK = 1 << 22
 _RESERVED = "%/:@?&=+$,;!~*'()#"  # signs that have a meaning in a URI, or need no escape
@@ -39,6 +39,9 @@ _DENIED = (
     "unrecognized_client",
 )
 _FLAT = ("s3", "gcs", "abfs")  # Arrow's names of stores with buckets and without folders
+# An S3 client waits so long for a connection and for the next byte, and asks so often, before it
+# gives up; Arrow's own 3 seconds are too few for a store under load, and its 31 tries too many.
+_CONNECT_S, _ANSWER_S, _ATTEMPTS = 10, 20, 4
 _NO_BUCKET = ("no_such_bucket", "nosuchbucket", "bucket does not exist")
 
 
@@ -80,7 +83,8 @@ class Store:
             try:
                 # Arrow takes a URI as RFC 3986 wants it, and people write names as they are.
                 quoted = quote(uri.rstrip("/"), safe=_RESERVED)
-                self._files, self._path = fs.FileSystem.from_uri(quoted)
+                files, self._path = fs.FileSystem.from_uri(quoted)
+                self._files = _patient(files) if files.type_name == "s3" else files
             except ValueError as error:  # ArrowInvalid is one
                 raise InputError(f"{self.uri}: no such kind of store ({error})") from error
 
@@ -184,6 +188,19 @@ class Store:
             if isinstance(error, CecError):
                 raise
             raise CecError(_explained(where, without_userinfo(str(error)))) from error
+
+
+def _patient(files: S3FileSystem) -> S3FileSystem:
+    """Return the same filesystem with our limits, which a URI cannot name."""
+    from pyarrow import fs
+
+    _, (settings,) = files.__reduce__()
+    given = {name: value for name, value in settings.items() if value not in ("", None)}
+    if not given["proxy_options"]["host"]:
+        del given["proxy_options"]
+    limits = {"connect_timeout": _CONNECT_S, "request_timeout": _ANSWER_S}
+    tries = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
+    return fs.S3FileSystem(**{**given, **limits, "retry_strategy": tries})
 
 
 def _stored(info: FileInfo) -> Stored:

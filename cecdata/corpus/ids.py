@@ -6,8 +6,6 @@ any such collision is 4e-5.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -15,7 +13,6 @@ from xxhash import xxh3_64_intdigest
 
 from cecdata.common.errors import UsageError
 from cecdata.common.kernels.jit import splitmix64
-from cecdata.common.kernels.utf8 import string_buffers
 
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
@@ -30,10 +27,8 @@ def ids(text: pa.Array) -> Uint64s:
     >>> [hex(value) for value in ids(pa.array(["他的病情已经好转。"]))]
     ['0x2c70002d9620966c']
     """
-    raw, offsets = string_buffers(text)
-    data, bounds = raw.data, offsets.tolist()
-    hashes = (xxh3_64_intdigest(data[start:stop]) for start, stop in pairwise(bounds))
-    return np.fromiter(hashes, np.uint64, len(text))
+    raw = text.cast(pa.binary()).to_numpy(zero_copy_only=False)
+    return np.fromiter(map(xxh3_64_intdigest, raw), np.uint64, len(text))
 
 
 def id_column(text: pa.Array) -> pa.Array:

@@ -40,12 +40,6 @@ class Node:
     operator: str = ""
     parts: tuple[Node, ...] = ()
 
-    def walk(self) -> Iterator[Node]:
-        """Yield the node and all nodes below it, in the order of the sequence."""
-        yield self
-        for part in self.parts:
-            yield from part.walk()
-
 
 def parse(sequence: str) -> Node:
     """Return the tree of one IDS.
@@ -91,33 +85,6 @@ def ids(character: str) -> str:
     """
     row = table("ids").get(character)
     return row[0] if row else character
-
-
-@cache
-def tree(character: str) -> Node:
-    """Return the complete decomposition, including components of components."""
-    sequence = ids(character)
-    if sequence == character:
-        return Node(character)
-    top = _expand(parse(sequence))
-    return Node(character, top.operator, top.parts)
-
-
-def _expand(node: Node) -> Node:
-    if not node.operator:
-        return tree(node.character)
-    return Node("", node.operator, tuple(_expand(part) for part in node.parts))
-
-
-def components(character: str) -> tuple[str, ...]:
-    """Return every component with a code point, the largest first, without the character itself.
-
-    >>> components("想")[:4]
-    ('相', '目', '木', '心')
-    """
-    walked = dict.fromkeys(node.character for node in tree(character).walk())
-    names = [name for name in walked if name not in ("", character, UNENCODED)]
-    return tuple(sorted(names, key=lambda name: -_weighs((name,))))
 
 
 def radical(character: str) -> str:

@@ -25,7 +25,7 @@ from cecdata.operators import (
 )
 from cecdata.operators.base import Action, Confusion, Operator
 
-__all__ = ["OPERATORS", "Action", "Confusion", "Operator", "near_sound", "operator"]
+__all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
 
 # The order is part of the format: it decides which random draw means which operator.
 OPERATORS: dict[str, Operator] = {
@@ -55,8 +55,3 @@ def operator(name: str) -> Operator:
     if name not in OPERATORS:
         raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
     return OPERATORS[name]
-
-
-def near_sound(kind: str) -> bool:
-    """Return whether a kind of edit is a near sound: tone, initial, final …"""
-    return kind in homophone.NEAR_SOUND

@@ -20,7 +20,6 @@ from cecdata.operators.links import (
 )
 
 KINDS = ("same_sound", "tone", "initial", "final", "keyboard", "edit1")
-NEAR_SOUND = frozenset(KINDS[1:])  # what other lists call near_sound, without these distinctions
 # How readily a near sound replaces the right one, relative to the same sound. A pinyin input method
 # does not ask for the tone, but a writer who knows the tone notices the error; dialects mix some
 # initials and finals; a typing slip is rare, and rarer still if the keys are not adjacent.

@@ -38,7 +38,7 @@ import pyarrow as pa
 import tomllib
 
 import cecbench
-from cecdata.builds import corrupt
+from cecdata.builds import pairs as built
 from cecdata.channel.table import KEPT, Channel
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.hub import sha256_of_model
@@ -132,7 +132,7 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
     batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
     perturber = Perturber.calibrated(config, text)
     if "filters" in asked:
-        table = corrupt.corrupted(perturber, batch, len(texts))[0].table
+        table = built.corrupted(perturber, batch, len(texts))[0].table
     else:
         table = perturber.pairs(batch).table
     return list(zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import CecError, MissingPackageError
 from cecdata.corpus.inputs import hashed, resolve
-from cecdata.hanzi.characters import is_han
-from cecdata.hanzi.components import components
+from cecdata.hanzi.characters import is_han, table
+from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
 from cectrain.config import PolicyConfig
 from cectrain.corrector.folder import MODEL, model_folder
@@ -202,11 +203,26 @@ def embeddings(
         for reading in common_readings(token)[:1]:
             table[place] += _SYLLABLE * vector(f"syllable {reading.syllable}")
             table[place] += _TONE * vector(f"reading {reading}")
-        parts = components(token)
+        parts = _components(token)
         for part in parts:
             table[place] += _PARTS / len(parts) ** 0.5 * vector(f"part {part}")
     scaled: npt.NDArray[np.float32] = (table / table.std(axis=1, keepdims=True)).astype(np.float32)
     return scaled
+
+
+def _components(character: str) -> tuple[str, ...]:
+    """Return every component with a code point, most strokes first."""
+    walked = dict.fromkeys(_walked(character))
+    names = [name for name in walked if name not in (character, UNENCODED)]
+    known = table("ids")
+    return tuple(sorted(names, key=lambda name: -int(known[name][1]) if name in known else 0))
+
+
+@cache
+def _walked(character: str) -> tuple[str, ...]:
+    """Return the parts of a character, each followed by its own."""
+    parts = [sign for sign in ids(character) if sign not in ARITY and sign != character]
+    return tuple(name for part in parts for name in (part, *_walked(part)))
 
 
 def optimizers(policy: Policy, config: PretrainConfig) -> list[torch.optim.Optimizer]:

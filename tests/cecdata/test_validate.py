@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.builds.validate import validate
+from cecdata.builds.pairs import validate
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.filters import active
@@ -53,9 +53,9 @@ def pairs_of(rows):
 )
 def test_a_pair_is_kept_or_has_its_reason(row, reason):
     """The thresholds are inclusive; of several broken rules the first is named."""
-    found = validate(pairs_of([row, ("好的", "号的", "homophone", 1, 0.9)]), load())
-    assert found.rejected.column("reason").to_pylist() == ([reason] if reason else [])
-    assert len(found.kept.table) == (1 if reason else 2)
+    kept, rejected = validate(pairs_of([row, ("好的", "号的", "homophone", 1, 0.9)]), load())
+    assert rejected.column("reason").to_pylist() == ([reason] if reason else [])
+    assert len(kept.table) == (1 if reason else 2)
 
 
 def copies_of(sources, operators=None):
@@ -76,19 +76,19 @@ def copies_of(sources, operators=None):
 def test_a_source_is_kept_once_for_each_sentence(sources, keep):
     """Of copies with one source the lowest is kept; `keep_duplicates` keeps all of them."""
     operators = ["unchanged" if source == "号" else "homophone" for source in sources]
-    found = validate(copies_of(sources, operators), load(keep_duplicates=keep))
+    kept, rejected = validate(copies_of(sources, operators), load(keep_duplicates=keep))
     first = [sources.index(source) == place for place, source in enumerate(sources)]
     wanted = [place for place, new in enumerate(first) if new or keep]
-    assert found.kept.table.column("copy").to_pylist() == wanted
-    reasons = found.rejected.column("reason").to_pylist()
+    assert kept.table.column("copy").to_pylist() == wanted
+    reasons = rejected.column("reason").to_pylist()
     assert reasons == ["duplicate_pair"] * (len(sources) - len(wanted))
 
 
 def test_a_rejected_copy_makes_no_later_one_a_duplicate():
     """An unchanged copy stays where an earlier copy with its source was rejected as `same`."""
-    found = validate(copies_of(["号", "号"], ["homophone", "unchanged"]), load())
-    assert found.kept.table.column("copy").to_pylist() == [1]
-    assert found.rejected.column("reason").to_pylist() == ["same"]
+    kept, rejected = validate(copies_of(["号", "号"], ["homophone", "unchanged"]), load())
+    assert kept.table.column("copy").to_pylist() == [1]
+    assert rejected.column("reason").to_pylist() == ["same"]
 
 
 ROWS = st.lists(
@@ -103,14 +103,14 @@ ROWS = st.lists(
 @given(ROWS, st.sets(st.sampled_from(["levenshtein", "cosine"])))
 def test_nothing_is_lost(rows, filters):
     """kept + rejected = all, in their order, lengths beside their rows."""
-    found = validate(pairs_of(rows), load(filters=tuple(filters)))
-    kept = found.kept.table.column("id").to_pylist()
-    bad = found.rejected.column("id").to_pylist()
-    assert sorted(kept + bad) == list(range(len(rows)))
-    assert kept == sorted(kept)
+    kept, rejected = validate(pairs_of(rows), load(filters=tuple(filters)))
+    good = kept.table.column("id").to_pylist()
+    bad = rejected.column("id").to_pylist()
+    assert sorted(good + bad) == list(range(len(rows)))
+    assert good == sorted(good)
     assert bad == sorted(bad)
-    assert found.kept.lengths.tolist() == [len(rows[i][1]) for i in kept]
-    reasons = set(found.rejected.column("reason").to_pylist())
+    assert kept.lengths.tolist() == [len(rows[i][1]) for i in good]
+    reasons = set(rejected.column("reason").to_pylist())
     assert reasons <= {"no_position", "empty", "same", *(["distance"] * ("levenshtein" in filters)),
                        *(["cosine"] * ("cosine" in filters))}  # fmt: skip
 

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.common.errors import InputError
-from cecdata.hanzi.edits import Edit, align, apply, checked, invert
+from cecdata.hanzi.edits import Edit, align, apply, invert
 
 # Few letters, so that texts share stretches; with characters beyond the BMP, full width, an
 # emoji sequence's joiner and a combining mark.
@@ -74,23 +72,3 @@ def test_align_separates_substitutions_but_not_a_split():
     """Neighbouring substitutions are one edit each; a split with its insertion is one."""
     assert align("己径", "已经") == (Edit(0, 1, "已", "己"), Edit(1, 2, "经", "径"))
     assert align("言吴", "误") == (Edit(0, 1, "误", "言吴"),)
-
-
-@pytest.mark.parametrize(
-    "edits",
-    [
-        [Edit(0, 1, "误", "x")],  # quotes what is not there
-        [Edit(1, 2, "经", "x"), Edit(0, 1, "已", "x")],  # not sorted
-        [Edit(0, 2, "已经", "x"), Edit(1, 2, "经", "x")],  # overlap
-        [Edit(2, 3, "", "x")],  # beyond the end
-        [Edit(-1, 0, "", "x")],  # before the start
-        [Edit(1, 0, "", "x")],  # ends before it starts
-    ],
-)
-def test_edits_that_do_not_fit_are_refused(edits):
-    """An edit that does not fit its target is refused, and the message shows it and the target."""
-    with pytest.raises(InputError, match="已经") as error:
-        apply("已经", edits)
-    assert "Edit(" in str(error.value)
-    with pytest.raises(InputError):
-        checked("已经", edits)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cecbench.results import read_run, read_values, rescored
-from cecdata.builds.again import rederiver
+from cecdata.builds.pairs import rederiver
 from cecdata.common.codec import sealed, unsealed
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -11,15 +12,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import cecdata as api
+from cecdata.common import store
 from cecdata.common.store import Store
 from cecdata.corpus.inputs import resolve
 
@@ -216,6 +220,68 @@ def test_a_bucket_without_rights_is_named(corpus, cecdata, flags, monkeypatch, t
         server.stop()
     code, _, said = cecdata("build", "s3://closed/in", "--out", tmp_path / "out", *flags)
     assert (code, "s3://closed/in: the store does not answer" in said) == (1, True)
+
+
+class Ailing(BaseHTTPRequestHandler):
+    """A store that answers every request with `status`, `wait_s` seconds late."""
+
+    status, wait_s = 200, 0.0
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        time.sleep(self.wait_s)
+        with contextlib.suppress(OSError):  # the client may have gone meanwhile
+            self.send_response(self.status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    do_GET = do_HEAD = do_POST = do_PUT = answer
+
+    def log_message(self, *_args) -> None:
+        pass
+
+
+@pytest.fixture
+def ailing(monkeypatch, tmp_path):
+    """The function that starts such a store with its status and its delay."""
+    servers = []
+
+    def start(status: int, wait_s: float = 0.0) -> None:
+        own = type("Own", (Ailing,), {"status": status, "wait_s": wait_s})
+        server = ThreadingHTTPServer(("127.0.0.1", 0), own)
+        server.daemon_threads, server.block_on_close = True, False
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        use(monkeypatch, server, tmp_path)
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(("status", "wait_s"), [(500, 0.0), (503, 0.0), (200, 60.0)])
+@pytest.mark.parametrize("place", ["in", "out"])
+def test_a_store_that_fails_is_given_up(
+    ailing, corpus, cecdata, flags, monkeypatch, tmp_path, status, wait_s, place
+):
+    """One that answers 500, or not at all, is named after a few tries, in bounded time."""
+    monkeypatch.setattr(store, "_ANSWER_S", 1)
+    monkeypatch.setattr(store, "_ATTEMPTS", 2)
+    ailing(status, wait_s)
+    words = {"in": ("s3://ill/in", "--out", tmp_path / "out"), "out": (corpus, "--out", "s3://ill/o")}
+    began = time.monotonic()
+    code, _, said = cecdata("build", *words[place], *flags)
+    assert (code, "s3://ill/" in said, "does not answer as it should" in said) == (1, True, True)
+    assert time.monotonic() - began < 20
+
+
+def test_a_slow_store_is_waited_for(ailing):
+    """An answer after four seconds is an answer."""
+    ailing(200, 4.0)
+    assert Store("s3://slow/in").find("x") is not None
 
 
 def test_of_a_dataset_in_a_store_its_shards_are_read(bucket, monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from cecdata.builds.validate import validate
+from cecdata.builds.pairs import validate
 from cecdata.commands.build import build as command
 from cecdata.common.errors import UsageError
 from cecdata.config import load
@@ -101,9 +101,9 @@ def test_what_reads_as_well_is_dropped(characters, margin, dropped):
         pa.array(["homophone", "missing", "width", "unchanged", "none"]),
     )
     pairs = pairs.with_column("operator", names)
-    found = validate(measure(pairs, config, len(ROWS)), config)
-    assert found.rejected.column("reason").to_pylist() == ["reads_well"] * dropped
-    assert len(found.kept.table) == len(found.kept.measures["plausibility"]) == len(ROWS) - dropped
+    kept, rejected = validate(measure(pairs, config, len(ROWS)), config)
+    assert rejected.column("reason").to_pylist() == ["reads_well"] * dropped
+    assert len(kept.table) == len(kept.measures["plausibility"]) == len(ROWS) - dropped
 
 
 def test_a_build_counts_what_it_drops_by_operator(tmp_path, characters):

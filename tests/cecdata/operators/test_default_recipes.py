@@ -12,7 +12,6 @@ import xxhash
 
 from cecdata.config import RECIPES, load
 from cecdata.hanzi.characters import is_han, is_standard
-from cecdata.operators import near_sound
 from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.shards.schema import SENTENCE
 
@@ -70,12 +69,3 @@ def test_calibration_of_words_counts_the_characters_that_change(name):
     assert struck.mean() > 0.9
     achieved = (distance[struck] / pairs.lengths[struck]).mean()
     assert achieved == pytest.approx(rates[name].reachable, rel=0.05)
-
-
-def test_near_sound_is_the_sum_of_five_kinds():
-    """Kinds of homophones tell how a sound is near; who wants one word for it has it."""
-    assert {near_sound(kind) for kind in ("tone", "initial", "final", "keyboard", "edit1")} == {
-        True
-    }
-    assert not near_sound("same_sound")
-    assert not near_sound("more_stroke")

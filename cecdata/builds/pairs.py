@@ -1,0 +1,172 @@
+"""Pairs of sentences: made and measured, kept or rejected with a reason, or derived again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata.common.errors import InputError
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.config import Config
+from cecdata.corpus.ids import is_validation
+from cecdata.corpus.normalise import Options, normalise
+from cecdata.filters import active, measure
+from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
+from cecdata.perturbation.pairs import Mask, Pairs, named
+from cecdata.shards.manifest import SPLITS, read_manifest
+from cecdata.shards.proofs import Rederive
+from cecdata.shards.schema import PAIR, REJECTED_PAIR, ROW, SENTENCE
+
+_DERIVED = ("source", "operator", "edits")
+
+
+def pairs_of_chunk(
+    perturber: Perturber, chunk: pa.RecordBatch, sentences: int, whole: int | None = None
+) -> Iterator[tuple[str, Pairs, pa.Table]]:
+    """Yield each split with its kept and its rejected pairs of these sentences.
+
+    `sentences` is the number of sentences in the whole build. Only the first `whole` sentences of
+    the chunk have their last copy.
+    """
+    held_out = is_validation(np.asarray(chunk.column("id")), perturber.config.holdout)
+    for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
+        part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
+        first = None if whole is None else int(chosen[:whole].sum())
+        yield split, *corrupted(perturber, part.select(SENTENCE.names), sentences, first)
+
+
+def corrupted(
+    perturber: Perturber, batch: pa.RecordBatch, sentences: int, whole: int | None = None
+) -> tuple[Pairs, pa.Table]:
+    """Return the pairs of a batch with their measures: the kept ones, and the rejected ones."""
+    config = perturber.config
+    pairs = perturber.pairs(batch)
+    if whole is not None and whole < len(batch):
+        place, copy = np.divmod(np.arange(len(pairs.table)), config.copies)
+        pairs = pairs.filter((copy < config.copies - 1) | (place < whole))
+    return validate(measure(pairs, config, sentences), config)
+
+
+def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
+    """Return the kept pairs (schema PAIR) and the rejected ones (REJECTED_PAIR) with a reason.
+
+    The reason is the first rule that a pair breaks.
+
+    ``no_position``: no operator could edit it; ``empty``: the source is empty; ``same``: the source
+    equals the target although the pair is not marked unchanged; then the filters' reasons;
+    ``duplicate_pair``: an earlier copy of the sentence has the same source.
+    """
+    operator = pairs.column("operator")
+    distance = np.asarray(pairs.column("distance"))
+    rules = {
+        "no_position": _is(operator, NONE),
+        "empty": np.asarray(pc.equal(pc.binary_length(pairs.table.column("source")), 0)),
+        "same": (distance == 0) & ~_is(operator, UNCHANGED),
+    }
+    rules |= {each.reason: each.rule(pairs, config) for each in active(config).values()}
+    bad = np.logical_or.reduce(list(rules.values()))
+    if not config.keep_duplicates:
+        rules["duplicate_pair"] = _duplicates(pairs, ~bad)
+        bad = bad | rules["duplicate_pair"]
+    if not bad.any():
+        return pairs, _rejected(pairs.table.slice(0, 0), np.zeros(0, np.int8), rules)
+    reason = np.argmax(np.stack(list(rules.values())), axis=0).astype(np.int8)  # the first
+    rejected = _rejected(pairs.table.filter(pa.array(bad)), reason[bad], rules)
+    return pairs.filter(~bad), rejected
+
+
+def _duplicates(pairs: Pairs, kept: Mask) -> Mask:
+    """Return which rows repeat the source of an earlier kept row of their sentence."""
+    data, offsets = string_buffers(pairs.column("source"))
+    again = np.zeros(len(kept), np.bool_)
+    _mark_repeats(np.array(pairs.column("id")), offsets, data, np.array(kept), again)
+    return again
+
+
+@compiled
+def _mark_repeats(
+    sentence: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int32],
+    data: npt.NDArray[np.uint8],
+    kept: Mask,
+    again: Mask,
+) -> None:
+    """Compare each text with those above it of the same sentence, byte by byte."""
+    for row in range(len(sentence)):
+        size = offsets[row + 1] - offsets[row]
+        before = row - 1
+        while kept[row] and before >= 0 and sentence[before] == sentence[row]:
+            same = kept[before] and offsets[before + 1] - offsets[before] == size
+            place = 0
+            while same and place < size:
+                same = data[offsets[before] + place] == data[offsets[row] + place]
+                place += 1
+            if same:
+                again[row] = True
+                break
+            before -= 1
+
+
+def _is(operator: pa.DictionaryArray, name: str) -> Mask:
+    names = operator.dictionary.to_pylist()  # of no pairs there may be none
+    code = names.index(name) if name in names else -1
+    return np.asarray(np.asarray(operator.indices) == code)
+
+
+def _rejected(table: pa.Table, reason: npt.NDArray[np.int8], rules: dict[str, Mask]) -> pa.Table:
+    # cast to plain text: these few rows would carry the dictionaries of the whole chunk
+    column = named(reason, list(rules))
+    whole = table.append_column(REJECTED_PAIR.field("reason").with_type(column.type), column)
+    return whole.cast(REJECTED_PAIR)
+
+
+def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
+    """Return the kept copies as rows of PAIR; raise InputError if the text is not one sentence."""
+    row = {"text": sentence, "origin": "preview", "file": "-", "row": 1}
+    normalised = normalise(
+        pa.RecordBatch.from_pylist([row], ROW), Options(config.min_chars, config.max_chars)
+    )
+    if len(normalised.rejected):
+        bad = normalised.rejected.to_pylist()[0]
+        raise InputError(f"not a sentence ({bad['reason']}: {bad['detail']})")
+    batch = normalised.batch.select(SENTENCE.names).cast(SENTENCE)
+    pairs = Perturber.calibrated(config, batch.column("text")).pairs(batch)
+    kept, _ = validate(pairs, config)
+    rows: list[dict[str, Any]] = kept.table.to_pylist()
+    return rows
+
+
+def rederiver(out: Path) -> Rederive:
+    """Return the function that `shards.verify` takes: (targets, ids, copies) → the pairs.
+
+    Raises VerificationError if this installation's confusion sets are not those of the manifest.
+    """
+    perturber = Perturber.from_manifest(read_manifest(out))
+    config = perturber.config
+
+    def rederive(
+        targets: pa.Array, ids: npt.NDArray[np.int64], copies: npt.NDArray[np.int16]
+    ) -> pa.Table:
+        first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if len(ids) else np.array([], int)
+        text = targets.take(pa.array(first))
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(ids[first]), text, pa.array([""] * len(first), pa.string())], schema=SENTENCE
+        )
+        table = perturber.pairs(batch).table.select(_DERIVED)
+        sentence = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(ids)]))
+        none = (copies < 0) | (copies >= config.copies)
+        rows = pa.array(sentence * config.copies + np.where(none, 0, copies), mask=none)
+        plain = [table.column(name).cast(PAIR.field(name).type) for name in _DERIVED]
+        held_out = pa.chunked_array([pa.array(is_validation(ids, config.holdout))])
+        return pa.table(
+            [*(column.take(rows) for column in plain), held_out], [*_DERIVED, "held_out"]
+        )
+
+    return rederive
