@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,6 @@ class Status:
     sentences: int | None
     stages: tuple[Stage, ...]
     holder: str  # the process that builds in a folder; a store does not tell
-    idle_s: float | None  # since the last marker
 
 
 def status(out: Path | str) -> Status:
@@ -59,14 +57,12 @@ def status(out: Path | str) -> Status:
     names = ["read", "distinct", "publish" if "publish" in plan else "corrupt"]
     stages = tuple(_stage(n, times[n], plan.get(n), finished=finished) for n in names)
     left = next((s.name for s in stages if s.total is None or s.done < s.total), names[-1])
-    last = max((max(found) for found in times.values() if found), default=None)
     return Status(
         out=name,
         stage="done" if finished else left,
         sentences=plan.get("sentences"),
         stages=stages,
         holder="" if place.store else running(place.root / STATE / "lock") or "",
-        idle_s=None if last is None or finished else round(max(0.0, time.time() - last), 1),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ from cecdata.config import load
 )
 @click.option(
     "--recipe",
-    show_default="paper; realistic with --observed",
+    default="paper",
+    show_default=True,
     help="Name of a recipe, or a path to a TOML file.",
 )
 @click.option(
@@ -39,16 +39,14 @@ from cecdata.config import load
     help="File of names, one on a line, that no operator may change.",
 )
 @click.option("--operator", help="Show what this operator may write for TEXT, with probabilities.")
-@click.option("--observed", is_flag=True, help="Show the right texts that TEXT may come from.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(
     text: str,
     copies: int,
     seed: int | None,
-    recipe: str | None,
+    recipe: str,
     names: Path | None,
     operator: str | None,
-    observed: bool,
     as_json: bool,
 ) -> None:
     """Show copies of the sentence TEXT, each perturbed by an operator.
@@ -56,18 +54,13 @@ def preview(
     \b
     cecdata preview 他的病情已经好转。
     cecdata preview 在 --operator homophone     what it may write for 在
-    cecdata preview 在 --observed               the right texts for which a recipe may write 在
 
     With --operator, TEXT is a character, or two to four for an operator that rewrites spans.
     """
-    if operator and observed:
-        raise click.UsageError("give --operator or --observed, not both")
     if operator:
         rows, lines = _candidates(operator, text)
-    elif observed:
-        rows, lines = _meant(text, recipe or "realistic")
     else:
-        config = load(recipe or "paper", copies=copies, seed=seed, protect=named(names))
+        config = load(recipe, copies=copies, seed=seed, protect=named(names))
         rows, lines = _copies(text, config)
     if as_json:
         print_json(rows)
@@ -117,17 +110,6 @@ def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[st
     ]
     lines = [f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}" for row in rows]
     return rows, lines or [f"{operator} has nothing for {text}"]
-
-
-def _meant(observed: str, recipe: str) -> tuple[list[dict[str, Any]], list[str]]:
-    from cecdata.channel.table import of_recipe
-
-    rows = [
-        {"right": right, "observed": observed, "probability": round(math.exp(log_prob), 6)}
-        for right, log_prob in of_recipe(recipe).row(observed)
-    ]
-    lines = [f"{row['right']}\t{row['probability']:.6f}" for row in rows]
-    return rows, lines or [f"recipe {recipe} writes {observed} for no other text"]
 
 
 @click.command()

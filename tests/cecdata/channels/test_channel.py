@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from cecdata.audit.model import recipe_choices
 from cecdata.channel.table import Channel, invert, of_recipe, read
-from cecdata.cli import cli
 from cecdata.common.errors import InputError
 from cecdata.config import load
 
@@ -59,18 +56,6 @@ def test_what_the_recipe_never_writes_has_no_row(paper: Channel) -> None:
     assert paper.row("A") == []
     assert paper.row("权力") == []
     assert paper.repeated is None
-
-
-def test_preview_prints_the_row() -> None:
-    """`cecdata preview --observed` gives the right texts with their probabilities."""
-    done = CliRunner().invoke(cli, ["preview", "在", "--observed", "--json"])
-    assert done.exit_code == 0, done.output
-    row = of_recipe("realistic").row("在")
-    assert [(item["right"], item["probability"]) for item in json.loads(done.stdout)] == [
-        (right, round(math.exp(log_prob), 6)) for right, log_prob in row
-    ]
-    both = ["preview", "在", "--operator", "homophone", "--observed"]
-    assert CliRunner().invoke(cli, both).exit_code == 2
 
 
 @pytest.mark.slow
