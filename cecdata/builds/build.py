@@ -18,11 +18,13 @@ from cecdata.builds.output import identity_of, opened, paths_read
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
 from cecdata.builds.read import Read, look
+from cecdata.common.codec import Json
 from cecdata.common.progress import say, step
 from cecdata.config import Config
 from cecdata.corpus.near_duplicates import NearDuplicates
-from cecdata.corpus.reading import empty_corpus
+from cecdata.corpus.reading import FileReport, empty_corpus
 from cecdata.filters import active
+from cecdata.filters.cosine import choose_policy
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import About, Manifest
 
@@ -96,26 +98,33 @@ def copies_of(config: Config, sentences: int) -> tuple[int, int]:
     return copies, config.pairs - (copies - 1) * sentences
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What a build would read and run; nothing was written to its output."""
+def survey(
+    corpus: Sequence[str], config: Config, *, workers: int = 1
+) -> tuple[dict[str, Json], tuple[FileReport, ...]]:
+    """Run the first two stages in a temporary folder; return what a build would do, and read.
 
-    pool: Pool
-    histogram: Histogram
-    tasks: dict[str, int]  # by stage
-    bytes: int  # of the files that are read
-
-
-def survey(corpus: Sequence[str], config: Config, *, workers: int = 1) -> Survey:
-    """Run the first two stages in a temporary folder, and count."""
+    Nothing is written to its output.
+    """
     active(config)  # an unknown filter is refused before the corpus is read
     with taken(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
         run = Run(Place(folder), "survey", Threads(workers))
         pool = run.pool(source, config, counts=True)
-        histogram = histogram_of(run.place, pool, _settings(config))
+        rates = histogram_of(run.place, pool, _settings(config)).rates()
         chunks = -(-pool.sentences // config.shard_sentences)
-        tasks = {"read": len(source.blocks), "distinct": 1 << source.bits, "corrupt": chunks}
-        return Survey(pool, histogram, tasks, sum(file.bytes for file in source.given))
+        policy = choose_policy(config, pool.sentences)
+        facts: dict[str, Json] = {
+            "bytes": sum(file.bytes for file in source.given),
+            "rows": pool.rows,
+            "sentences": pool.sentences,
+            "rejected": dict(pool.rejected),
+            "pairs": config.pairs or pool.sentences * config.copies,
+            "shards": chunks,
+            "tasks": {"read": len(source.blocks), "distinct": 1 << source.bits, "corrupt": chunks},
+            "reachable": {name: round(rate.reachable, 6) for name, rate in rates.items()},
+            "cosine": policy.name,
+            "cosine_all_core_s": round(policy.estimate_s),
+        }
+        return facts, pool.inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +165,7 @@ class Run:
             distinct = self.all(second, buckets)
         pool = pooled(read, distinct)
         if not pool.sentences:
-            damage = [str(each["damage"]) for each in pool.inputs if each["damage"]]
+            damage = [each.damage for each in pool.inputs if each.damage]
             raise empty_corpus(source.names, pool.rejected, damage)
         return pool
 

@@ -31,6 +31,7 @@ from cecdata.builds.read import (
 from cecdata.common.codec import Json
 from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.normalise import reject
+from cecdata.corpus.reading import FileReport
 from cecdata.corpus.rows import by_reason
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import File, Origin
@@ -134,7 +135,7 @@ class Pool:
     sentences: int
     rejected: dict[str, int]  # rows of the corpus by reason
     contaminated: dict[str, int]  # rows by the benchmark's match
-    inputs: tuple[dict[str, Any], ...]  # a report for each file that was read
+    inputs: tuple[FileReport, ...]  # the files that were read
     origins: tuple[Origin, ...]
     buckets: tuple[Bucket, ...]  # in the order of ids
     rejects: tuple[File, ...]  # files of rejected rows
@@ -160,12 +161,16 @@ def pooled(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
         sentences=sum(bucket.rows for bucket in buckets),
         rejected=dict(sorted(rejected.items())),
         contaminated=dict(sorted(contaminated.items())),
-        inputs=tuple(report for done in read for report in done.facts["inputs"]),  # type: ignore[union-attr, misc]
+        inputs=tuple(_report(report) for done in read for report in done.facts["inputs"]),  # type: ignore[union-attr]
         origins=_summed(distinct),
         buckets=buckets,
         rejects=tuple(file for file in files if file.path.startswith("rejects/")),
         counts=tuple(file.path for file in files if file.path.endswith(".npy")),
     )
+
+
+def _report(facts: Any) -> FileReport:
+    return FileReport(**{**facts, "rejected": Counter(facts["rejected"])})
 
 
 def _buckets(distinct: Sequence[Done]) -> tuple[Bucket, ...]:

@@ -59,22 +59,27 @@ def opened(
         yield Folder(work)
 
 
-class Folder:
-    """An opened folder; `place` is where tasks write, `build` the digest of the identity."""
+class _Output:
+    """An opened output; `place` is where tasks write, `build` the digest of the identity."""
 
-    def __init__(self, work: Workspace) -> None:
-        self._work = work
-        self.place = Place(str(work.root), work.still_ours)
-        self.build = _digest(work.identity)
+    def __init__(self, place: Place, identity: Mapping[str, object]) -> None:
+        self.place, self.build = place, hashlib.sha256(fingerprint(identity)).hexdigest()
 
     def document(self, name: str, data: bytes) -> File:
         """Write a file of the finished dataset."""
-        record = self._work.write_bytes(name, data)
-        return File(name, record.sha256, record.bytes, 0)
+        return self.place.write(name, lambda path: path.write_bytes(data))
 
     def plan(self, tasks: Mapping[str, Json]) -> None:
         """Write the numbers of tasks by stage, for `cecdata status`."""
-        self._work.write_bytes(PLAN, json.dumps(tasks).encode())
+        self.document(PLAN, json.dumps(tasks).encode())
+
+
+class Folder(_Output):
+    """The output of a build in a folder."""
+
+    def __init__(self, work: Workspace) -> None:
+        super().__init__(Place(str(work.root), work.still_ours), work.identity)
+        self._work = work
 
     def bind(self) -> None:
         """Keep the output for this build, now that it has sentences."""
@@ -110,13 +115,12 @@ class Folder:
             shutil.rmtree(self._work.state / name, ignore_errors=True)
 
 
-class Remote:
-    """The same in a store."""
+class Remote(_Output):
+    """The output of a build in a store."""
 
     def __init__(self, uri: str, identity: Mapping[str, object], *, overwrite: bool) -> None:
         self._identity: Mapping[str, object] = json.loads(json.dumps(identity))
-        self.place = Place(uri)
-        self.build = _digest(self._identity)
+        super().__init__(Place(uri), self._identity)
         assert self.place.store is not None
         self._store: Store = self.place.store
         names = list(self._store.list())
@@ -156,12 +160,6 @@ class Remote:
             )
         for name in sorted(names, key=lambda n: (n == _FINGERPRINT, n != MANIFEST, n)):
             self._store.remove(name)
-
-    def document(self, name: str, data: bytes) -> File:
-        return self.place.write(name, lambda path: path.write_bytes(data))
-
-    def plan(self, tasks: Mapping[str, Json]) -> None:
-        self._store.put_bytes(PLAN, json.dumps(tasks).encode())
 
     def bind(self) -> None:
         """Do nothing: the markers bind the place."""
@@ -253,10 +251,6 @@ def _corpus(
     if configuration.get("limit") is not None:
         return named
     return sorted(named, key=lambda file: (file["name"], file["sha256"]))
-
-
-def _digest(identity: Mapping[str, object]) -> str:
-    return hashlib.sha256(fingerprint(identity)).hexdigest()
 
 
 def _ours(data: bytes | None, where: str, identity: Mapping[str, object]) -> Manifest | None:

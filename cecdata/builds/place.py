@@ -60,23 +60,14 @@ class Place:
 
     def write(self, name: str, fill: Fill, check: Fill = lambda _: None, rows: int = 0) -> File:
         """Write the file `name` whole, and return its sums."""
-
-        def filled(path: Path) -> None:
-            fill(path)
-
-        def checked(path: Path) -> None:
-            check(path)
-
         if self.store is None:
             path, tmp = self.staged(name), self.root / STATE / "tmp"
-            record = durable.write(path, filled, checked, tmp=tmp, guard=self._guard)
+            record = durable.write(path, fill, check, tmp=tmp, guard=self._guard)
         else:
-            record = self._upload(self.store, name, filled, checked)
+            record = self._upload(self.store, name, fill, check)
         return File(name, record.sha256, record.bytes, rows)
 
-    def _upload(
-        self, store: Store, name: str, fill: Callable[[Path], None], check: Callable[[Path], None]
-    ) -> FileRecord:
+    def _upload(self, store: Store, name: str, fill: Fill, check: Fill) -> FileRecord:
         with tempfile.TemporaryDirectory(prefix="cecdata-") as folder:
             record = durable.write(Path(folder) / Path(name).name, fill, check, tmp=Path(folder))
             store.put(record.path, name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -22,7 +21,6 @@ from cecdata.common.errors import without_userinfo
 from cecdata.common.version import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
-from cecdata.corpus.reading import FileReport
 from cecdata.filters import Tally, active
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
@@ -194,11 +192,8 @@ def _of_pairs(
 
 def _inputs(source: Input, pool: Pool) -> tuple[File, ...]:
     """Return the inputs with their rows; 0 for a file that the limit left out."""
-    reports = [
-        FileReport(r["path"], r["rows"], Counter(r["rejected"]), r["damage"]) for r in pool.inputs
-    ]
     files = []
-    for file, read in zip_longest(source.given, reports):
+    for file, read in zip_longest(source.given, pool.inputs):
         extra: dict[str, Json] = {}
         if read and read.unreadable:
             extra = {"unreadable": read.unreadable, "rejected": read.rejected.total()}

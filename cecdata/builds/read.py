@@ -38,9 +38,7 @@ from cecdata.shards.schema import REJECTED_ROW
 from cecdata.shards.writer import check_whole, write_pairs
 
 # A sentence with its place in the corpus; `file` is its number among the labels.
-PLACED = pa.schema(
-    [f.with_type(pa.int32()) if f.name == "file" else f for f in LOCATED_SENTENCE]
-)
+PLACED = pa.schema([f.with_type(pa.int32()) if f.name == "file" else f for f in LOCATED_SENTENCE])
 _PART = 1 << 25  # bytes of sentences, or of rejected rows, in a part
 
 
@@ -177,6 +175,8 @@ def first_of_equal(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatc
     licence before none: so the order in which they come does not matter.
     """
     ids = np.asarray(batch.column("id"))
+    if (ids[1:] > ids[:-1]).all():
+        return batch, batch.slice(0, 0)
     order = np.argsort(ids, kind="stable")
     ranked = ids[order]
     again = np.zeros(len(ids), np.bool_)
@@ -211,16 +211,14 @@ def _buckets(kept: pa.RecordBatch, bits: int) -> list[pa.RecordBatch]:
     return [kept.slice(a, b - a) for a, b in pairwise(bounds)]
 
 
-def write_batches(
-    task: Step, name: str, batches: Sequence[pa.RecordBatch], rows: int
-) -> File:
+def write_batches(task: Step, name: str, batches: Sequence[pa.RecordBatch], rows: int) -> File:
     """Write batches of one schema as an Arrow file of the state of a build."""
 
     def fill(path: Path) -> None:
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        # uncompressed: lz4 made a file of 35 MB a quarter smaller for twice the CPU time
         with (
             pa.OSFile(str(path), "wb") as file,
-            pa.ipc.new_file(file, batches[0].schema, options=options) as writer,
+            pa.ipc.new_file(file, batches[0].schema) as writer,
         ):
             for batch in batches:
                 writer.write_batch(batch)

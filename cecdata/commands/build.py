@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cecdata.commands.options import build_options, setting
-from cecdata.commands.show import OutPath, plan, print_json, shown, summary, summary_text
+from cecdata.commands.show import OutPath, print_json, shown, summary, summary_text
 from cecdata.common.command_group import LongCommand
 from cecdata.common.errors import TooManyRejectsError, UsageError, without_userinfo
 from cecdata.common.machine import usable_cores
@@ -22,7 +21,6 @@ from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
     from cecdata.corpus.reading import FileReport
-    from cecdata.shards.manifest import Manifest
 
 USUAL = (
     *("--out", "--recipe", "--pairs", "--copies", "--limit", "--split-sentences", "--mask"),
@@ -149,6 +147,7 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool) -> None:
     from cecdata.builds.build import build as make
+    from cecdata.corpus.reading import unread
     from cecdata.shards.card import about
 
     out = how["out"]
@@ -166,7 +165,7 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
             overwrite=how["overwrite"],
             command=shlex.join(["cecdata", *sys.argv[1:]]),
         )
-    _warn_of_unreadable(manifest)
+    _warn(unread(manifest.inputs))
     if how["as_json"]:
         print_json(summary(out, manifest))
     else:
@@ -178,13 +177,6 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
                 f"{share:.2%} of the {what} were rejected, more than {how['max_reject_rate']:.2%}: "
                 f"see {without_userinfo(str(out))}/rejects"
             )
-
-
-def _warn_of_unreadable(manifest: Manifest) -> None:
-    """Warn on stderr of a dataset's inputs that were not read, or not completely."""
-    from cecdata.corpus.reading import unread
-
-    _warn(unread(manifest.inputs))
 
 
 def _warn(unreadable: Iterable[FileReport]) -> None:
@@ -208,13 +200,10 @@ def named(path: Path | None) -> tuple[str, ...] | None:
 
 def _survey(corpus: tuple[str, ...], config: Config, how: dict[str, Any]) -> None:
     from cecdata.builds.build import survey
-    from cecdata.corpus.reading import FileReport
 
     with Progress():
-        counts = survey(corpus, config, workers=how["workers"] or usable_cores())
-    files = (FileReport(**{**r, "rejected": Counter(r["rejected"])}) for r in counts.pool.inputs)
+        facts, files = survey(corpus, config, workers=how["workers"] or usable_cores())
     _warn(file for file in files if file.unreadable or file.damage)
-    facts = plan(counts, config)
     if how["as_json"]:
         print_json(facts)
     else:

@@ -13,9 +13,7 @@ from cecdata.common.errors import without_userinfo
 from cecdata.common.store import is_remote
 
 if TYPE_CHECKING:
-    from cecdata.builds.build import Survey
     from cecdata.common.codec import Json
-    from cecdata.config import Config
     from cecdata.shards.manifest import Manifest
 
 
@@ -134,28 +132,6 @@ def _cosine(manifest: Manifest) -> str:
         f"{said}; the others have none. All would take about {minutes:,.0f} core-minutes: "
         "--cosine all"
     )
-
-
-def plan(survey: Survey, config: Config) -> dict[str, Json]:
-    """Return what `cecdata build --dry-run` prints."""
-    from cecdata.filters.cosine import choose_policy
-
-    pool = survey.pool
-    policy = choose_policy(config, pool.sentences)
-    return {
-        "bytes": survey.bytes,
-        "rows": pool.rows,
-        "sentences": pool.sentences,
-        "rejected": dict(pool.rejected),
-        "pairs": config.pairs or pool.sentences * config.copies,
-        "shards": survey.tasks["corrupt"],
-        "tasks": dict(survey.tasks),
-        "reachable": {
-            name: round(rate.reachable, 6) for name, rate in survey.histogram.rates().items()
-        },
-        "cosine": policy.name,
-        "cosine_all_core_s": round(policy.estimate_s),
-    }
 
 
 def shown(value: Json) -> str:

@@ -47,8 +47,8 @@ def sha256_of(path: Path) -> FileRecord:
 
 def write(
     path: Path,
-    fill: Callable[[Path], None],
-    check: Callable[[Path], None] | None = None,
+    fill: Callable[[Path], object],
+    check: Callable[[Path], object] | None = None,
     *,
     tmp: Path | None = None,
     wanted: int | None = None,

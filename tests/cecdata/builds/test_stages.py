@@ -198,9 +198,9 @@ def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines
 def test_a_survey_counts_the_tasks(rows, small, tmp_path):
     """What a dry run prints: rows, sentences and the tasks of each stage; no output appears."""
     files = written(tmp_path / "in", rows, 4, random.Random(4))
-    found = survey(files, CONFIG, workers=2)
-    assert (found.pool.rows, found.pool.sentences, found.tasks["corrupt"]) == (600, 300, 6)
-    assert found.tasks["distinct"] > 3 < found.tasks["read"]
+    found, reports = survey(files, CONFIG, workers=2)
+    assert (found["rows"], found["sentences"], found["shards"], len(reports)) == (600, 300, 6, 4)
+    assert found["tasks"]["distinct"] > 3 < found["tasks"]["read"]
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
