@@ -1,4 +1,4 @@
-"""The probability P(wrong | right) of a recipe's substitutions."""
+"""The probability P(wrong | right) of a recipe's substitutions, and its scores on real errors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cecdata.audit.pairs import Errors
 from cecdata.common.errors import UsageError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import OPERATORS, Operator
@@ -81,6 +82,28 @@ def recipe_choices(
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
     mass, rows = np.add.reduceat(weight, first), key[first] // count
     return Choices(key[first], mass / np.bincount(rows, mass, count)[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The scores of one recipe on the errors."""
+
+    coverage: float
+    bits_per_error: float
+    mean_candidates: float
+
+
+def score(choices: Choices, errors: Errors) -> Score:
+    """Return the coverage and bits over all tokens; both are 0 without errors."""
+    items = list(errors.substitutions.items())
+    chance = np.array([choices.of(*pair) for pair, _ in items])
+    counts = np.array([count for _, count in items], np.float64)
+    total = max(counts.sum(), 1.0)
+    return Score(
+        coverage=float(counts[chance > 0].sum() / total) if items else 0.0,
+        bits_per_error=float((counts * bits(chance)).sum() / total) if items else 0.0,
+        mean_candidates=choices.mean_candidates(),
+    )
 
 
 def editable_share(table: ConfusionSet) -> float:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.show import print_json
+from cecdata.commands.show import print_json, shown
 
 if TYPE_CHECKING:
     from cecdata.fit.fit import Fitted
 
+_UNCOVERED = 50  # most errors that are listed
 _PATH = click.Path(path_type=Path)
 _ERRORS = click.option(
     "--errors",
@@ -45,16 +46,50 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     mean surprise at a real error; lower is better. Candidates are those of a character of running
     text, on average. The recipe is not changed; `cecdata fit` changes one.
     """
-    from cecdata.audit.audit import audit as examine
-    from cecdata.audit.audit import text
+    from cecdata.audit.model import recipe_choices, score
     from cecdata.audit.pairs import read_errors
     from cecdata.config import load
 
-    result = examine(read_errors(file), load(recipe), recipe)
+    errors, config = read_errors(file), load(recipe)
+    choices = recipe_choices(config.prior, config.weights)
+    missed = sorted(
+        (-count, *pair) for pair, count in errors.substitutions.items() if not choices.of(*pair)
+    )
+    found = {
+        "recipe": recipe,
+        "fitted": config.fitted,  # the labels that the recipe comes from
+        "pairs": errors.pairs,
+        "wrong_pairs": errors.wrong_pairs,
+        "errors": errors.tokens,
+        **asdict(score(choices, errors)),
+        "other_errors": dict(errors.others.most_common()),
+        "uncovered": [
+            {"right": right, "wrong": wrong, "count": -count}
+            for count, right, wrong in missed[:_UNCOVERED]
+        ],
+    }
     if as_json:
-        print_json(result.as_dict())
+        print_json(found)
     else:
-        click.echo(text(result), nl=False)
+        click.echo(_examined(found))
+
+
+def _examined(found: dict[str, Any]) -> str:
+    """Return the audit as text."""
+    fitted = f" ({found['fitted']})" if found["fitted"] else ""
+    uncovered = (
+        f"{one['right']}→{one['wrong']}" + f"×{one['count']}" * (one["count"] > 1)
+        for one in found["uncovered"]
+    )
+    return (
+        f"{found['errors']:,} characters written for another in {found['wrong_pairs']:,} of "
+        f"{found['pairs']:,} pairs; recipe {found['recipe']}{fitted}\n"
+        f"coverage       {found['coverage']:.2%}\n"
+        f"bits an error  {found['bits_per_error']:.3f}\n"
+        f"candidates     {found['mean_candidates']:.1f}\n"
+        f"other errors   {shown(found['other_errors'])}\n"
+        f"not covered    {' '.join(uncovered) or 'nothing'}"
+    )
 
 
 @click.command()

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cecdata.audit.audit import audit, score
-from cecdata.audit.model import ALPHABET, TAIL, Choices, bits, recipe_choices
+from cecdata.audit.model import ALPHABET, TAIL, Choices, bits, recipe_choices, score
 from cecdata.audit.pairs import Errors, errors_of, read_errors, read_pairs
 from cecdata.commands.recipes import audit as command
 from cecdata.common.errors import InputError
@@ -188,7 +187,7 @@ def test_realistic_meets_its_figures(names, coverage, whole):
     """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""
     errors = errors_of(pair for name in names for pair in _real(name))
     prior = load("realistic").prior
-    found = audit(errors, load("realistic"), "realistic").score
+    found = score(recipe_choices(prior), errors)
     assert found.mean_candidates <= 64
     assert found.coverage >= coverage
     assert found.bits_per_error <= score(_uniform(recipe_choices(prior).key), errors).bits_per_error
