@@ -114,24 +114,13 @@ def variant_forms(character: str) -> str:
 
 
 @cache
-def _ranges(rule: str) -> tuple[Ranges, Ranges]:
+def cluster_ranges(rule: str) -> tuple[Ranges, Ranges]:
+    """Return the sorted ranges of code points, first and last, that stay with a neighbour.
+
+    The rule is `before` (they attach to the character before), `after`, or `pair` (regional
+    indicators: two in a row are a flag).
+    """
     lines = [row for row in rows("clusters") if row[2] == rule]
     firsts = np.array([int(row[0], 16) for row in lines], np.int32)
     lasts = np.array([int(row[1], 16) for row in lines], np.int32)
     return firsts, lasts
-
-
-def extend_ranges() -> tuple[Ranges, Ranges]:
-    """Return the sorted ranges of code points that attach to the character before: first, last."""
-    return _ranges("before")
-
-
-def joiner_ranges() -> tuple[Ranges, Ranges]:
-    """Return the sorted ranges of code points that attach to the character after: first, last."""
-    return _ranges("after")
-
-
-def regional_range() -> tuple[int, int]:
-    """Return the first and last regional indicator; two in a row are a flag and stay together."""
-    firsts, lasts = _ranges("pair")
-    return int(firsts[0]), int(lasts[0])

@@ -14,13 +14,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import UsageError
 from cecdata.config import Config
-from cecdata.hanzi.characters import (
-    extend_ranges,
-    frequency,
-    joiner_ranges,
-    regional_range,
-    standard_characters,
-)
+from cecdata.hanzi.characters import cluster_ranges, frequency, standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import CharConfusions, weighed
 from cecdata.perturbation import context
@@ -34,7 +28,6 @@ from cecdata.perturbation.kernel.layout import (
     MOST_KINDS,
     MOST_OPERATORS,
     MOST_REWRITING,
-    PLAIN,
     REGIONAL,
     TEXT_BITS,
     Context,
@@ -287,13 +280,10 @@ def _texts(texts: Sequence[str]) -> Longs:
 
 def _code_points(slot_of: Mapping[str, int]) -> Shorts:
     classes = np.zeros(0x110000, np.uint16)
-    clings = ((CLINGS_BEFORE, extend_ranges()), (CLINGS_AFTER, joiner_ranges()))
-    for mark, (firsts, lasts) in clings:
-        for low, high in zip(firsts, lasts, strict=True):
+    for mark, rule in ((CLINGS_BEFORE, "before"), (CLINGS_AFTER, "after"), (REGIONAL, "pair")):
+        for low, high in zip(*cluster_ranges(rule), strict=True):
             span = classes[low : high + 1]
-            span[:] = np.where((span != PLAIN) & (span != mark), CLINGS_BOTH, mark)
-    low, high = regional_range()
-    classes[low : high + 1] = REGIONAL
+            span[:] = np.where((span == CLINGS_BEFORE) & (mark == CLINGS_AFTER), CLINGS_BOTH, mark)
     for character, slot in slot_of.items():
         classes[ord(character)] = FIRST_SLOT + slot - 1
     return classes

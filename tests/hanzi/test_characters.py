@@ -11,7 +11,7 @@ from cecdata.hanzi import characters
 
 def test_ranges_are_sorted_and_apart():
     """The arrays for kernels are int32, sorted, and do not overlap."""
-    for firsts, lasts in (characters.extend_ranges(), characters.joiner_ranges()):
+    for firsts, lasts in (characters.cluster_ranges("before"), characters.cluster_ranges("after")):
         assert firsts.dtype == lasts.dtype == "int32"
         assert (firsts <= lasts).all()
         assert (firsts[1:] > lasts[:-1]).all()

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from perturb_oracle import insertion_allowed
 
-from cecdata.hanzi import characters
+from cecdata.hanzi.characters import cluster_ranges
 
 # Texts rich in what makes clusters: marks, selectors, joiners, flags, keycaps, jamo, viramas.
 PIECES = st.sampled_from(
@@ -39,8 +39,8 @@ def test_insertion_is_forbidden_at_boundaries_only_for_stated_reasons(text):
     for match in regex.finditer(r"\X", text):
         position = match.end()
         if not insertion_allowed(text, position):
-            after_joiner = _in(text[position - 1], characters.joiner_ranges())
-            before_mark = position < len(text) and _in(text[position], characters.extend_ranges())
+            after_joiner = _in(text[position - 1], cluster_ranges("after"))
+            before_mark = position < len(text) and _in(text[position], cluster_ranges("before"))
             flags = regex.fullmatch(r"\p{RI}{2}", text[position - 1 : position + 1])
             assert after_joiner or before_mark or flags
 
