@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from perturb_oracle import insertion_allowed
 
-from cecdata.hanzi.characters import cluster_ranges
+from cecdata.hanzi.characters import cluster_ranges, standard_characters
 
 # Texts rich in what makes clusters: marks, selectors, joiners, flags, keycaps, jamo, viramas.
 PIECES = st.sampled_from(
@@ -49,7 +49,7 @@ def _in(sign, ranges):
     return any(first <= ord(sign) <= last for first, last in zip(*ranges, strict=True))
 
 
-@given(st.text(alphabet=st.sampled_from(characters.standard_characters()[:500])))
+@given(st.text(alphabet=st.sampled_from(standard_characters()[:500])))
 @settings(deadline=None)
 def test_insertion_is_allowed_everywhere_in_plain_chinese(text):
     """Han characters never cling together, and the ends of a text are open."""
