@@ -124,20 +124,6 @@ def test_the_result_on_stdout(cecdata, corpus, flags, tmp_path):
     assert "pairs from 240 sentences" in text
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_workers_change_no_byte(cecdata, built, corpus, flags, tmp_path, workers, tree_of):
-    """One, two or four workers write the same tree."""
-    out = tmp_path / "out"
-    assert cecdata("build", corpus, "--out", out, *flags, "--workers", workers)[0] == 0
-    assert tree_of(out) == tree_of(built)
-
-
-def test_another_process_changes_no_byte(zygote, built, corpus, flags, tmp_path, tree_of):
-    """A build in another process writes the same tree."""
-    assert zygote.run("build", corpus, "--out", tmp_path / "out", *flags) == 0
-    assert tree_of(tmp_path / "out") == tree_of(built)
-
-
 def test_order_and_shard_size_change_no_row(cecdata, built, corpus, tmp_path):
     """The same set of rows for the corpus backwards and for other shards, `origin` apart."""
     lines = corpus.read_bytes().splitlines()

@@ -103,14 +103,6 @@ def test_a_finished_pool_is_checked_and_mended(cecdata, raw, tmp_path):
     assert cecdata(*command, "--mask")[0] == 5
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_a_pool_does_not_depend_on_the_number_of_threads(cecdata, raw, pool, tmp_path, workers):
-    """One thread and three write the files of the pool, byte for byte."""
-    options = ["--shard-sentences", 64, "--licence", "cc0-1.0", "--workers", workers]
-    assert cecdata("pool", *raw, "--out", tmp_path / "p", *options)[0] == 0
-    assert tree(tmp_path / "p") == tree(pool)
-
-
 def test_a_pool_is_no_dataset_of_pairs(cecdata, pool, tmp_path):
     """Commands that read pairs say what a pool is for."""
     for command, *more in (("stats",), ("export", tmp_path / "x.tsv")):

@@ -218,11 +218,3 @@ def test_only_operators_with_a_prior_are_compiled():
     assert tables.operators == ("homophone", "noise")
     assert set(tables.sha256) == {"homophone", "noise"}
     assert tables is compiled(config({"homophone": 0.1, "noise": 0.1}))
-
-
-@pytest.mark.parametrize("name", ["homophone", "near_glyph", "radical", "function_word", "lexical"])
-def test_no_rare_sign_enters(name):
-    """The default recipes write no character outside the 8,105: every replacement is standard."""
-    table = OPERATORS[name].confusions.build(OPERATORS[name].confusions.least)
-    assert table.replacement.min() >= 0
-    assert table.replacement.max() < len(STANDARD) == 8105

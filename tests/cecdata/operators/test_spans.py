@@ -6,13 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from cecdata.config import load
 from cecdata.hanzi.characters import is_standard
-from cecdata.hanzi.edits import Edit, apply
 from cecdata.hanzi.readings import readings
 from cecdata.operators import OPERATORS
 from cecdata.operators.spans import SpanConfusions, span_set
@@ -22,11 +19,6 @@ from cecdata.shards.schema import SENTENCE
 
 SPANS = ("word", "swap", "merge")
 PAPER = ("homophone", "near_glyph", "radical", "split", "noise")
-MORE = ("missing", "repeated", "traditional", "width", "function_word", "lexical")
-WORDS = (
-    "权利", "部分", "一不小心", "形式", "已经", "女子", "公司", "不知不觉", "言吴", "的", "，", "1",
-)  # fmt: skip
-texts = st.lists(st.sampled_from([*WORDS, "<NAME>", "\u0301", "\u200d", "A", "𠀀"]), max_size=9)
 
 
 @pytest.mark.parametrize("name", SPANS)
@@ -95,53 +87,6 @@ def _rows(names, sentences, **changes):
     )
     rates = dict.fromkeys(names, Rate(0.0, 0.0, 0.4))
     return Perturber.of(config, rates).pairs(batch).table.to_pylist()
-
-
-@settings(max_examples=60)
-@given(
-    parts=st.lists(texts, min_size=1, max_size=5),
-    mixed=st.sampled_from([0.0, 0.5]),
-    seed=st.integers(0, 9),
-)
-def test_engine_writes_what_its_edits_say(parts, mixed, seed):
-    """Source, edits and distance agree; no edit overlaps; each is a confusion of its operator."""
-    sentences = ["".join(part) for part in parts]
-    for row in _rows((*SPANS, *MORE, "noise"), sentences, mixed=mixed, seed=seed):
-        if row["operator"] == "none":
-            assert not row["edits"]
-            continue
-        edits = [Edit(**edit) for edit in row["edits"]]
-        assert apply(row["target"], edits) == row["source"]
-        assert row["distance"] == Levenshtein.distance(row["target"], row["source"])
-        for edit in edits:
-            known = OPERATORS[edit.operator].confusions(edit.target)
-            assert (edit.source, edit.kind) in {(item.replacement, item.kind) for item in known}
-
-
-@settings(max_examples=60)
-@given(parts=texts, name=st.sampled_from(SPANS))
-def test_engine_strikes_where_a_slow_search_finds_spans(parts, name):
-    """The spans struck are those of a greedy search from the left, the longest first."""
-    text = "".join(parts)
-    slow = _greedy(text, set(OPERATORS[name].confusions.build().sources))
-    for row in _rows((name,), [text]):
-        assert (row["operator"] == "none") == (not slow)
-        assert {(edit["start"], edit["end"]) for edit in row["edits"]} <= slow
-
-
-def _greedy(text, sources):
-    found, i = set(), 0
-    clings = ("\u0301", "\u200d")  # a mark on, or a joiner after, the last character
-    while i < len(text):
-        ends = [i + size for size in (4, 3, 2) if i + size <= len(text)]
-        ends = [end for end in ends if text[i:end] in sources]
-        ends = [end for end in ends if text[end : end + 1] not in clings]
-        if i and text[i - 1] == "\u200d":
-            ends = []
-        if ends:
-            found.add((i, ends[0]))
-        i = ends[0] if ends else i + 1
-    return found
 
 
 def test_words_in_a_mixed_pair_are_whole():

@@ -149,17 +149,6 @@ def limit(cells):
     return cells - 1 + 6 * (2 * (cells - 1)) ** 0.5
 
 
-def test_every_place_is_equally_likely():
-    """One edit in a sentence falls on each of its positions alike, ends included."""
-    text = "天天好天已天明天在天𠀀天天"
-    positions = Counter()
-    for seed in range(20):
-        config = settings(copies=1000, seed=seed, max_edits=1, prior=prior_of(0, 0, 0, 0, 1))
-        positions.update(row["edits"][0]["start"] for row in rows_of(config, [text]))
-    assert set(positions) == set(range(14))
-    assert chi_square([positions[i] for i in range(14)], [20000 / 14] * 14) < limit(14)
-
-
 @pytest.mark.parametrize("filler", [0, 300])
 def test_every_set_of_places_is_equally_likely(filler):
     """Two of five positions are edited: each of the ten pairs alike, also where they are rare."""
@@ -229,30 +218,6 @@ def test_max_edits_counts_edits(max_edits):
     mixed = [len(row["edits"]) for row in rows if row["operator"] == "mixed"]
     assert set(mixed) == set(range(2, max_edits + 1))
     assert abs(len(mixed) / 1000 - 0.5) < 0.1
-
-
-@given(texts=st.lists(TEXTS, max_size=5), seed=st.integers(0, 2**63 - 1))
-@hypothesis_settings(max_examples=50)
-def test_copies_do_not_depend_on_their_number(texts, seed):
-    """Copies 0–3 of eight are the four of four."""
-    few = rows_of(settings(seed=seed, mixed=0.2), texts)
-    many = rows_of(settings(seed=seed, mixed=0.2, copies=8), texts)
-    assert [row for row in many if row["copy"] < 4] == few
-
-
-@given(texts=st.lists(TEXTS, max_size=8), seed=st.integers(0, 2**63 - 1), data=st.data())
-@hypothesis_settings(max_examples=50)
-def test_rows_do_not_depend_on_company(texts, seed, data):
-    """A sentence's pairs are the same alone, in any order, and in a slice of a longer batch."""
-    config = settings(seed=seed, unchanged=0.1)
-    alone = [rows_of(config, [text]) for text in texts]
-    order = data.draw(st.permutations(range(len(texts))))
-    assert rows_of(config, [texts[i] for i in order]) == [row for i in order for row in alone[i]]
-    first = data.draw(st.integers(0, len(texts)))
-    part = sentences(texts).slice(first)
-    assert perturber(config).pairs(part).table.to_pylist() == [
-        row for rows in alone[first:] for row in rows
-    ]
 
 
 def test_a_sentence_that_is_too_long_is_refused():
