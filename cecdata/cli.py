@@ -9,55 +9,35 @@ import click
 from cecdata import __version__
 from cecdata.common import command_group
 
-#: title of a group → command → (module:attribute, its line in `--help`)
-COMMANDS = {
+_GROUPS = {
     "Make a dataset": {
-        "build": ("cecdata.commands.build:build", "Make training pairs from clean text."),
-        "pool": ("cecdata.commands.build:pool", "Gather clean, distinct sentences into a dataset."),
-        "status": ("cecdata.commands.build:status", "Show how far a running build is."),
+        "build": ("build", "Make training pairs from clean text."),
+        "pool": ("build", "Gather clean, distinct sentences into a dataset."),
+        "status": ("build", "Show how far a running build is."),
     },
     "Check and use it": {
-        "verify": (
-            "cecdata.commands.datasets:verify",
-            "Check that a dataset is undamaged and correct.",
-        ),
-        "stats": ("cecdata.commands.datasets:stats", "Count the contents of a dataset."),
-        "report": ("cecdata.commands.datasets:report", "Write a page to look at a dataset."),
-        "export": (
-            "cecdata.commands.datasets:export",
-            "Write a split in the format of another tool.",
-        ),
-        "push": ("cecdata.commands.datasets:push", "Upload a dataset to the Hugging Face hub."),
+        "verify": ("datasets", "Check that a dataset is undamaged and correct."),
+        "stats": ("datasets", "Count the contents of a dataset."),
+        "report": ("datasets", "Write a page to look at a dataset."),
+        "export": ("datasets", "Write a split in the format of another tool."),
+        "push": ("datasets", "Upload a dataset to the Hugging Face hub."),
     },
     "Look at errors": {
-        "preview": (
-            "cecdata.commands.look:preview",
-            "Show what the operators write for a sentence or a character.",
-        ),
-        "audit": (
-            "cecdata.commands.recipes:audit",
-            "Measure how well a recipe's errors resemble real ones.",
-        ),
-        "fit": (
-            "cecdata.commands.recipes:fit",
-            "Fit a recipe to a sample of real errors (uses labels).",
-        ),
+        "preview": ("look", "Show what the operators write for a sentence or a character."),
+        "audit": ("recipes", "Measure how well a recipe's errors resemble real ones."),
+        "fit": ("recipes", "Fit a recipe to a sample of real errors (uses labels)."),
     },
     "Further": {
-        "contamination": (
-            "cecdata.commands.look:contamination",
-            "Find the rows of a corpus that benchmarks also have.",
-        ),
-        "embed": ("cecdata.commands.embed:embed", "Embed a dataset or a pool into FAISS files."),
-        "neighbours": (
-            "cecdata.commands.embed:neighbours",
-            "Find the sentences that are most similar to one.",
-        ),
-        "doctor": (
-            "cecdata.commands.doctor:doctor",
-            "Show what this machine and installation have.",
-        ),
+        "contamination": ("look", "Find the rows of a corpus that benchmarks also have."),
+        "embed": ("embed", "Embed a dataset or a pool into FAISS files."),
+        "neighbours": ("embed", "Find the sentences that are most similar to one."),
+        "doctor": ("doctor", "Show what this machine and installation have."),
     },
+}
+#: title of a group → command → (module:attribute, its line in `--help`)
+COMMANDS = {
+    title: {name: (f"cecdata.commands.{file}:{name}", line) for name, (file, line) in group.items()}
+    for title, group in _GROUPS.items()
 }
 
 

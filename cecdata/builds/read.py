@@ -216,10 +216,7 @@ def write_batches(task: Step, name: str, batches: Sequence[pa.RecordBatch], rows
 
     def fill(path: Path) -> None:
         # uncompressed: lz4 made a file of 35 MB a quarter smaller for twice the CPU time
-        with (
-            pa.OSFile(str(path), "wb") as file,
-            pa.ipc.new_file(file, batches[0].schema) as writer,
-        ):
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batches[0].schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
 

@@ -119,10 +119,7 @@ def stats(dataset: Path, as_json: bool) -> None:
     help="Number of pairs to read; a larger dataset is described by a sample of that size.",
 )
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    show_default="DATASET",
-    help="Folder for the page.",
+    "--out", type=click.Path(path_type=Path), show_default="DATASET", help="Folder for the page."
 )
 def report(dataset: Path, limit: int, out: Path | None) -> None:
     """Write DATASET/report.html: counts, charts, confusions, pairs to browse.

@@ -14,14 +14,7 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
 from cecdata.common.progress import Advance, silent
 from cecdata.config import Config, load
-from cecdata.fit.posterior import (
-    Entries,
-    Floats,
-    Parameters,
-    Posterior,
-    entries_of,
-    least_by,
-)
+from cecdata.fit.posterior import Entries, Floats, Parameters, Posterior, entries_of, least_by
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import FREQUENCY, POWER, CharConfusions
 

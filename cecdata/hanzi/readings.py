@@ -14,21 +14,8 @@ from cecdata.hanzi.characters import frequency, standard_characters, table
 
 INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
 # Pairs that whole regions do not distinguish, the most common mistake first.
-INITIAL_PAIRS = (
-    ("zh", "z"),
-    ("ch", "c"),
-    ("sh", "s"),
-    ("n", "l"),
-    ("h", "f"),
-    ("r", "l"),
-)
-FINAL_PAIRS = (
-    ("an", "ang"),
-    ("en", "eng"),
-    ("in", "ing"),
-    ("ian", "iang"),
-    ("uan", "uang"),
-)
+INITIAL_PAIRS = (("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"), ("h", "f"), ("r", "l"))
+FINAL_PAIRS = (("an", "ang"), ("en", "eng"), ("in", "ing"), ("ian", "iang"), ("uan", "uang"))
 _KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS = frozenset("aeiouv")
 # A rarer reading is known to few people, and so makes no homophone (的 read dī).

@@ -53,10 +53,7 @@ def edit_counts(positions: npt.NDArray[np.int64], rate: float, most: int, least:
     steps = np.maximum(n - k[1:] + 1, 0) / k[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         logs = np.concatenate(
-            [
-                np.zeros_like(n),
-                np.cumsum(np.log(np.where(steps > 0, steps, 1)) + log_odds, axis=1),
-            ],
+            [np.zeros_like(n), np.cumsum(np.log(np.where(steps > 0, steps, 1)) + log_odds, axis=1)],
             axis=1,
         )
     logs[k[None, :] > np.maximum(n, 1)] = -np.inf

@@ -19,14 +19,7 @@ from cecdata.hanzi.shapes import shape_pairs
 from cecdata.operators.links import looked_up, one_part_apart, word_pairs
 from cecdata.operators.spans import LONGEST, SpanSet
 from cecdata.perturbation.kernel.context import CONFUSION, FREQUENCY, SIZE, SOUND
-from cecdata.perturbation.kernel.layout import (
-    EDGE,
-    SLOT_BITS,
-    Bytes,
-    Context,
-    Shorts,
-    Words,
-)
+from cecdata.perturbation.kernel.layout import EDGE, SLOT_BITS, Bytes, Context, Shorts, Words
 
 KIND = "cecdata context 1"
 TONE_BITS = 3  # of `sounds`

@@ -14,32 +14,8 @@ from cecdata.common.kernels.jit import compiled
 from cecdata.hanzi.lexicon import words
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet
-from cecdata.perturbation.kernel.layout import (
-    ALIAS_BITS,
-    COST_BITS,
-    COUNT_SHIFT,
-    FINAL,
-    GOES_ON,
-    KEEP_BITS,
-    KEY_FACTOR,
-    KIND_BITS,
-    KNOWN_BITS,
-    LAST,
-    NO_THIRD,
-    OPERATORS_SHIFT,
-    PAIR_FACTOR,
-    SHARED,
-    SIZE_SHIFT,
-    SOURCE_SHIFT,
-    SPAN_TEXT_BITS,
-    TAG_BITS,
-    TAIL_OPERATORS_SHIFT,
-    TEXT_BITS,
-    Floats32,
-    Longs,
-    SpanTables,
-    Words,
-)
+from cecdata.perturbation.kernel import layout
+from cecdata.perturbation.kernel.layout import Floats32, Longs, SpanTables, Words
 
 
 class Cost(NamedTuple):
@@ -85,7 +61,7 @@ def compile_spans(
     parts = [part for _, part in sets.values()]
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
     number = {text: position for position, text in enumerate(texts)}
-    assert len(texts) < 2**SPAN_TEXT_BITS
+    assert len(texts) < 2**layout.SPAN_TEXT_BITS
     signs = _signs(texts, singles)
     keys = [_packed(part.sources, slots) for part in parts]
     spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
@@ -101,7 +77,7 @@ def compile_spans(
         codes = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
         blocks.append(_candidates(part, codes, number, signs))
         written += len(part.weight)
-    assert written < 2**COUNT_SHIFT
+    assert written < 2**layout.COUNT_SHIFT
     which = {name: position for position, name in enumerate(sets)}
     arrays = SpanTables(
         row=np.array([which.get(operator.name, -1) for operator in operators], np.int8),
@@ -120,26 +96,30 @@ def compile_spans(
 
 def _rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:
     count = np.diff(part.bounds)
-    assert count.max(initial=0) < 2**ALIAS_BITS <= 2 ** (SOURCE_SHIFT - COUNT_SHIFT)
+    assert (
+        count.max(initial=0)
+        < 2**layout.ALIAS_BITS
+        <= 2 ** (layout.SOURCE_SHIFT - layout.COUNT_SHIFT)
+    )
     source = np.array([number[text] for text in part.sources], np.int64)
     size = np.array([len(text) for text in part.sources], np.int64)
-    packed = first + part.bounds[:-1] | count << COUNT_SHIFT | source << SOURCE_SHIFT
-    return np.asarray((packed | size << SIZE_SHIFT).astype(np.uint64))
+    packed = first + part.bounds[:-1] | count << layout.COUNT_SHIFT | source << layout.SOURCE_SHIFT
+    return np.asarray((packed | size << layout.SIZE_SHIFT).astype(np.uint64))
 
 
 def _candidates(
     part: SpanSet, kinds: npt.NDArray[np.int64], number: Mapping[str, int], signs: Longs
 ) -> Longs:
     keep, alias = walker(part.bounds, part.weight)
-    most = 2**KEEP_BITS - 1
+    most = 2**layout.KEEP_BITS - 1
     first = np.repeat(part.bounds[:-1], np.diff(part.bounds))
     text = np.array([number[name] for name in part.texts], np.int64)[part.replacement]
     chance = np.minimum(keep * (most + 1), most).astype(np.int64)
-    shift = SPAN_TEXT_BITS
+    shift = layout.SPAN_TEXT_BITS
     packed = text | kinds[part.kind] << shift
-    packed |= part.cost << (shift := shift + KIND_BITS)
-    packed |= (alias - first) << (shift := shift + COST_BITS)
-    packed |= chance << (shift + ALIAS_BITS)
+    packed |= part.cost << (shift := shift + layout.KIND_BITS)
+    packed |= (alias - first) << (shift := shift + layout.COST_BITS)
+    packed |= chance << (shift + layout.ALIAS_BITS)
     return np.column_stack([packed.astype(np.uint64), signs[text]])
 
 
@@ -149,7 +129,7 @@ def _signs(texts: Sequence[str], singles: dict[str, int]) -> Longs:
     row_of = np.zeros(0x110000, np.uint64)
     for point in np.unique(points[points > 0]).tolist():
         row_of[point] = singles.setdefault(chr(point), len(singles))
-    shifts = np.uint64(TEXT_BITS) * np.arange(LONGEST, dtype=np.uint64)
+    shifts = np.uint64(layout.TEXT_BITS) * np.arange(LONGEST, dtype=np.uint64)
     return np.asarray(np.bitwise_or.reduce(row_of[points] << shifts, axis=1))
 
 
@@ -173,7 +153,7 @@ def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
     points = _points(sources)
     assert ((points == 0) | (slot_of[points] > 0)).all(), "a span of characters without a slot"
     packed = slot_of[points]
-    packed[points[:, 2] == 0, 2] = NO_THIRD  # so that it sorts before the longer ones
+    packed[points[:, 2] == 0, 2] = layout.NO_THIRD  # so that it sorts before the longer ones
     shifts = np.uint64(16) * np.arange(LONGEST, dtype=np.uint64)[::-1]
     return np.asarray(np.bitwise_or.reduce(packed << shifts, axis=1))
 
@@ -199,11 +179,11 @@ def _searchable(
         able[positions] |= np.uint64(1 << s)
     first, second = spans >> np.uint64(48), spans >> np.uint64(32) & np.uint64(0xFFFF)
     third, fourth = spans >> np.uint64(16) & np.uint64(0xFFFF), spans & np.uint64(0xFFFF)
-    pair, long = first | second << np.uint64(16), third != NO_THIRD
+    pair, long = first | second << np.uint64(16), third != layout.NO_THIRD
     head, begins = np.unique(pair, return_inverse=True)
-    tails = (third | fourth << np.uint64(16) | able << np.uint64(TAIL_OPERATORS_SHIFT))[long]
+    tails = (third | fourth << np.uint64(16) | able << np.uint64(layout.TAIL_OPERATORS_SHIFT))[long]
     ends = np.r_[pair[long][1:] != pair[long][:-1], True][: len(tails)]
-    tails |= ends.astype(np.uint64) << np.uint64(LAST)
+    tails |= ends.astype(np.uint64) << np.uint64(layout.LAST)
     edits_two, goes_on = np.zeros((2, len(head)), np.uint64)
     edits_two[begins[~long]] = able[~long]
     goes_on[begins[long]] = 1
@@ -213,8 +193,8 @@ def _searchable(
     tail_of[position[begins[long]][::-1]] = np.arange(len(tails), dtype=np.uint32)[::-1]
     row_of = position[begins]
     row_of[long] = len(heads) + np.arange(len(tails))
-    longer = (pair[long] | third[long] << np.uint64(32)) * np.uint64(KEY_FACTOR)
-    bits = _bitmap(longer >> np.uint64(64 - KNOWN_BITS))
+    longer = (pair[long] | third[long] << np.uint64(32)) * np.uint64(layout.KEY_FACTOR)
+    bits = _bitmap(longer >> np.uint64(64 - layout.KNOWN_BITS))
     searchable = _Searchable(
         starts=starts, before=before, longer=bits, heads=heads, first=tail_of, tails=tails
     )
@@ -225,8 +205,8 @@ def _heads(
     head: Longs, able: Longs, goes_on: Longs
 ) -> tuple[Longs, Words, Words, npt.NDArray[np.intp]]:
     """Return a bitmap of heads, the bits before each word, the entries, each head's position."""
-    spread = head * np.uint64(PAIR_FACTOR) & np.uint64(0xFFFFFFFF)
-    bit, tag = spread >> np.uint64(TAG_BITS), spread & np.uint64((1 << TAG_BITS) - 1)
+    spread = head * np.uint64(layout.PAIR_FACTOR) & np.uint64(0xFFFFFFFF)
+    bit, tag = spread >> np.uint64(layout.TAG_BITS), spread & np.uint64((1 << layout.TAG_BITS) - 1)
     starts = _bitmap(bit)
     set_ = np.unpackbits(starts.view(np.uint8), bitorder="little").reshape(-1, 64).sum(1)
     before = np.r_[np.uint64(0), np.cumsum(set_, dtype=np.uint64)][: len(starts)]
@@ -236,19 +216,21 @@ def _heads(
     position = which.astype(np.intp)
     position[shared] = len(distinct) + np.arange(len(shared))
     heads = np.zeros(len(distinct) + len(shared), np.uint64)
-    heads[position] = tag | able << np.uint64(OPERATORS_SHIFT) | goes_on << np.uint64(GOES_ON)
+    heads[position] = (
+        tag | able << np.uint64(layout.OPERATORS_SHIFT) | goes_on << np.uint64(layout.GOES_ON)
+    )
     final = np.r_[which[shared][1:] != which[shared][:-1], True][: len(shared)]
-    heads[position[shared[final]]] |= np.uint64(1 << FINAL)
+    heads[position[shared[final]]] |= np.uint64(1 << layout.FINAL)
     starting = np.r_[True, final[:-1]][: len(shared)]
     heads[which[shared[starting]]] = position[shared[starting]].astype(np.uint64) | np.uint64(
-        1 << SHARED
+        1 << layout.SHARED
     )
-    assert len(heads) < 2**SHARED
+    assert len(heads) < 2**layout.SHARED
     return starts, before.astype(np.uint32), heads.astype(np.uint32), position
 
 
 def _bitmap(bits: Longs) -> Longs:
-    bitmap = np.zeros(2**KNOWN_BITS // 64, np.uint64)
+    bitmap = np.zeros(2**layout.KNOWN_BITS // 64, np.uint64)
     where = (bits >> np.uint64(6)).astype(np.int64)
     np.bitwise_or.at(bitmap, where, np.uint64(1) << (bits & np.uint64(63)))
     return bitmap

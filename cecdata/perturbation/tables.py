@@ -18,24 +18,8 @@ from cecdata.hanzi.characters import cluster_ranges, frequency, standard_charact
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import CharConfusions, weighed
 from cecdata.perturbation import context
-from cecdata.perturbation.kernel.layout import (
-    CLINGS_AFTER,
-    CLINGS_BEFORE,
-    CLINGS_BOTH,
-    FIRST_SLOT,
-    KEEP_BITS,
-    KIND_BITS,
-    MOST_KINDS,
-    MOST_OPERATORS,
-    MOST_REWRITING,
-    REGIONAL,
-    TEXT_BITS,
-    Context,
-    Ints,
-    Longs,
-    Shorts,
-    Tables,
-)
+from cecdata.perturbation.kernel import layout
+from cecdata.perturbation.kernel.layout import Context, Ints, Longs, Shorts, Tables
 from cecdata.perturbation.span_tables import Cost, Spans, compile_spans, walker
 
 Numbers = npt.NDArray[np.int64]
@@ -83,9 +67,7 @@ def _compiled(
 
 
 def compile_tables(
-    operators: Sequence[Operator],
-    characters: Sequence[str],
-    factors: context.Factors | None = None,
+    operators: Sequence[Operator], characters: Sequence[str], factors: context.Factors | None = None
 ) -> Compiled:
     """Compile these operators' confusion sets over these characters into flat arrays.
 
@@ -112,7 +94,7 @@ def compile_tables(
     rows, eligible = _rows(placed, slots)
     named = {character: texts[character] for character in characters}
     spans = compile_spans(operators, named, texts, kinds, factors.of_spans if factors else None)
-    assert len(texts) < 2**TEXT_BITS
+    assert len(texts) < 2**layout.TEXT_BITS
     text_table = _texts(list(texts))
     arrays = Tables(
         code_points=_code_points(named),
@@ -181,9 +163,9 @@ def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:
     """Raise UsageError for more operators or kinds than the kernel's masks hold."""
     rewriting = [operator for operator in operators if operator.action == "rewrite"]
     for what, count, most in (
-        ("operators", len(operators), MOST_OPERATORS),
-        ("operators that rewrite spans", len(rewriting), MOST_REWRITING),
-        ("kinds of edits", len(kinds), MOST_KINDS),
+        ("operators", len(operators), layout.MOST_OPERATORS),
+        ("operators that rewrite spans", len(rewriting), layout.MOST_REWRITING),
+        ("kinds of edits", len(kinds), layout.MOST_KINDS),
     ):
         if count > most:
             raise UsageError(
@@ -262,11 +244,11 @@ def _candidates(columns: _Columns) -> Longs:
     first = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
     bounds = np.r_[first, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
     keep, alias = walker(bounds, columns.weight)
-    most = 2**KEEP_BITS - 1
-    own = (columns.kind << TEXT_BITS | columns.text).astype(np.uint64)
+    most = 2**layout.KEEP_BITS - 1
+    own = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
     chance = np.minimum(keep * (most + 1), most).astype(np.uint64)
-    other = own[alias] << np.uint64(TEXT_BITS + KIND_BITS)
-    return np.asarray(own | other | chance << np.uint64(2 * (TEXT_BITS + KIND_BITS)))
+    other = own[alias] << np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
+    return np.asarray(own | other | chance << np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS)))
 
 
 def _texts(texts: Sequence[str]) -> Longs:
@@ -280,12 +262,20 @@ def _texts(texts: Sequence[str]) -> Longs:
 
 def _code_points(slot_of: Mapping[str, int]) -> Shorts:
     classes = np.zeros(0x110000, np.uint16)
-    for mark, rule in ((CLINGS_BEFORE, "before"), (CLINGS_AFTER, "after"), (REGIONAL, "pair")):
+    for mark, rule in (
+        (layout.CLINGS_BEFORE, "before"),
+        (layout.CLINGS_AFTER, "after"),
+        (layout.REGIONAL, "pair"),
+    ):
         for low, high in zip(*cluster_ranges(rule), strict=True):
             span = classes[low : high + 1]
-            span[:] = np.where((span == CLINGS_BEFORE) & (mark == CLINGS_AFTER), CLINGS_BOTH, mark)
+            span[:] = np.where(
+                (span == layout.CLINGS_BEFORE) & (mark == layout.CLINGS_AFTER),
+                layout.CLINGS_BOTH,
+                mark,
+            )
     for character, slot in slot_of.items():
-        classes[ord(character)] = FIRST_SLOT + slot - 1
+        classes[ord(character)] = layout.FIRST_SLOT + slot - 1
     return classes
 
 

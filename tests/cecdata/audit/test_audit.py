@@ -215,8 +215,5 @@ def _real(name):
         yield (
             (source, target)
             if name == "cscd"
-            else (
-                source.replace(" ", ""),
-                target.replace(" ", ""),
-            )
+            else (source.replace(" ", ""), target.replace(" ", ""))
         )

@@ -275,7 +275,10 @@ def test_a_store_that_fails_is_given_up(
     monkeypatch.setattr(store, "_ANSWER_S", 1)
     monkeypatch.setattr(store, "_ATTEMPTS", 2)
     asked = ailing(status, wait_s)
-    words = {"in": ("s3://ill/in", "--out", tmp_path / "out"), "out": (corpus, "--out", "s3://ill/o")}
+    words = {
+        "in": ("s3://ill/in", "--out", tmp_path / "out"),
+        "out": (corpus, "--out", "s3://ill/o"),
+    }
     code, _, said = cecdata("build", *words[place], *flags)
     assert (code, "s3://ill/" in said, "does not answer as it should" in said) == (1, True, True)
     assert 2 <= len(asked) <= 4

@@ -100,9 +100,7 @@ class ToySight:
             return 1.0
         left, right = _code(before, written), _code(written, after)
         return _product(
-            (MADE, left, right),
-            (LEFT, _code(before, old), left),
-            (RIGHT, _code(old, after), right),
+            (MADE, left, right), (LEFT, _code(before, old), left), (RIGHT, _code(old, after), right)
         )
 
 
