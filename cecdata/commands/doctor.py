@@ -13,12 +13,12 @@ import time
 from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cecdata import __version__
 from cecdata.commands.show import print_json
-from cecdata.common.codec import Json
 from cecdata.common.errors import CecError
 from cecdata.common.machine import total_memory, usable_cores
 
@@ -77,7 +77,7 @@ def doctor(compiles: bool, as_json: bool) -> None:
     cecdata doctor --compile      compile now what the first commands would compile
     """
     if compiles:
-        facts: dict[str, Json] = compile_kernels()
+        facts = compile_kernels()
         if as_json:
             print_json(facts)
         else:
@@ -89,23 +89,17 @@ def doctor(compiles: bool, as_json: bool) -> None:
         return
     for name in ("version", "python", "platform", "cores", "memory_gib", "disk_free_gib"):
         click.echo(f"{name:24}{facts[name]}")
-    gpus = facts["gpus"]
-    assert isinstance(gpus, list)
-    click.echo(f"{'gpus':24}{', '.join(map(str, gpus)) or 'none (nvidia-smi lists none)'}")
+    click.echo(f"{'gpus':24}{', '.join(facts['gpus']) or 'none (nvidia-smi lists none)'}")
     model = facts["input_method_model"]
     click.echo(f"{'input-method model':24}{model or 'not installed: `make lm`'}")
-    extras = facts["extras"]
-    assert isinstance(extras, dict)
     click.echo("\noptional packages (install with: pip install -e '.[NAME]')")
-    for name, extra in extras.items():
-        assert isinstance(extra, dict)
-        missing = extra["missing"]
-        assert isinstance(missing, list)
-        state = f"missing {', '.join(map(str, missing))}" if missing else "installed"
+    for name, extra in facts["extras"].items():
+        missing = ", ".join(extra["missing"])
+        state = f"missing {missing}" if missing else "installed"
         click.echo(f"  {name:8}{extra['adds']}: {state}")
 
 
-def compile_kernels() -> dict[str, Json]:
+def compile_kernels() -> dict[str, Any]:
     """Call every kernel, so that those that are not in the cache are compiled; return the seconds.
 
     Raises CecError where a command fails.
@@ -132,30 +126,28 @@ def compile_kernels() -> dict[str, Json]:
     return {"compiled": True, "seconds": round(time.perf_counter() - began, 1)}
 
 
-def examine() -> dict[str, Json]:
+def examine() -> dict[str, Any]:
     """Return the facts as JSON values; sizes in GiB."""
     from cecdata.lm.ngrams import user_table
 
-    table = user_table()
+    table, memory, needed = user_table(), total_memory(), _requirements()
+    names = sorted({name for listed in needed.values() for name in listed})
+    packages = {name: found for name in names if (found := _version(name))}
     return {
         "version": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": usable_cores(),
-        "memory_gib": _memory_gib(),
+        "memory_gib": None if memory is None else round(memory / 2**30, 1),
         "disk_free_gib": round(shutil.disk_usage(Path.cwd()).free / 2**30, 1),
         "gpus": list(_gpus()),
         "input_method_model": str(table) if table.is_file() else None,
-        "packages": dict(sorted(_packages().items())),
+        "packages": packages,
         "extras": {
-            name: {"adds": adds, "missing": list(_missing(name))} for name, adds in EXTRAS.items()
+            name: {"adds": adds, "missing": [each for each in needed[name] if each not in packages]}
+            for name, adds in EXTRAS.items()
         },
     }
-
-
-def _memory_gib() -> float | None:
-    total = total_memory()
-    return None if total is None else round(total / 2**30, 1)
 
 
 def _gpus() -> list[str]:
@@ -189,12 +181,3 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _packages() -> dict[str, Json]:
-    names = {name for needed in _requirements().values() for name in needed}
-    return {name: version for name in names if (version := _version(name))}
-
-
-def _missing(extra: str) -> list[str]:
-    return [name for name in _requirements()[extra] if _version(name) is None]
