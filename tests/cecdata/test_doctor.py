@@ -62,7 +62,8 @@ def test_every_kernel_is_compiled(tmp_path):
         check=True,
     )
     assert json.loads(done.stdout)["compiled"]
-    kept = {path.name.split("-")[0].partition(".")[2] for path in (tmp_path / "kept").rglob("*.kernel")}
+    files = (tmp_path / "kept").rglob("*.kernel")
+    kept = {path.name.split("-")[0].partition(".")[2] for path in files}
     assert {kernel.py_func.__name__ for kernel in cached_kernels()} - kept == NOT_COMPILED
 
 
