@@ -81,6 +81,11 @@ class Folder(_Output):
         super().__init__(Place(str(work.root), work.still_ours), work.identity)
         self._work = work
 
+    def document(self, name: str, data: bytes) -> File:
+        """Write a file of the finished dataset, which the folder's journal then knows as ours."""
+        record = self._work.write_bytes(name, data)
+        return File(name, record.sha256, record.bytes, 0)
+
     def bind(self) -> None:
         """Keep the output for this build, now that it has sentences."""
         if self._work.journal.get("begun", "all") is None:
