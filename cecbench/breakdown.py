@@ -27,8 +27,6 @@ class Breakdown:
         self._scorer = scorer
         self._triples: dict[tuple[str, str], Counter[tuple[int, ...]]] = {}
         self._clean = self._changed = 0
-        self._errors: Counter[str] = Counter()
-        self._fixed: Counter[str] = Counter()
 
     def add(self, rows: Sequence[Row], counts: IntArray) -> None:
         """Add scored rows with their counts, shape (rows, fields)."""
@@ -40,7 +38,6 @@ class Breakdown:
                 self._changed += row.prediction != row.source
             for part in _parts_of(kind):
                 self._triples.setdefault(part, Counter())[tuple(triple)] += 1
-            self._add_errors(row, kind)
 
     def as_dict(self) -> dict[str, object]:
         """Return all breakdowns as one JSON object; each part has a bootstrap interval."""
@@ -54,21 +51,7 @@ class Breakdown:
                 "changed": self._changed,
                 "over_correction_rate": rate,
             },
-            "by_error": {
-                name: {"errors": n, "fixed": self._fixed[name], "recall": self._fixed[name] / n}
-                for name in errortypes.LEAVES
-                if (n := self._errors[name])
-            },
         }
-
-    def _add_errors(self, row: Row, kind: SentenceType) -> None:
-        """Count the row's errors, and those that were corrected."""
-        if not kind.errors:
-            return
-        done = errortypes.fixed(row.source, row.prediction, kind.errors, row.target)
-        for error, hit in zip(kind.errors, done, strict=True):
-            self._errors[error.category] += 1
-            self._fixed[error.category] += hit
 
     def _table(self, kind: str, names: Sequence[str]) -> dict[str, object]:
         table: dict[str, object] = {}

@@ -125,23 +125,6 @@ def in_row(category: str, row: str) -> bool:
     return category == row or (row == "stroke" and category in STROKE)
 
 
-def fixed(
-    source: str, prediction: str, errors: Sequence[Typed], reference: str
-) -> tuple[bool, ...]:
-    """Return for each error of `errors_of(source, reference)` whether the prediction corrects it.
-
-    >>> errors = errors_of("己经在见", "已经再见")
-    >>> fixed("己经在见", "已经在见", errors, "已经再见")
-    (True, False)
-    """
-    if prediction == reference:
-        return (True,) * len(errors)
-    # Both sets of edits get offsets of the source, so that they can be compared.
-    predicted = {_in_source(edit) for edit in _with_shift(align(source, prediction))}
-    right = _with_shift(tuple(error.edit for error in errors))
-    return tuple(_in_source(edit) in predicted for edit in right)
-
-
 def _typed(edit: Edit) -> Typed:
     properties = _properties(edit.source, edit.target)
     return Typed(edit, properties[0], properties)
@@ -217,17 +200,3 @@ def _swapped(left: Edit, right: Edit) -> bool:
     moved = not (left.target and left.source)  # deleted at one place and inserted at the other
     gap = right.start - left.end
     return crossed and left.source != left.target and (gap == 0 or (moved and gap <= REACH))
-
-
-def _with_shift(edits: Sequence[Edit]) -> list[tuple[Edit, int]]:
-    shifted = []
-    shift = 0
-    for edit in edits:
-        shifted.append((edit, shift))
-        shift += len(edit.source) - len(edit.target)
-    return shifted
-
-
-def _in_source(placed: tuple[Edit, int]) -> tuple[int, str, str]:
-    edit, shift = placed
-    return edit.start + shift, edit.source, edit.target

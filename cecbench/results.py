@@ -1,183 +1,37 @@
-"""The files of a run that are read again, and the form of a score.json, which mypy knows, too.
+"""The files of a run: their names, and reading them again.
 
-Beside the keys here a score has those of its scorer, such as `S_C_f1`; one of them is the headline.
+A score.json has the keys of its scorer, such as `S_C_f1`, and those that `RunSums.summary` adds.
+Its seal proves that it is as `cecbench run` wrote it, so that its fields need no check.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any
 
+from cecbench import published
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.rows import Row
 from cecbench.scorers import Options, Score, score
-from cecdata.common.codec import SEAL, Json, MalformedError, check, decode, is_sealed, parse
+from cecdata.common.codec import SEAL, decode, is_sealed, parse
 from cecdata.common.errors import InputError, UsageError, VerificationError
 
 FORMAT = 2
+SCORE = "score.json"
+PREDICTIONS = "predictions.jsonl"
+RunScore = dict[str, Any]
 
 
-class Rates(TypedDict):
-    """A part of a benchmark: its sentences, and fractions with the interval of F."""
-
-    sentences: int
-    p: float | None
-    r: float | None
-    f: float | None
-    low: float
-    high: float
-
-
-class Clean(TypedDict):
-    """The sentences without an error."""
-
-    sentences: int
-    changed: int
-    over_correction_rate: float | None
-
-
-class Parts(TypedDict):
-    """The parts of a benchmark."""
-
-    category: dict[str, Rates]
-    errors: dict[str, Rates]
-    clean: Clean
-
-
-class _Interval(TypedDict):
-    value: float
-    low: float
-    high: float
-    level: float
-
-
-class IntervalRecord(_Interval, total=False):
-    """The bootstrap interval of the headline, as fractions."""
-
-    detectable: float  # as in `resampling.Interval`
-
-
-class CurvePoint(TypedDict):
-    """The highest F of thresholds that change at most such a share of the clean sentences."""
-
-    changed_at_most: float
-    threshold: float | None
-    f: float
-    changed: float
-
-
-class CurveRecord(TypedDict):
-    """The curve of a system that gives confidences; `cecbench.curve` says what the fields are."""
-
-    area: float
-    reach: float
-    points: tuple[CurvePoint, ...]
-    steps: tuple[tuple[float, ...], ...]
-
-
-# The functional form, because keys have dots.
-AnyScore = TypedDict(
-    "AnyScore",
-    {
-        "scorer": str,
-        "policy": str,
-        "scored_policy": str,
-        "rows_scored": int,
-        "rows_read": int,
-        "signature": str,
-        "signature.benchmark": str,
-        "signature.rows_scored": int,
-        "signature.rows_read": int,
-        "signature.beta": float,
-        "signature.level": str,
-    },
-)
-_Optional = TypedDict(
-    "_Optional",
-    {
-        "behaviour.over_correction_per_1000_chars": float | None,
-        "behaviour.length_violation_rate": float | None,
-        "behaviour.copy_rate": float | None,
-        "interval": IntervalRecord,
-        "curve": CurveRecord,
-        "projection": str,
-        "mode": str,
-        "dictionaries": str,
-        "cilin_file": str,
-        "confusion_file": str,
-    },
-    total=False,
-)
-
-
-class RunScore(AnyScore, _Optional):
-    """The score of a run."""
-
-    format: int
-    headline: str
-    benchmark: str
-    benchmark_rows: int
-    synthetic: bool
-    system: str
-    answers: dict[str, int]
-    unanswered: int
-    unanswered_means: str
-    traditional_predictions: int
-    retried: dict[str, int]
-    usage: dict[str, float]
-    breakdown: Parts
-    predictions_sha256: str
-    system_identity: dict[str, Json]
-
-
-def check_score(values: Mapping[str, Json], where: str) -> None:
-    """Raise InputError unless these are a score that this release can read."""
-    version = values.get("format", FORMAT)
-    if isinstance(version, int) and version > FORMAT:
-        raise InputError(
-            f"{where}: format {version}; this release reads up to {FORMAT}: install a newer one"
-        )
-    _check(AnyScore, values, where)
-
-
-def check_run(values: Mapping[str, Json], where: str) -> RunScore:
-    """Return the score of a whole run; raise InputError for anything else."""
-    _check(RunScore, values, where)
-    score = cast("RunScore", values)
-    try:
-        headline_of(score)
-    except (TypeError, ValueError):
-        name = score["headline"]
-        printed = values.get(name)
-        raise InputError(f"{where}: {name} must be a number, but it is {printed!r:.40}") from None
-    return score
-
-
-def headline_of(score: RunScore) -> float | None:
+def headline_of(values: RunScore) -> float | None:
     """Return the headline number; None where the published script prints none.
 
     ChERRANT and Paddle print their numbers as text, which is converted.
     """
-    printed = cast("Mapping[str, str | float | None]", score).get(score["headline"])
-    if isinstance(printed, bool):
-        raise TypeError
+    printed = values.get(values["headline"])
     return None if printed is None else float(printed)
-
-
-def _check(form: type, values: Mapping[str, Json], where: str) -> None:
-    try:
-        check(form, dict(values), "score")
-    except MalformedError as error:
-        raise InputError(
-            f"{where} is not a score that `cecbench run` or `score --json` wrote: {error}"
-        ) from None
-
-
-SCORE = "score.json"
-PREDICTIONS = "predictions.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +42,6 @@ class _Line:
     source: str
     reference: str
     prediction: str
-    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,27 +51,24 @@ class Run:
     folder: Path
     values: RunScore
     rows: tuple[Row, ...]
-    statuses: tuple[str, ...]
 
     @property
     def benchmark(self) -> str:
         """The benchmark's name."""
-        return self.values["benchmark"]
+        return str(self.values["benchmark"])
 
     @property
     def system(self) -> str:
         """The system's name."""
-        return self.values["system"]
+        return str(self.values["system"])
 
     @property
-    def changes_nothing(self) -> bool:
-        """Whether every prediction is its source, as those of the system `copy` are."""
-        return all(row.prediction == row.source for row in self.rows)
+    def active(self) -> bool:
+        """Whether a prediction differs from its source; those of the system `copy` do not."""
+        return any(row.prediction != row.source for row in self.rows)
 
 
-def read_values(path: Path) -> dict[str, Json]:
-    """Return a score.json, named by its path or its folder; raise InputError if it is none."""
-    file = path / SCORE if path.is_dir() else path
+def _values(file: Path) -> RunScore:
     try:
         data = file.read_bytes()
         values = parse(data)
@@ -226,11 +76,13 @@ def read_values(path: Path) -> dict[str, Json]:
         raise InputError(f"{file} cannot be read ({error.strerror}): name a run's score") from None
     except ValueError as error:
         raise InputError(f"{file} is not JSON ({error})") from None
-    if not isinstance(values, dict):
-        raise InputError(f"{file} is not a score that `cecbench run` or `score --json` wrote")
-    check_score(values, str(file))
-    # only the score of a run has a format and a seal, not what `score --json` printed
-    if (SEAL in values or "format" in values) and not is_sealed(data):
+    if not isinstance(values, dict) or not isinstance(version := values.get("format"), int):
+        raise InputError(f"{file} is not a score that `cecbench run` wrote")
+    if version > FORMAT:
+        raise InputError(
+            f"{file}: format {version}; this release reads up to {FORMAT}: install a newer one"
+        )
+    if not is_sealed(data):
         raise VerificationError(
             f"{file}: its seal is broken, so it was damaged or edited. Run the same `cecbench run` "
             "again: it writes the file anew"
@@ -239,27 +91,68 @@ def read_values(path: Path) -> dict[str, Json]:
 
 
 def read_run(path: Path) -> Run:
-    """Return a run with its rows; raise InputError where its predictions are missing."""
-    folder = path if path.is_dir() else path.parent
-    file = folder / PREDICTIONS
-    values = check_run(read_values(path), str(path))
+    """Return a run, named by its folder or its score.json, with its rows.
+
+    Raises InputError where there is none, VerificationError where a file is not as it was written.
+    """
+    score, folder = (path / SCORE, path) if path.is_dir() else (path, path.parent)
+    values, file = _values(score), folder / PREDICTIONS
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
     data = file.read_bytes()
-    if hashlib.sha256(data).hexdigest() != values["predictions_sha256"]:
+    if hashlib.sha256(data).hexdigest() != values.get("predictions_sha256"):
         raise VerificationError(
             f"{file}: not the predictions that {SCORE} names, so they were damaged or edited. Run "
             "the same `cecbench run` again: it writes them anew"
         )
-    rows, statuses = [], []
+    rows = []
     for number, text in enumerate(data.strip(b"\n").split(b"\n"), 1):
         try:
             line = decode(_Line, parse(text), "row")
         except ValueError as error:
             raise InputError(f"{file}, line {number} is not a row of a run ({error})") from None
         rows.append(Row(line.id, line.source, line.reference, line.prediction))
-        statuses.append(line.status)
-    return Run(folder, values, tuple(rows), tuple(statuses))
+    return Run(folder, values, tuple(rows))
+
+
+def find_runs(paths: Sequence[Path]) -> list[Run]:
+    """Return the runs at or below the paths, in the order of the paper's columns.
+
+    Raise InputError if there are none.
+    """
+    folders: list[Path] = []
+    for path in paths:
+        if path.name == SCORE:
+            folders.append(path.parent)
+        elif path.is_dir():
+            folders += sorted(file.parent for file in path.rglob(SCORE))
+        else:
+            raise InputError(f"{path}: no such run; name folders that `cecbench run` wrote")
+    if not folders:
+        named = ", ".join(str(path) for path in paths)
+        raise InputError(f"no {SCORE} in {named}: run `cecbench run --out FOLDER` first")
+    order = {name: place for place, name in enumerate(published.BENCHMARK_OF_SET.values())}
+    runs = _with_distinct_names([read_run(folder) for folder in dict.fromkeys(folders)])
+    return sorted(runs, key=lambda run: (order.get(run.benchmark, len(order)), run.benchmark))
+
+
+def _with_distinct_names(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs, with benchmarks called name@sha256 where one name has different sentences.
+
+    A published benchmark keeps its name, because that is its column in the report, which warns if
+    the sentences differ.
+    """
+    digests: dict[str, set[str]] = {}
+    for run in runs:
+        digests.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
+    ambiguous = {name for name, kinds in digests.items() if len(kinds) > 1}
+    ambiguous -= set(published.BENCHMARK_OF_SET.values())
+    return [
+        replace(run, values={**run.values, "benchmark": run.values["signature.benchmark"]})
+        if run.benchmark in ambiguous
+        else run
+        for run in runs
+    ]
 
 
 def rescored(run: Run) -> Score:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from cecbench import scorers
 from cecbench.benchmarks.locate import Dataset, load, sample
@@ -228,7 +228,7 @@ class RunSums:
         signature = tally.signature(name, interval.signature if interval else "none")
         statuses = dict(self._statuses.most_common())
         curve = self._curve.as_dict()
-        values = {
+        return {
             **tally.values(signature),
             **({"interval": interval.as_dict(headline)} if interval else {}),
             **({"curve": curve} if curve else {}),
@@ -250,7 +250,6 @@ class RunSums:
             "usage": self._usage(),
             "breakdown": self._breakdown.as_dict(),
         }
-        return cast("RunScore", values)
 
     def _usage(self) -> dict[str, object]:
         """Return tokens and seconds; speeds are over the sum of the rows' seconds."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.metrics.base import (
@@ -40,7 +39,6 @@ from cecbench.metrics.rows import (
     SeenIds,
     check_distinct,
     chunks,
-    hashes_of,
     parse,
     read_blocks,
     read_raw,
@@ -48,7 +46,7 @@ from cecbench.metrics.rows import (
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
 from cecbench.signature import Signature, package_version
-from cecbench.tables import contradicts_quoting, is_json, named, read_table, read_texts
+from cecbench.tables import is_json, named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -134,7 +132,7 @@ def score(
     ids: list[str] = []
     counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
     for block in chunks(rows):
-        seen.add(hashes_of(block))
+        seen.add_rows(block)
         read.extend(block)
         kept, counts = tally.take(block)
         ids.extend(row.id for row in kept)
@@ -178,12 +176,12 @@ def score_file(
     tally = Tally(rules, policy, triples=bootstrap > 0)
     plain = _is_plain(path)
     seen = SeenIds()
-    other = ((rows, hashes_of(rows)) for rows in _other_rows(path))
-    for block, hashes in _blocks(path, scanned=rules.scans) if plain else other:
-        seen.add(hashes)
+    for block in _blocks(path, scanned=rules.scans) if plain else _other_rows(path):
         if isinstance(block, list):
+            seen.add_rows(block)
             tally.take(block)
         else:
+            seen.add(block.ids)
             tally.take_scan(block)
     if tally.read == 0:
         raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
@@ -196,24 +194,16 @@ def score_file(
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
 
 
-def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
-    """Yield the blocks of a plain table, scanned or parsed, each with the hashes of its ids."""
+def _blocks(path: Path, *, scanned: bool) -> Iterator[list[Row] | Scan]:
+    """Yield the blocks of a plain table, scanned or parsed."""
     look: Callable[[bytes], Scan | None] | None = None
-    hashed: Callable[[Sequence[Row]], NDArray[np.int64]] = hashes_of
     if scanned and _pays(path):
-        from cecbench.metrics import scan
-
-        look, hashed = scan.scan, lambda rows: scan.hashes_of([row.id for row in rows])
+        from cecbench.metrics.scan import scan as look
     done = 0
     for raw in read_raw(path):
-        block = look(raw) if look else None
-        if block is not None:
-            yield block, block.ids
-            done += len(block)
-            continue
-        rows = parse(raw, done, path)
-        yield rows, hashed(rows)
-        done += len(rows)
+        block = (look(raw) if look else None) or parse(raw, done, path)
+        yield block
+        done += len(block)
 
 
 _FOUR = ("id", "source", "target", "prediction")
@@ -236,11 +226,8 @@ def _is_plain(path: Path) -> bool:
     head = first.partition(b"\n")[0].decode("utf-8", "replace").split("\t")
     if first.startswith((b"\xff\xfe", b"\xfe\xff")) or named(head, _FOUR[1:]) or is_json(path):
         return False
-    for raw in read_raw(path):
-        if raw[:1] == b'"' or b'\t"' in raw or b'\n"' in raw:
-            part = raw.decode("utf-8", "replace")
-            return contradicts_quoting(part) or not read_table(path).quoted
-    return True
+    quotes = any(raw[:1] == b'"' or b'\t"' in raw or b'\n"' in raw for raw in read_raw(path))
+    return not quotes or not read_table(path).quoted
 
 
 def _pays(path: Path) -> bool:

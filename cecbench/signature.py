@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
-
-from cecdata.common.codec import Json, MalformedError, decode
-from cecdata.common.errors import InputError
 
 #: name in the short form → field, in the order of printing
 _SHORT = {
@@ -74,14 +70,6 @@ opencc:none|beta:1|bs:none|v:0
     def as_dict(self) -> dict[str, str | int | float]:
         """Return the fields for JSON."""
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Json]) -> Signature:
-        """Return the signature of fields from `as_dict`; raise InputError for other values."""
-        try:
-            return decode(cls, dict(values), "signature")
-        except MalformedError as error:
-            raise InputError(f"{error}; was the file written by another version?") from None
 
     def _text(self, field: str) -> str:
         value = getattr(self, field)

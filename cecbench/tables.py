@@ -8,10 +8,11 @@ quoting; otherwise a quotation mark is a character as any other.
 from __future__ import annotations
 
 import codecs
+import csv
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,8 @@ NAMES = {
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _DELIMITERS = {".csv": (",", ";", "\t")}
-_NUMBER = re.compile(r"-?[\d.]*")
+#: a table of tabs whose cells are quoted, numbers excepted
+_EVERYWHERE = re.compile(r'(?:(?:"(?:[^"]|"")*"|-?[\d.]*)(?:\t|\n|$))*')
 
 Record = tuple[str, Mapping[str, object]]  # its place for messages, its fields
 
@@ -96,7 +98,7 @@ def read_table(path: Path, *, blank: bool = False) -> Table:
     delimiters = _DELIMITERS.get(path.suffix.lower(), ("\t",))
     single: Table | None = None
     for delimiter in delimiters:
-        found = _quoted(text, delimiter, csv=len(delimiters) > 1)
+        found = _quoted(text, delimiter, csv_named=len(delimiters) > 1)
         rows = [(number, cells) for number, cells in found if any(map(str.strip, cells))]
         if not rows or len({len(cells) for _, cells in rows}) > 1:
             continue
@@ -110,75 +112,32 @@ def read_table(path: Path, *, blank: bool = False) -> Table:
     return Table([(number, line.split(delimiters[0])) for number, line in plain])
 
 
-def _quoted(text: str, delimiter: str, *, csv: bool) -> list[tuple[int, list[str]]]:
-    """Return the rows of a file that a CSV writer made; [] if none of its cells shows that.
+def _quoted(text: str, delimiter: str, *, csv_named: bool) -> list[tuple[int, list[str]]]:
+    """Return the rows of a file that a CSV writer made; [] for another.
 
-    csv: whether the name says so already.
+    A file of tabs is one if the cells' quotation marks are those that a CSV writer would set.
+    csv_named: whether the name says so already.
     """
-    if '"' not in text and not csv:
+    if '"' not in text and not csv_named:
         return []
-    cell = _cell(delimiter)
+    text = text.replace("\r\n", "\n").rstrip("\n")
+    csv.field_size_limit(1 << 30)  # an answer may be long
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[tuple[int, list[str]]] = []
-    cells: list[str] = []
-    needed, unneeded, unquoted = 0, 0, 0
-    at, number, first = 0, 1, 1
-    size = len(text.rstrip())
-    while at < size or cells:
-        found = cell.match(text, at)
-        if found is None or (found.end() == at and at >= len(text)):
-            return []
-        quoted, bare = found["quoted"], found["bare"]
-        if quoted is not None:
-            needs = '""' in quoted or delimiter in quoted or "\n" in quoted
-            needed, unneeded = needed + needs, unneeded + (not needs)
-        elif '"' in bare:
-            return []
-        else:
-            unquoted += not _NUMBER.fullmatch(bare.rstrip("\r"))
-        if unneeded and unquoted and not csv:
-            return []
-        cells.append(bare.rstrip("\r") if quoted is None else quoted.replace('""', '"'))
-        at, number = found.end(), number + text.count("\n", at, found.end())
-        if found["end"] != delimiter:
+    first = 1
+    try:
+        for cells in reader:
             rows.append((first, cells))
-            cells, first = [], number
-    all_quoted = unneeded > 0 and unquoted == 0
-    return rows if csv or all_quoted or (needed > 0 and unneeded == 0) else []
-
-
-@cache
-def _cell(delimiter: str) -> re.Pattern[str]:
-    """Return the pattern of a cell with what ends it."""
-    return re.compile(
-        rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^"{delimiter}\n][^{delimiter}\n]*|))'
-        rf"(?P<end>{delimiter}|\r?\n|\r?$)"
-    )
-
-
-def contradicts_quoting(text: str) -> bool:
-    """Return whether no CSV writer made these lines of a table of tabs, which begin with a cell.
-
-    A cell may go on behind them. False where only the whole table would tell.
-    """
-    unneeded = unquoted = False
-    at = 0
-    while at < len(text):
-        found = _cell("\t").match(text, at)
-        if found is None:  # text behind a closing mark; without one, the cell may go on
-            return '"' in text[at + 1 :].partition("\n")[0].replace('""', "")
-        if found.end() == at:
-            return False
-        quoted, bare = found["quoted"], found["bare"]
-        if quoted is not None:
-            unneeded |= not ('""' in quoted or "\t" in quoted or "\n" in quoted)
-        elif '"' in bare:
-            return True
-        else:
-            unquoted |= not _NUMBER.fullmatch(bare.rstrip("\r"))
-        if unneeded and unquoted:
-            return True
-        at = found.end()
-    return False
+            first = reader.line_num + 1
+    except csv.Error:
+        return []
+    if not csv_named and not _EVERYWHERE.fullmatch(text):
+        file = io.StringIO(newline="")
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerows(cells for _, cells in rows)
+        if file.getvalue().removesuffix("\n") != text:
+            return []
+    return [(number, cells or [""]) for number, cells in rows]
 
 
 def read_texts(

@@ -13,20 +13,19 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from cecbench import published
-from cecbench.report import figures
-from cecbench.report.figures import Point, Series
-from cecbench.report.overview import overview
-from cecbench.report.write import find_runs
-from cecbench.results import SCORE, Run
+from cecbench.report.overview import drawn, overview
+from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
 from cecdata.common.names import one_part
+from experiments.svg import Point, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+BEST = "Qwen3-32B-RL"  # of the published systems
 Drawing = Callable[["Axes"], None]
 _STYLE = {"svg.fonttype": "path", "svg.hashsalt": "cec-zero", "font.size": 9.0}
 _HEIGHT, _BAR = 3.4, 0.22  # inches: of a figure, and of a bar with its share of the margin
@@ -117,7 +116,7 @@ def dots(title: str, labels: Sequence[str], series: Series, marks: Series) -> Fi
         for name, points in marks.items():
             known = [place for place, label in enumerate(labels) if label in points]
             heights = [points[labels[place]].value for place in known]
-            style = {"linestyles": "dashed" if name == figures.BEST else "solid", "colors": "grey"}
+            style = {"linestyles": "dashed" if name == BEST else "solid", "colors": "grey"}
             starts, ends = ([place + side for place in known] for side in (-0.4, 0.4))
             axes.hlines(heights, starts, ends, label=name, **style)
         axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right")
@@ -193,7 +192,7 @@ def correlation(own: Mapping[str, Point]) -> Figure:
 def scores(runs: Sequence[Run]) -> Figure:
     """Return the headlines of the best systems with intervals, and published values as lines."""
     view = overview(runs)
-    names = figures.drawn(view)
+    names = drawn(view)
     yours = [line for line in view.lines if line.yours and line.name in names]
     labels = [c for c in view.columns if c != "avg" and any(c in line.cells for line in yours)]
     series = {
@@ -211,7 +210,7 @@ def scores(runs: Sequence[Run]) -> Figure:
             if cell.value is not None and name in labels
         }
         for line in view.lines
-        if not line.yours and line.name in ("GPT-4", figures.BEST)
+        if not line.yours and line.name in ("GPT-4", BEST)
     }
     known = {name: points for name, points in marks.items() if points}
     return dots("F1 by benchmark, with 95 % intervals", labels, series, known)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import click
 
 from cecbench.benchmarks.locate import load
 from cecbench.commands.list import DATA
 from cecbench.resampling import LEVEL
-from cecbench.results import PREDICTIONS, read_run, read_values, rescored
+from cecbench.results import Run, find_runs, read_run, rescored
 from cecbench.scorers import Score
 from cecbench.signature import Signature
 from cecbench.significance import compare_scores, holm, imagined, rows_needed
 from cecbench.systems.base import Finite
-from cecdata.common.errors import InputError, RefusedError, UsageError
+from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
 
 _PREFIX = "signature."
@@ -39,14 +41,14 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     RUNS are folders, which are searched with their subfolders; without any, out/bench/runs is read.
     The report is index.html and report.json; `cecbench compare --format markdown` prints a table.
     """
-    from cecbench.report.write import find_runs, write_report
+    from cecbench.report.page import write_report
 
     for path in write_report(find_runs(runs or (Path("out/bench/runs"),)), out):
         click.echo(str(path))
 
 
 @click.command(epilog="Example: cecbench compare out/a out/b --format latex --published GPT-4")
-@click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Compare scores whose signatures differ.")
 @click.option(
     "--format",
@@ -65,33 +67,32 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare(
-    scores: tuple[Path, ...], form: str, published: str, *, force: bool, as_json: bool
+    runs: tuple[Path, ...], form: str, published: str, *, force: bool, as_json: bool
 ) -> None:
-    """Compare scores of two or more systems, on one benchmark or on several.
+    """Compare runs of two or more systems, on one benchmark or on several.
 
-    Scores are compared within each benchmark; those whose signatures differ are refused (exit 5).
+    Runs are compared within each benchmark; those whose signatures differ are refused (exit 5).
     Runs of the same sentences are paired: a randomisation test, with the p-values of all pairs
     corrected by Holm's method, and a bootstrap interval of the difference. Where ids tell the
     document of a sentence (DOCUMENT#3), whole documents are exchanged and drawn.
     """
-    if len(scores) < 2:
-        raise UsageError("name at least two scores to compare")
-    groups = _by_benchmark(scores)
+    if len(runs) < 2:
+        raise UsageError("name at least two runs to compare")
+    groups = _by_benchmark([_Side.read(path) for path in runs])
     different = [line for group in groups for line in _differences(group)]
     if different and not force:
         listed = "\n".join(f"  {line}" for line in different)
         raise RefusedError(
             f"the signatures of these scores differ:\n{listed}\n--force compares them anyway"
         )
-    scored = {path: rescored(read_run(path)) for path in scores if _has_rows(path)}
-    pairs = _pairs(groups, scored)
+    pairs = _pairs(groups)
     if as_json:
         record = {"differences": different, "pairs": pairs}
         click.echo(json.dumps(record, ensure_ascii=False))
         return
     if form != "text":
         quoted = [] if published == "none" else [name.strip() for name in published.split(",")]
-        click.echo(_for_papers(groups, scored, pairs, form, quoted), nl=False)
+        click.echo(_for_papers(groups, pairs, form, quoted), nl=False)
         return
     for line in different:
         click.echo(f"differs: {line}")
@@ -150,60 +151,73 @@ def power(
         click.echo(f"{one} points need {count:,} rows")
 
 
-def _signature(path: Path) -> Signature:
-    values = read_values(path)
-    own = {k.removeprefix(_PREFIX): v for k, v in values.items() if k.startswith(_PREFIX)}
-    try:
-        return Signature.from_dict(own)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A run as it was named, and its score."""
+
+    path: Path
+    run: Run
+    score: Score
+
+    @classmethod
+    def read(cls, path: Path) -> _Side:
+        run = read_run(path)
+        return cls(path, run, rescored(run))
+
+    @property
+    def signature(self) -> Signature:
+        """The signature as it was written: that of `score` may be of another version."""
+        named = self.run.values.items()
+        return Signature(**{k.removeprefix(_PREFIX): v for k, v in named if k.startswith(_PREFIX)})
+
+    @property
+    def value(self) -> object:
+        """The headline as printed, or the interval's value where the script prints nothing."""
+        values = self.run.values
+        printed = values.get(values["headline"])
+        if printed is None and "interval" in values:
+            return round(100 * float(values["interval"]["value"]), 3)
+        return printed
 
 
-def _differences(paths: Sequence[Path]) -> list[str]:
-    first = _signature(paths[0])
-    lines = []
-    for path in paths[1:]:
-        for name, mine, theirs in first.differences(_signature(path)):
-            lines.append(f"{name}: {mine} ({paths[0]}) / {theirs} ({path})")
-    return lines
+def _differences(sides: Sequence[_Side]) -> list[str]:
+    first = sides[0]
+    return [
+        f"{name}: {mine} ({first.path}) / {theirs} ({side.path})"
+        for side in sides[1:]
+        for name, mine, theirs in first.signature.differences(side.signature)
+    ]
 
 
-def _by_benchmark(paths: Sequence[Path]) -> list[list[Path]]:
-    """Return the scores by benchmark; all in one list where a benchmark has only one of them."""
-    groups: dict[str, list[Path]] = {}
-    for path in paths:
-        groups.setdefault(_signature(path).benchmark, []).append(path)
-    return list(groups.values()) if min(map(len, groups.values())) > 1 else [list(paths)]
+def _by_benchmark(sides: Sequence[_Side]) -> list[list[_Side]]:
+    """Return the runs by benchmark; all in one list where a benchmark has only one of them."""
+    groups: dict[str, list[_Side]] = {}
+    for side in sides:
+        groups.setdefault(side.signature.benchmark, []).append(side)
+    return list(groups.values()) if min(map(len, groups.values())) > 1 else [list(sides)]
 
 
-def _has_rows(path: Path) -> bool:
-    return ((path if path.is_dir() else path.parent) / PREDICTIONS).is_file()
-
-
-def _pairs(
-    groups: Sequence[Sequence[Path]], scored: Mapping[Path, Score]
-) -> list[dict[str, object]]:
+def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
     """Return the pairs within each group, with p-values corrected over all of them."""
     pairs = []
     for one, two in (both for group in groups for both in combinations(group, 2)):
-        pair: dict[str, object] = {"first": str(one), "second": str(two)}
-        pair["first_value"], pair["second_value"] = map(_value, map(read_values, (one, two)))
-        if one in scored and two in scored and scored[one].ids == scored[two].ids:
-            test = compare_scores(scored[one], scored[two])
+        pair: dict[str, Any] = {"first": str(one.path), "second": str(two.path)}
+        pair |= {"first_value": one.value, "second_value": two.value}
+        if one.score.ids == two.score.ids:
+            test = compare_scores(one.score, two.score)
             pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
             pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
             pair |= {"documents": test.documents} if test.documents else {}
         pairs.append(pair)
-    corrected = holm({n: float(str(pair["p"])) for n, pair in enumerate(pairs) if "p" in pair})
+    corrected = holm({n: pair["p"] for n, pair in enumerate(pairs) if "p" in pair})
     for number, value in corrected.items():
         pairs[number]["p_holm"] = value
     return pairs
 
 
 def _for_papers(
-    groups: Sequence[Sequence[Path]],
-    scored: Mapping[Path, Score],
-    pairs: Sequence[Mapping[str, object]],
+    groups: Sequence[Sequence[_Side]],
+    pairs: Sequence[Mapping[str, Any]],
     form: str,
     quoted: Sequence[str],
 ) -> str:
@@ -212,45 +226,34 @@ def _for_papers(
 
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
 
-    def differ(one: Path, two: Path) -> bool:
-        return float(str(p_values.get(frozenset((str(one), str(two))), 1.0))) < LEVEL
+    def differ(one: _Side, two: _Side) -> bool:
+        return bool(p_values.get(frozenset((str(one.path), str(two.path))), 1.0) < LEVEL)
 
     entries: dict[str, dict[str, Entry]] = {}
     for group in groups:
-        if missing := [path for path in group if path not in scored]:
-            raise InputError(f"{missing[0]}: a table needs the predictions of every run beside it")
-        runs = {path: read_run(path) for path in group}
-        named: dict[str, list[Path]] = {}
-        for path, run in runs.items():
-            named.setdefault(name_of(run), []).append(path)
-        means = {n: fmean(scored[p].interval().value for p in paths) for n, paths in named.items()}
+        named: dict[str, list[_Side]] = {}
+        for side in group:
+            named.setdefault(name_of(side.run), []).append(side)
+        means = {n: fmean(s.score.interval().value for s in own) for n, own in named.items()}
         best = named[max(means, key=lambda name: means[name])]
-        for name, paths in named.items():
-            worse = all(differ(path, other) for path in paths for other in best)
-            entry = Entry(tuple((runs[path], scored[path]) for path in paths), worse)
-            entries.setdefault(runs[group[0]].benchmark, {})[name] = entry
+        for name, own in named.items():
+            worse = all(differ(side, other) for side in own for other in best)
+            entry = Entry(tuple((side.run, side.score) for side in own), worse)
+            entries.setdefault(group[0].run.benchmark, {})[name] = entry
     return paper_table(entries, form, quoted)
 
 
-def _value(values: Mapping[str, object]) -> object:
-    """Return the headline as printed, or the interval's value where the script prints nothing."""
-    printed = values.get(str(values["signature.level"]))
-    interval = values.get("interval")
-    if printed is None and isinstance(interval, Mapping):
-        return round(100 * float(str(interval["value"])), 3)
-    return printed
-
-
-def _in_words(pair: dict[str, object]) -> str:
+def _in_words(pair: Mapping[str, Any]) -> str:
     one, two = ("–" if pair[key] is None else pair[key] for key in ("first_value", "second_value"))
     text = f"{pair['first']} {one}  {pair['second']} {two}"
     if "p" not in pair:
-        return f"{text}  (no test: it needs the predictions of both runs, of the same sentences)"
-    difference, p, corrected = (float(str(pair[key])) for key in ("difference", "p", "p_holm"))
+        return f"{text}  (no test: they did not score the same sentences)"
     whole = f" of {pair['documents']} documents" if "documents" in pair else ""
-    low, high, least = (percent(float(str(pair[key]))) for key in ("low", "high", "detectable"))
+    difference, low, high, least = (
+        percent(pair[key]) for key in ("difference", "low", "high", "detectable")
+    )
     return (
-        f"{text}  difference {percent(difference)} points [{low}, {high}] at {LEVEL:.0%}, "
-        f"p = {p:.4f}, corrected by Holm {corrected:.4f} (paired randomisation{whole}, "
-        f"{pair['draws']} draws); these rows can show {least} points"
+        f"{text}  difference {difference} points [{low}, {high}] at {LEVEL:.0%}, "
+        f"p = {pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired "
+        f"randomisation{whole}, {pair['draws']} draws); these rows can show {least} points"
     )

@@ -22,8 +22,8 @@ from cecbench.commands.options import (
     system_options,
 )
 from cecbench.report.overview import headline
-from cecbench.report.write import find_runs, write_report
-from cecbench.results import RunScore
+from cecbench.report.page import write_report
+from cecbench.results import RunScore, find_runs
 from cecbench.run import Settings, evaluate
 from cecbench.systems.table import check_spec
 from cecdata.common.errors import CecError, InputError
@@ -95,7 +95,7 @@ def run(
     else:
         print_run(values)
         if out is not None:
-            suggest(report, f"cecbench compare {out}/score.json OTHER/score.json")
+            suggest(report, f"cecbench compare {out} OTHER")
 
 
 def default_folder(base: Path, benchmark: str, system: str) -> Path:

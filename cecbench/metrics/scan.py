@@ -8,7 +8,6 @@ from a few megabytes on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from cecbench.metrics.base import Flags, columns
-from cecbench.metrics.rows import BoolArray, IntArray, Positions
+from cecbench.metrics.rows import BoolArray, IntArray, Positions, hashes_of
 from cecdata.common.kernels.jit import compiled
 
 Bytes = NDArray[np.uint8]
@@ -43,7 +42,7 @@ COLUMNS = (
     "wrong",
     "gold_alone",
 )
-_TAB, _LINE, _RETURN = 9, 10, 13
+_TAB, _LINE = 9, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,95 +87,22 @@ def scan(raw: bytes) -> Scan | None:
     """
     if not raw.endswith(b"\n"):
         raw += b"\n"
-    codes = np.frombuffer(raw, dtype=np.uint8)
-    places = np.empty(len(raw), dtype=np.int32)  # room for every byte; unused pages cost no memory
-    separators = _separators(codes, places)
-    if separators < 0 or separators % 4:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
         return None
-    rows = separators // 4
-    facts = np.zeros((rows, len(COLUMNS)), dtype=np.int32)
-    ids = np.empty(rows, dtype=np.int64)
+    codes = np.frombuffer(raw, dtype=np.uint8)
+    places = np.flatnonzero((codes == _TAB) | (codes == _LINE)).astype(np.int32)
+    if len(places) % 4 or b"\r" in raw:
+        return None
+    facts = np.zeros((len(places) // 4, len(COLUMNS)), dtype=np.int32)
     identity = np.empty(len(raw), dtype=np.uint8)
-    used = _scan(codes, places, facts, ids, identity)
-    return None if used < 0 else Scan(raw, facts, ids, identity[:used])
-
-
-def hashes_of(ids: Sequence[str]) -> NDArray[np.int64]:
-    """Return the hashes that a scan gives to these ids, for a block that was parsed instead."""
-    texts = [name.encode("utf-8") for name in ids]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return _hashes(np.frombuffer(b"".join(texts), dtype=np.uint8), ends)
-
-
-@compiled
-def _hash(text: Bytes) -> np.int64:
-    """Return the 64-bit FNV-1a hash."""
-    mixed = np.uint64(0xCBF29CE484222325)
-    for byte in text:
-        mixed = (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
-    return np.int64(mixed)
-
-
-@compiled
-def _hashes(joined: Bytes, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    hashes = np.empty(ends.size, dtype=np.int64)
-    start = 0
-    for number in range(ends.size):
-        hashes[number] = _hash(joined[start : ends[number]])
-        start = ends[number]
-    return hashes
-
-
-@compiled
-def _follow(raw: Bytes, at: int, count: int) -> bool:
-    """Return whether `count` continuation bytes of UTF-8 begin here."""
-    seen = 0
-    # The block's last byte is a line end, so this never reads past it.
-    while seen < count and raw[at + seen] & 0xC0 == 0x80:
-        seen += 1
-    return seen == count
-
-
-@compiled
-def _rare(raw: Bytes, at: int) -> int:
-    """Return the width of a character, not ASCII or a common three-byte one; 0 if malformed."""
-    first, second = raw[at], raw[at + 1]
-    if first < 0xC2 or first > 0xF4:
-        return 0
-    if first < 0xE0:
-        return 2 if _follow(raw, at + 1, 1) else 0
-    if first < 0xF0:  # 0xE0 and 0xED: no overlong form and no surrogate
-        sound = second > 0x9F if first == 0xE0 else second < 0xA0
-        return 3 if sound and _follow(raw, at + 1, 2) else 0
-    sound = (first != 0xF0 or second > 0x8F) and (first != 0xF4 or second < 0x90)
-    return 4 if sound and _follow(raw, at + 1, 3) else 0
-
-
-@compiled
-def _separators(raw: Bytes, places: NDArray[np.int32]) -> int:
-    """Write the places of tabs and line ends to `places`, and return their number.
-
-    Return −1 if the block is not valid UTF-8 or has a carriage return.
-    """
-    at, count = 0, 0
-    while at < raw.size:
-        first = raw[at]
-        if 0xE1 <= first <= 0xEF and first != 0xED:
-            if raw[at + 1] & 0xC0 != 0x80 or raw[at + 2] & 0xC0 != 0x80:
-                return -1
-            at += 3
-        elif first < 0x80:
-            if first == _RETURN:
-                return -1
-            places[count] = at
-            count += (first == _TAB) | (first == _LINE)
-            at += 1
-        else:
-            wide = _rare(raw, at)
-            if wide == 0:
-                return -1
-            at += wide
-    return count
+    used = _scan(codes, places, facts, identity)
+    if used < 0:
+        return None
+    starts = [0, *(facts[:-1, 3] + 1).tolist()]
+    ids = (raw[a : b - 1] for a, b in zip(starts, facts[:, 0].tolist(), strict=True))
+    return Scan(raw, facts, hashes_of(ids), identity[:used])
 
 
 @compiled
@@ -266,17 +192,14 @@ def _fill(raw: Bytes, row: Facts) -> None:
 
 
 @compiled
-def _scan(
-    raw: Bytes, places: NDArray[np.int32], facts: Facts, ids: NDArray[np.int64], identity: Bytes
-) -> int:
-    """Write facts, ids and identity; return the identity's size, −1 if a row is malformed."""
+def _scan(raw: Bytes, places: NDArray[np.int32], facts: Facts, identity: Bytes) -> int:
+    """Write facts and identity; return the identity's size, −1 if a row is malformed."""
     start, used = 0, 0
     for number in range(facts.shape[0]):
         source, target, prediction, end = places[4 * number : 4 * number + 4]
         tabs = (raw[source] == _TAB) & (raw[target] == _TAB) & (raw[prediction] == _TAB)
         if not tabs or raw[end] != _LINE or source == start or target == source + 1:
             return -1
-        ids[number] = _hash(raw[start:source])
         row = facts[number]
         row[0], row[1], row[2], row[3] = source + 1, target + 1, prediction + 1, end
         _fill(raw, row)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from statistics import fmean
+from typing import Any
 
 from cecbench import published
-from cecbench.results import CurveRecord, Rates, Run, RunScore, headline_of
+from cecbench.report.plot import COLOURS, plot
+from cecbench.results import Run, RunScore, headline_of
 from cecbench.systems.base import STATUSES
 from cecdata.common.html import percent
 
@@ -17,7 +19,7 @@ from cecdata.common.html import percent
 def headline(values: RunScore) -> str:
     """Return system, benchmark, the headline number and its interval in one line."""
     name, interval = values["headline"], values.get("interval")
-    printed = cast("Mapping[str, object]", values).get(name)
+    printed = values.get(name)
     if printed is None:
         value = interval["value"] if interval else None
         printed = f"{percent(value)} (the published script prints nothing here)"
@@ -55,7 +57,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
     yield from _table("by number of errors", parts["errors"])
 
 
-def _curve(curve: CurveRecord) -> Iterator[str]:
+def _curve(curve: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"  best F while at most so many clean sentences are changed, mean up to "
         f"{curve['reach']:.0%}: {percent(curve['area'])}"
@@ -66,7 +68,7 @@ def _curve(curve: CurveRecord) -> Iterator[str]:
         yield f"    at most {point['changed_at_most']:>5.1%}: {percent(point['f']):>6}  ({how})"
 
 
-def _table(title: str, parts: Mapping[str, Rates]) -> Iterator[str]:
+def _table(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if not parts:
         return
     yield f"  {title:<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
@@ -76,9 +78,7 @@ def _table(title: str, parts: Mapping[str, Rates]) -> Iterator[str]:
 
 
 YOURS = "your runs"
-OVER_CORRECTION = "clean sentences changed, %"
 _COLUMN_OF = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
-NOT_THE_MEAN = "printed; the mean of the nine sets is {mean:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Line:
     remark: str = ""
     clean_changed: int = 0
     clean: int = 0
-    changes_nothing: bool = False
+    active: bool = True  # whether it changed a sentence
 
     @property
     def yours(self) -> bool:
@@ -116,11 +116,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The lines and columns of the table, the signatures of the runs, and warnings."""
+    """The lines and columns of the table, and warnings."""
 
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
-    signatures: Mapping[str, str] = field(default_factory=dict)  # "system, benchmark" → signature
     warnings: tuple[str, ...] = ()
 
 
@@ -133,11 +132,6 @@ def overview(runs: Sequence[Run]) -> Overview:
     return Overview(
         columns=(*(c for c in others if c not in published.SETS), *published.SETS, "avg"),
         lines=(*(_own_line(name, its_runs) for name, its_runs in own.items()), *_published_lines()),
-        signatures={
-            f"{name}, {run.benchmark}": run.values["signature"]
-            for name, its_runs in own.items()
-            for run in its_runs
-        },
         warnings=_warnings(runs),
     )
 
@@ -156,7 +150,7 @@ def _own_line(name: str, runs: Sequence[Run]) -> Line:
         cells,
         clean_changed=sum(counts["changed"] for counts in clean),
         clean=sum(counts["sentences"] for counts in clean),
-        changes_nothing=all(run.changes_nothing for run in runs),
+        active=any(run.active for run in runs),
     )
 
 
@@ -218,7 +212,9 @@ def _published_lines() -> list[Line]:
         cells = {name: Cell(source.number(row, name)) for name in (*published.SETS, "avg")}
         mean = published.recomputed_average(source, row)
         if mean is not None:
-            cells["avg"] = Cell(cells["avg"].value, remark=NOT_THE_MEAN.format(mean=mean))
+            cells["avg"] = Cell(
+                cells["avg"].value, remark=f"printed; the mean of the nine sets is {mean:.2f}"
+            )
         lines.append(Line(row[0], row[1], cells, said.get(row[0], "")))
     return lines
 
@@ -240,3 +236,41 @@ def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:
     if different:
         warnings.append(f"Not the same sentences for every system: {', '.join(different)}.")
     return tuple(warnings)
+
+
+def drawn(view: Overview) -> list[str]:
+    """Return the systems that the figures show.
+
+    Those that change nothing are left out, because all their scores are 0; of the others no more
+    are drawn than there are colours, those with the highest mean.
+    """
+    means = {
+        line.name: fmean(cell.value or 0.0 for cell in line.cells.values())
+        for line in view.lines
+        if line.yours and line.active
+    }
+    best = sorted(means, key=lambda name: -means[name])[:COLOURS]
+    return [name for name in means if name in best]
+
+
+def figures(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+    """Return a figure for each benchmark: F against the share of clean sentences changed.
+
+    A dot is a run as it was scored; a line is the curve of a system that gives confidences.
+    """
+    dots: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for run, name in zip(runs, row_names(runs), strict=True):
+        rate = run.values["breakdown"]["clean"]["over_correction_rate"]
+        value = cell_of(run.values).value
+        if name not in names or rate is None or value is None:
+            continue
+        dots.setdefault(run.benchmark, {})[name] = [(100 * rate, value)]
+        if "curve" in run.values:
+            steps = ((100 * share, 100 * f) for _, f, share in run.values["curve"]["steps"])
+            lines.setdefault(run.benchmark, {})[name] = [(0.0, 0.0), *steps]
+    across = "error-free sentences changed, %"
+    return [
+        plot(f"F1 against {across[:-3]}, {of}", across, lines.get(of, {}), systems, names)
+        for of, systems in dots.items()
+    ]

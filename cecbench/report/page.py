@@ -1,226 +1,81 @@
-"""The HTML page of a report: tables of the runs, figures, and a list of cases."""
+"""A report of runs: one page in HTML, and the same numbers as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from cecbench import errortypes
+from cecbench.breakdown import ROWS
 from cecbench.curve import REACH, SHARES
-from cecbench.errortypes import sentence_type
 from cecbench.metrics.rows import Row
-from cecbench.report import figures
-from cecbench.report.figures import COLOURS
-from cecbench.report.overview import OVER_CORRECTION, Cell, Line, Overview
-from cecbench.results import Run, RunScore
+from cecbench.report.overview import Cell, Line, Overview, drawn, figures, overview, row_names
+from cecbench.results import Run
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
+from cecdata.common.durable import Workspace
 from cecdata.common.html import Html, folded, percent, table
-from cecdata.hanzi.edits import Edit, align
 
-HEADS = (
-    "system",
-    "benchmark",
-    "rows scored",
-    "clean changed",
-    "edits per 1,000 clean characters",
-    "other length",
-    "copied",
-    "sentences/s",
-    "tokens out",
-)
+FILES = ("index.html", "report.json")
+MOST_SENTENCES = 200  # misjudged ones of a run, on the page
+TITLE = "Chinese spelling correction: results"
 
 
-def runs_section(runs: Sequence[Run]) -> str:
-    """Return the section on the runs' behaviour, answers by status, and signatures."""
-    signatures = "".join(
-        f"<li>{escape(run.system)}, {escape(run.benchmark)}<br>"
-        f"<code>{escape(run.values['signature'])}</code></li>"
-        for run in runs
-    )
-    return (
-        '<section id="runs"><h2>What each run did</h2>'
-        f"{table(HEADS, (_run_row(run.values) for run in runs))}"
-        f"{folded('Answers by status', _answers(runs))}"
-        f"{folded('Signatures: what each number means', f'<ul>{signatures}</ul>')}</section>"
-    )
+def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:
+    """Write the report's files to `out`, replacing an earlier report, and return their paths."""
+    view = overview(runs)
+    texts = (page(view, runs), as_json(view, runs))
+    with Workspace(out, {"kind": "report"}) as work:
+        for name, text in zip(FILES, texts, strict=True):
+            work.write_text(name, text)
+    return tuple(out / name for name in FILES)
 
 
-def meanings() -> str:
-    """Return a table of the categories and their meanings."""
-    rows = ([name, text] for name, text in errortypes.MEANING.items())
-    return table(["category", "meaning"], rows, words=(0, 1))
+def as_json(view: Overview, runs: Sequence[Run]) -> str:
+    """Return the table and each run's whole score."""
+    record = {
+        "columns": view.columns,
+        "rows": [
+            {
+                "system": line.name,
+                "group": line.group,
+                "remark": line.remark,
+                "over_correction_rate": line.over_correction,
+                "scores": {name: _json_cell(cell) for name, cell in line.cells.items()},
+            }
+            for line in view.lines
+        ],
+        "warnings": view.warnings,
+        "runs": [run.values for run in runs],
+    }
+    return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
-def _run_row(values: RunScore) -> list[str]:
-    clean = values["breakdown"]["clean"]
-    usage = values["usage"]
-    changed: str = "no clean ones"
-    if clean["sentences"]:
-        share = percent(clean["over_correction_rate"], unit=" %")
-        changed = Html(f"{clean['changed']} of {clean['sentences']}<small>{share}</small>")
-    edits = values.get("behaviour.over_correction_per_1000_chars")
-    return [
-        values["system"],
-        values["benchmark"] + (" (synthetic)" if values["synthetic"] else ""),
-        f"{values['rows_scored']} of {values['rows_read']}",
-        changed,
-        "–" if edits is None else f"{edits:.2f}",
-        percent(values.get("behaviour.length_violation_rate"), unit=" %"),
-        percent(values.get("behaviour.copy_rate"), unit=" %"),
-        str(usage.get("sentences_per_s", "–")),
-        str(usage.get("tokens_out") or "–"),
-    ]
+def _json_cell(cell: Cell) -> dict[str, object]:
+    return {"f1_percent": cell.value, "low": cell.low, "high": cell.high, "remark": cell.remark}
 
 
-def _answers(runs: Sequence[Run]) -> str:
-    present = [name for name in STATUSES if any(name in run.values["answers"] for run in runs)]
-    rows = [
-        [
-            run.system,
-            run.benchmark,
-            *(run.values["answers"].get(name, 0) for name in present),
-            run.values["unanswered"],
-            run.values["traditional_predictions"],
-        ]
-        for run in runs
-    ]
-    heads = ["system", "benchmark", *present, "without an answer", "traditional characters"]
-    meanings = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
-    return f"{table(heads, rows)}<ul>{meanings}</ul>"
-
-
-#: judgement → its meaning
-JUDGEMENTS = {
-    "missed": "an error was left as it was",
-    "wrong": "a sentence with errors was changed, but not into the reference",
-    "over-corrected": "a clean sentence was changed",
-}
-Piece = str | tuple[str, str, str]  # equal text, or (source, prediction, reference)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One misjudged sentence; its `pieces` give source, prediction and reference."""
-
-    benchmark: str
-    system: str
-    id: str
-    judgement: str
-    category: str
-    status: str
-    pieces: tuple[Piece, ...]
-
-
-def judgement(row: Row) -> str | None:
-    """Return what is wrong with a prediction; None if it equals the reference."""
-    if row.prediction == row.target:
-        return None
-    if row.source == row.target:
-        return "over-corrected"
-    return "missed" if row.prediction == row.source else "wrong"
-
-
-def cases(run: Run, most: int) -> tuple[list[Case], int]:
-    """Return the first `most` misjudged sentences of a run, and the number of all."""
-    listed: list[Case] = []
-    total = 0
-    for row, status in zip(run.rows, run.statuses, strict=True):
-        why = judgement(row)
-        if why is None:
-            continue
-        total += 1
-        if len(listed) < most:
-            kind = sentence_type(row.source, row.target).category
-            pieces = aligned(row.source, row.prediction, row.target)
-            listed.append(Case(run.benchmark, run.system, row.id, why, kind, status, pieces))
-    return listed, total
-
-
-def aligned(source: str, prediction: str, reference: str) -> tuple[Piece, ...]:
-    """Return the three texts, cut where one of them differs.
-
-    >>> aligned("他己经来", "他以经来", "他已经来")
-    ('他', ('己', '以', '已'), '经来')
-    >>> aligned("好", "很好", "好")
-    (('', '很', ''), '好')
-    """
-    # align() takes (perturbed, clean); its offsets are those of the second, here the source.
-    sides = [align(text, source) for text in (prediction, reference)]
-    pieces: list[Piece] = []
-    at = 0
-    for start, end in _spans(edit for side in sides for edit in side):
-        if start > at:
-            pieces.append(source[at:start])
-        predicted, right = (_text(source, side, start, end) for side in sides)
-        pieces.append((source[start:end], predicted, right))
-        at = end
-    if at < len(source):
-        pieces.append(source[at:])
-    return tuple(pieces)
-
-
-def _spans(edits: Iterable[Edit]) -> list[tuple[int, int]]:
-    """Return the spans of edits; those that touch are one, as an insertion would belong to both."""
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted({(edit.start, edit.end) for edit in edits}):
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-        else:
-            spans.append((start, end))
-    return spans
-
-
-def _text(source: str, edits: Sequence[Edit], start: int, end: int) -> str:
-    """Return what the other text has in place of source[start:end]."""
-    text, at = "", start
-    for edit in edits:
-        if start <= edit.start and edit.end <= end:
-            text += source[at : edit.start] + edit.source
-            at = edit.end
-    return text + source[at:end]
-
-
-FILTERS = ("benchmark", "system", "judgement", "category", "status")
-
-
-def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: int) -> str:
-    """Return the whole page; `left_out` misjudged sentences are not among the `cases`."""
-    sections = (
-        _head(view, runs),
-        _curves(view, runs),
-        _scores(view),
-        _your_figures(view, runs),
-        runs_section(runs),
-        _cases(view, cases, left_out),
-    )
-    title = "Chinese spelling correction: results"
-    data = [asdict(case) for case in cases] or None
-    return html.page(title, "\n".join(sections), Path(__file__).parent, data)
+def page(view: Overview, runs: Sequence[Run]) -> str:
+    """Return the whole page."""
+    sections = (_head(view, runs), _curves(view, runs), _scores(view), _behaviour(runs))
+    return html.page(TITLE, "\n".join((*sections, _categories(runs), _sentences(runs))))
 
 
 def _head(view: Overview, runs: Sequence[Run]) -> str:
     warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in view.warnings)
-    systems = len({run.system for run in runs})
-    sets = len({run.benchmark for run in runs})
-    benchmarks = "1 benchmark" if sets == 1 else f"{sets} benchmarks"
+    systems, sets = len({run.system for run in runs}), len({run.benchmark for run in runs})
     return (
-        "<header><h1>Chinese spelling correction: results</h1>"
-        f"<p>{systems} of your systems on {benchmarks}, beside the rows that the CEC-Zero "
-        "paper prints. Scores are sentence-level F1 in percent unless a name says otherwise; the "
-        "range under a score is its 95 % bootstrap interval over sentences.</p>"
-        '<nav><a href="#curves">Corrected and over-corrected</a><a href="#scores">Scores</a>'
-        '<a href="#parts">By category</a>'
-        '<a href="#runs">What each run did</a><a href="#sentences">Misjudged sentences</a></nav>'
-        f"{warnings}</header>"
+        f"<header><h1>{TITLE}</h1><p>{systems} of your systems on {sets} benchmarks, beside the "
+        "rows that the CEC-Zero paper prints. Scores are sentence-level F1 in percent unless a "
+        "name says otherwise; the range under a score is its 95 % bootstrap interval over "
+        f"sentences.</p>{warnings}</header>"
     )
 
 
 def _curves(view: Overview, runs: Sequence[Run]) -> str:
     """Return the first section: what a system corrects for what it spoils."""
-    drawings = figures.over_correction(runs, figures.drawn(view))
     rows = []
     for run in runs:
         if "curve" in run.values:
@@ -234,16 +89,16 @@ def _curves(view: Overview, runs: Sequence[Run]) -> str:
     )
     listed = note + table(heads, rows) if rows else ""
     return (
-        '<section id="curves"><h2>Corrected and over-corrected</h2>'
+        "<section><h2>Corrected and over-corrected</h2>"
         "<p>Further up is better, further left too: users first leave a corrector that changes "
         "what was right. A dot is a run; a line shows every threshold of a system that gives a "
-        f'confidence.</p><div class="figures">{"".join(drawings.values())}</div>{listed}</section>'
+        f"confidence.</p>{''.join(figures(runs, drawn(view)))}{listed}</section>"
     )
 
 
 def _scores(view: Overview) -> str:
     notes: list[str] = []
-    columns = (OVER_CORRECTION, *view.columns)
+    columns = ("clean sentences changed, %", *view.columns)
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     rows, group = [], ""
     for line in view.lines:
@@ -257,9 +112,8 @@ def _scores(view: Overview) -> str:
         rows.append(f"<tr{kind}>{name}{cells}</tr>")
     listed = "".join(f"<li>{escape(text)}</li>" for text in notes)
     return (
-        '<section id="scores"><h2>Scores</h2><div class="scroll" tabindex="0"><table><thead><tr>'
-        "<th>system</th>"
-        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        '<section><h2>Scores</h2><div class="scroll" tabindex="0"><table><thead><tr>'
+        f"<th>system</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         f'<ol class="notes">{listed}</ol><p class="soft">The second column counts the sentences '
         "without an error that a system changed, over all benchmarks together: over-correction, "
         "which the paper does not print. Published rows: CEC-Zero, arXiv 2512.23971, tab:main; the "
@@ -293,54 +147,81 @@ def _note(text: str, notes: list[str]) -> str:
     return f"<sup>{notes.index(text) + 1}</sup>"
 
 
-def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
-    names = figures.drawn(view)
-    drawings = figures.by_category(runs, names)
-    parts = "".join(folded(benchmark, drawing) for benchmark, drawing in drawings.items())
+def _behaviour(runs: Sequence[Run]) -> str:
+    """Return the section on what each run did, its answers by status, and its signature."""
+    present = [name for name in STATUSES if any(name in run.values["answers"] for run in runs)]
+    heads = ["system", "benchmark", "rows scored", "other length", "copied", "sentences/s"]
+    rows = [
+        [
+            run.system,
+            run.benchmark + (" (synthetic)" if run.values["synthetic"] else ""),
+            f"{run.values['rows_scored']} of {run.values['rows_read']}",
+            percent(run.values.get("behaviour.length_violation_rate"), unit=" %"),
+            percent(run.values.get("behaviour.copy_rate"), unit=" %"),
+            run.values["usage"].get("sentences_per_s", "–"),
+            *(run.values["answers"].get(name, 0) for name in present),
+        ]
+        for run in runs
+    ]
+    meanings = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
+    signatures = [[run.system, run.benchmark, run.values["signature"]] for run in runs]
+    signed = table(["system", "benchmark", "signature"], signatures, words=(2,))
     return (
-        '<section id="parts"><h2>By category</h2>'
-        "<p>Each part’s F1 comes from the pooled counts of its own sentences; clean sentences are "
-        f"counted apart. Whiskers are 95 % intervals; hover for the numbers.{_not_drawn(view)}</p>"
-        f"{parts}"
-        f"{folded('What the categories mean', meanings())}</section>"
+        f"<section><h2>What each run did</h2>{table([*heads, *present], rows)}"
+        f"{folded('Meaning of the answers’ statuses', f'<ul>{meanings}</ul>')}"
+        f"{folded('Signatures: what each number means', signed)}</section>"
     )
 
 
-def _not_drawn(view: Overview) -> str:
-    """Return a sentence on the systems that the figures leave out, or the empty string."""
-    active = sum(line.yours and not line.changes_nothing for line in view.lines)
-    if active <= COLOURS:
-        return _without_idle(view, "drawn")
-    best = f" Of {active} systems the {COLOURS} with the highest mean are drawn."
-    return _without_idle(view, "drawn") + best
-
-
-def _without_idle(view: Overview, done: str) -> str:
-    idle = [line.name for line in view.lines if line.changes_nothing]
-    return f" Not {done}, because nothing was changed: {escape(', '.join(idle))}." if idle else ""
-
-
-def _cases(view: Overview, cases: Sequence[Case], left_out: int) -> str:
-    unlisted = _without_idle(view, "listed")
-    if not cases:
-        return (
-            '<section id="sentences"><h2>Misjudged sentences</h2>'
-            f"<p>No changed sentence was misjudged.{unlisted}</p></section>"
-        )
-    selects = "".join(
-        f'<label>{name}<select id="filter-{name}"></select></label>' for name in FILTERS
-    )
-    more = f" The runs’ predictions.jsonl hold {left_out} more." if left_out else ""
-    kinds = "; ".join(f"<b>{name}</b>: {text}" for name, text in JUDGEMENTS.items())
-    legend = (
-        '<span class="aligned example"><span class="stack"><span class="src">source</span>'
-        '<span class="prd bad">prediction</span><span class="ref">reference</span></span></span>'
-    )
+def _categories(runs: Sequence[Run]) -> str:
+    """Return the section with F by category; a column for each run that changed something."""
+    shown = [(run, name) for run, name in zip(runs, row_names(runs), strict=True) if run.active]
+    heads = ["category", *(Html(f"{escape(n)}, {escape(r.benchmark)}") for r, n in shown)]
+    rows: list[list[object]] = []
+    for kind in ROWS:
+        parts = [run.values["breakdown"]["category"].get(kind) for run, _ in shown]
+        if any(parts):
+            rows.append([kind, *map(_part, parts)])
+    meanings = table(["category", "meaning"], list(errortypes.MEANING.items()), words=(0, 1))
     return (
-        '<section id="sentences"><h2>Misjudged sentences</h2>'
-        f"<p>{kinds}.{unlisted}</p><p>Where the three texts differ they are shown one above the "
-        f"other: {legend} A red prediction is wrong, a green one right, ∅ is nothing.{more}</p>"
-        f'<div class="filters">{selects}<label>holds the text'
-        '<input id="filter-text" type="search"></label><span id="case-count" class="soft"></span>'
-        '</div><div id="cases"></div><p><button id="case-more">Show more</button></p></section>'
+        "<section><h2>By category</h2><p>Each part’s F1 comes from the pooled counts of its own "
+        f"sentences.</p>{table(heads, rows) if rows else ''}"
+        f"{folded('What the categories mean', meanings)}</section>"
+    )
+
+
+def _part(part: dict[str, float] | None) -> Html:
+    if part is None or part["f"] is None:
+        return Html("–")
+    low, high = percent(part["low"], 1), percent(part["high"], 1)
+    return Html(f"{percent(part['f'])}<small>{low}–{high}, n = {part['sentences']}</small>")
+
+
+def judgement(row: Row) -> str | None:
+    """Return what is wrong with a prediction; None if it equals the reference."""
+    if row.prediction == row.target:
+        return None
+    if row.source == row.target:
+        return "over-corrected"
+    return "missed" if row.prediction == row.source else "wrong"
+
+
+def _sentences(runs: Sequence[Run]) -> str:
+    """Return the section with the misjudged sentences of the runs that changed something."""
+    heads = ["id", "judgement", "category", "source", "prediction", "reference"]
+    parts = []
+    for run in runs:
+        wrong = [(row, said) for row in run.rows if (said := judgement(row))] if run.active else []
+        rows = []
+        for row, said in wrong[:MOST_SENTENCES]:
+            kind = errortypes.sentence_type(row.source, row.target).category
+            rows.append([row.id, said, kind, row.source, row.prediction, row.target])
+        if rows:
+            title = f"{run.system}, {run.benchmark}: {len(rows)} of {len(wrong)}"
+            parts.append(folded(title, table(heads, rows, words=(3, 4, 5))))
+    return (
+        "<section><h2>Misjudged sentences</h2><p>Missed: an error was left as it was. Wrong: a "
+        "sentence with errors was changed, but not into the reference. Over-corrected: a clean "
+        "sentence was changed. The predictions.jsonl of a run has all its sentences.</p>"
+        f"{''.join(parts)}</section>"
     )

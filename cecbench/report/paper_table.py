@@ -40,11 +40,6 @@ class Entry:
     worse: bool = False
 
     @property
-    def changes_nothing(self) -> bool:
-        """Whether no run changed a sentence."""
-        return all(run.changes_nothing for run, _ in self.runs)
-
-    @property
     def numbers(self) -> dict[str, list[float]]:
         """Precision, recall, F and over-correction of the runs that have them, in percent."""
         found: dict[str, list[float]] = {column: [] for column in COLUMNS}
@@ -87,7 +82,7 @@ def _rows(groups: Mapping[str, Mapping[str, Entry]]) -> Rows:
     rows: Rows = {name: [] for group in groups.values() for name in group}
     for group in groups.values():
         numbers = {name: entry.numbers for name, entry in group.items()}
-        idle = {name for name, entry in group.items() if entry.changes_nothing}
+        idle = {name for name, e in group.items() if not any(run.active for run, _ in e.runs)}
         for column in COLUMNS:
             means = {name: fmean(v) for name in group if (v := numbers[name][column])}
             rivals = [mean for n, mean in means.items() if column != "OC" or n not in idle]

@@ -11,19 +11,18 @@ import json
 import os
 import re
 import time
-import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from cecbench import prompts
 from cecbench.systems.base import FROM_1, Answer, Kind, PromptOptions, option
-from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply, RequestOptions
 from cecdata.common.codec import decode, parse
 from cecdata.common.durable import Journal
-from cecdata.common.errors import UsageError, VerificationError
+from cecdata.common.errors import SHORTEST, UsageError, VerificationError, without
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt
@@ -89,8 +88,7 @@ class ApiSystem:
         model, base = model_and_url(rest)
         prompts.prompt(options.prompt)
         key = _key(base, options)
-        refuse_in_body(options.body, key)
-        if holds(model, key) or holds(base, key):
+        if any(key and len(key) >= SHORTEST and key in unquote(text) for text in (model, base)):
             raise UsageError(
                 "the model's name or the URL contains the key, and outputs name both: the key "
                 "belongs in the environment alone (--key-variable says which variable)"
@@ -112,8 +110,12 @@ class ApiSystem:
             "url": base,
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
             # Taken from a request, so that no field that is sent can be missing here.
-            "request": {k: v for k, v in self._body("").items() if k not in ("model", "messages")},
-            "body": dict(options.body),  # a null leaves a field out; these may replace any other
+            "request": {
+                name: value
+                for name, value in self._body("").items()
+                if name not in ("model", "messages", *options.body)
+            },
+            "body": _recorded(options.body, key),  # may replace any other field
         }
 
     @property
@@ -192,6 +194,15 @@ class ApiSystem:
         return _Facts(hidden(answer[0]), hidden(answer[1]), read, written, seconds)
 
 
+def _recorded(value: object, key: str | None) -> object:
+    """Return a value of --body for outputs: a digest for each text, because it may be a secret."""
+    if isinstance(value, str):
+        return f"sha256:{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    if isinstance(value, Mapping):
+        return {without(str(name), key): _recorded(inner, key) for name, inner in value.items()}
+    return [_recorded(one, key) for one in value] if isinstance(value, list | tuple) else value
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
     """The facts of a reply, as a line of the cache keeps them."""
@@ -253,7 +264,7 @@ def model_and_url(rest: str) -> tuple[str, str]:
     """
     match = re.fullmatch(r"(?P<model>.+?)@(?P<url>https?://.+)", rest, re.IGNORECASE | re.DOTALL)
     try:
-        parts = urllib.parse.urlsplit(match["url"] if match else "")
+        parts = urlsplit(match["url"] if match else "")
         usable = bool(parts.hostname) and parts.port != 0
     except ValueError:  # an unbalanced bracket, or a port that is no number
         usable = False
@@ -285,7 +296,7 @@ def _key(base: str, options: ApiOptions) -> str | None:
             "key itself must not be on the command line"
         )
     key = os.environ.get(variable, "").strip() or None
-    if key is None and urllib.parse.urlsplit(base).hostname not in LOOPBACK:
+    if key is None and urlsplit(base).hostname not in LOOPBACK:
         raise UsageError(
             f"{base} needs a key: set the environment variable {variable}, or name "
             "another one with --key-variable"

@@ -15,7 +15,7 @@ import click
 
 from cecbench import prompts
 from cecbench.benchmarks.readers import Example
-from cecbench.systems.secrets import refuse_in_path
+from cecdata.common.errors import USERINFO, UsageError
 from cecdata.hanzi.edits import splice
 
 #: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
@@ -207,7 +207,10 @@ class Kind(Generic[Options]):
 
     def refuse(self, argument: str) -> None:
         """Raise UsageError for an argument that is wrong or that outputs must not name."""
-        if self.check is None:
-            refuse_in_path(argument, self.form)
-        else:
+        if self.check is not None:
             self.check(argument)
+        elif USERINFO.search(argument):
+            raise UsageError(
+                f"--system {self.form}: give a path, not an address with a user or a password: "
+                "messages and outputs name the argument"
+            )

@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,9 +20,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cecbench.systems.base import FROM_0, NOT_NEGATIVE, Finite, NoOptions, option
-from cecbench.systems.secrets import printable, shown
 from cecdata.common.codec import parse
-from cecdata.common.errors import CecError, MissingPackageError, UsageError, how_to_install, without
+from cecdata.common.errors import (
+    CecError,
+    MissingPackageError,
+    UsageError,
+    how_to_install,
+    without,
+    without_userinfo,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -57,6 +64,24 @@ class RequestOptions(NoOptions):
     requests_per_minute: float = option(
         0.0, "Largest number of requests in a minute; 0 sets no limit.", type=NOT_NEGATIVE
     )
+
+
+def shown(url: str) -> str:
+    """Return an address without user, password and query, each of which may be secret.
+
+    >>> shown("https://me:pw@host/v1?key=1#there")
+    'https://host/v1'
+    """
+    return without_userinfo(re.split(r"[?#]", url, maxsplit=1)[0])
+
+
+def printable(text: str) -> str:
+    r"""Return the text with a space for each control or format character: a terminal obeys some.
+
+    >>> printable("\x1b]0;title\x07坏\n")
+    ' ]0;title 坏 '
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 class EndpointError(CecError):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cecbench.report.figures import Point, curves
+from cecbench.report.plot import plot
 from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json
 from cectrain.store import metrics_log
@@ -62,16 +62,15 @@ def _curve(title: str, lines: Sequence[Mapping[str, float]], columns: Mapping[st
     if len(lines) < 2:
         return ""
     parts = np.array_split(np.arange(len(lines)), min(_MOST, len(lines)))
-    labels = [f"{lines[part[-1]]['step']:.0f}" for part in parts]
     series = {
-        name: {
-            label: Point(100 * float(np.mean([lines[i][column] for i in part])))
-            for label, part in zip(labels, parts, strict=True)
-        }
+        name: [
+            (lines[part[-1]]["step"], 100 * float(np.mean([lines[i][column] for i in part])))
+            for part in parts
+        ]
         for column, name in columns.items()
         if all(column in line for line in lines)
     }
-    return curves(title, labels, series)
+    return plot(title, "batch", series, {})
 
 
 def _shown(value: Json) -> str:

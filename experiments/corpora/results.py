@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cecbench.report.figures import Point, bars, intervals
 from cectrain.run.page import write_report
+from experiments.svg import Point, bars, intervals
 
 SETS = ("car", "cot", "gam", "mec", "cscd-ns")
 DRAWS = 2000

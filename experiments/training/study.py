@@ -9,12 +9,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from cecbench.report.figures import Point, bars, curves
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cectrain import config
 from cectrain.run.page import Table, percent, write_report
+from experiments.svg import Point, bars, curves
 from experiments.training.comparison import (
     F1,
     MEASURES,

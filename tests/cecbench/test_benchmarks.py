@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import io
 import json
 import os
 from pathlib import Path
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from cecbench.benchmarks import catalogue, locate, readers
 from cecbench.benchmarks.readers import Example
-from cecbench.tables import contradicts_quoting
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.schema import PAIR
 
@@ -272,22 +270,6 @@ def test_what_a_csv_writer_writes_comes_back(tmp_path_factory, pairs, everywhere
         quoting = csv.QUOTE_ALL if everywhere else csv.QUOTE_MINIMAL
         csv.writer(file, delimiter="\t", quoting=quoting).writerows(pairs)
     assert pairs_of(readers.table((path,), "own")) == pairs
-
-
-@given(
-    st.lists(st.tuples(*[st.text('好"\t\n1', min_size=1, max_size=4)] * 2), min_size=1, max_size=4),
-    st.booleans(),
-    st.integers(0, 12),
-)
-def test_no_lines_of_what_a_csv_writer_wrote_contradict_it(pairs, everywhere, count):
-    """The first lines of a quoted table are never taken for a table of plain cells."""
-    file = io.StringIO(newline="")
-    quoting = csv.QUOTE_ALL if everywhere else csv.QUOTE_MINIMAL
-    csv.writer(file, delimiter="\t", quoting=quoting, lineterminator="\n").writerows(pairs)
-    lines = [f"{line}\n" for line in file.getvalue().split("\n")]
-    assert not contradicts_quoting("".join(lines[:count]))
-    assert contradicts_quoting('r1\t"好"\t好\n')
-    assert contradicts_quoting('r1\t"好"了\t好\n')
 
 
 def test_every_entry_can_be_read_and_says_where_it_comes_from():

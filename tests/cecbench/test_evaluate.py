@@ -16,7 +16,7 @@ from cecbench import published
 from cecbench.breakdown import COUNTS, Breakdown
 from cecbench.cli import cli
 from cecbench.metrics.rows import Row
-from cecbench.report.page import aligned, judgement
+from cecbench.report.page import judgement
 from cecbench.results import read_run
 from cecbench.scorers import score
 
@@ -62,7 +62,6 @@ def test_run_scores_a_predictions_file(bench, tmp_path):
     assert parts["category"]["homophone"]["tp"] == 1
     assert parts["clean"] == {"sentences": 1, "changed": 1, "over_correction_rate": 1.0}
     assert set(parts["errors"]) == {"1", "2"}
-    assert parts["by_error"]["homophone"] == {"errors": 3, "fixed": 2, "recall": 2 / 3}
     assert values["interval"]["low"] <= values["interval"]["value"] <= values["interval"]["high"]
 
 
@@ -148,18 +147,6 @@ def test_parts_add_up_to_the_whole(triples):
             assert sum(part[field] for part in found.values()) + max(0, own) == total
     assert parts["clean"]["sentences"] == len(lines) - len(errors)
     assert set(parts["errors"]) <= set(COUNTS)
-
-
-three = st.text(st.sampled_from("甲乙丙"), max_size=6)
-
-
-@given(three, three, three)
-def test_an_aligned_picture_spells_all_three_texts(source, prediction, reference):
-    """The aligned pieces spell the source, the prediction and the reference."""
-    pieces = aligned(source, prediction, reference)
-    for place, text in enumerate((source, prediction, reference)):
-        assert "".join(p if isinstance(p, str) else p[place] for p in pieces) == text
-    assert all(isinstance(p, str) or len(set(p)) > 1 for p in pieces)
 
 
 def test_judgements():
@@ -307,35 +294,29 @@ def reported(bench, tmp_path):
 
 
 def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
-    """The page loads no address, and embeds the misjudged sentences."""
+    """The page loads no address, and lists the misjudged sentences."""
     text = (reported / "index.html").read_text(encoding="utf-8")
     page = Page()
     page.feed(text)
     assert all(address.startswith("#") for address in page.loads)
     assert not re.search(r"@import|url\(", text)
-    assert page.tags.count("svg") == 2  # the curve, and the categories
-    data = re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL)
-    cases = json.loads(data[1])
-    assert [c["judgement"] for c in cases if c["system"] == "good"] == [
-        "over-corrected",
-        "wrong",
-        "missed",
-    ]
-    assert not [c for c in cases if c["system"] == "copy"]  # it changes nothing
-    assert "Not listed, because nothing was changed: copy." in text
-    assert "Not drawn, because nothing was changed: copy." in text
+    assert page.tags.count("svg") == 1
+    assert "<summary>good, own: 3 of 3</summary>" in text
+    for kind in ("over-corrected", "wrong", "missed"):
+        assert f"<td>{kind}</td>" in text
+    assert "<summary>copy, own" not in text  # it changes nothing
     assert "<td>100.00<small>1 of 1</small></td>" in text  # over-correction, in the first table
 
 
 def test_a_page_cannot_be_broken_by_what_a_system_wrote(bench, tmp_path):
-    """Markup in a prediction or a system's name is escaped in the page and in its data."""
+    """Markup in a prediction or a system's name is escaped in the page."""
     evil = tmp_path / "<b>evil.txt"
     evil.write_text("</script><script>alert(1)</script>\n" * 5, encoding="utf-8")
     run(bench, f"predictions:{evil}", "--out", tmp_path / "runs")
     cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "</script><script>alert" not in text
-    assert "<b>evil" not in text.split('<script id="data"')[0]
+    assert "<b>evil" not in text
 
 
 def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path):

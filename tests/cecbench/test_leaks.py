@@ -15,7 +15,6 @@ from cecbench.cli import cli
 from cecbench.systems.api import ApiOptions, ApiSystem
 from cecbench.systems.transport import EndpointError
 from cecdata.common.command_group import run
-from cecdata.common.errors import UsageError
 from cecdata.common.hub import quiet_hub
 
 KEY = "k3y-5b1f-of-nobody-77ac"
@@ -74,72 +73,36 @@ def bench(server, rows, out, *more):
     return run(cli, [*words, "--out", str(out), "--key-variable", "LEAK_TEST_KEY", *more])
 
 
-OTHER = "another-secret-31c8"  # not the value of the key: told by its name or its place alone
+OTHER = "another-secret-31c8"  # not the value of the key
 
 
 @pytest.mark.parametrize(
-    "field",
+    ("field", "code"),
     [
-        f'extra_headers={{"Authorization":"Bearer {OTHER}"}}',
-        f'extra_headers={{"X-Other":"Bearer {OTHER}"}}',
-        f'extra_headers=[["X-Api-Key","{OTHER}"]]',
-        f'litellm_params={{"deep":[{{"api_key":"{OTHER}"}}]}}',
-        f'litellm_params={{"apiKey":"{OTHER}"}}',
-        f'token="{OTHER}"',
-        f'hf_token="{OTHER}"',
-        f'key="{OTHER}"',
-        f'Cookie="{OTHER}"',
-        f'pwd="{OTHER}"',
-        f'base="https://me:{OTHER}@host/v1"',
-        f'proxy="socks5://{OTHER}@host"',
-        'user="sk-3f2a9c11d07e4b5588aa"',
-        f'user="{KEY}"',
-        f'metadata={{"note":["for {KEY}"]}}',
-        f'metadata={{"{KEY}":1}}',
-        f"{KEY}=1",
+        (f'extra_headers={{"Authorization":"Bearer {OTHER}"}}', 0),
+        (f'extra_headers=[["X-Api-Key","{OTHER}"]]', 0),
+        (f'litellm_params={{"deep":[{{"api_key":"{OTHER}"}}]}}', 0),
+        (f'token="{OTHER}"', 0),
+        (f'base="https://me:{OTHER}@host/v1"', 0),
+        (f'metadata={{"note":["for {KEY}"]}}', 0),
+        (f'metadata={{"{KEY}":1}}', 0),
+        (f"{KEY}=1", 0),
         # no JSON: the mistake is named, the words are not
-        f"api_key={OTHER}",
-        f'extra_headers={{"Authorization":"Bearer {OTHER}"',
-        KEY,
+        (f"api_key={OTHER}", 2),
+        (f'extra_headers={{"Authorization":"Bearer {OTHER}"', 2),
+        (KEY, 2),
     ],
 )
-def test_a_secret_anywhere_in_the_body_is_refused(rows, tmp_path, capsys, field):
-    """A secret at any depth of --body is refused before anything is sent or written."""
+def test_no_text_of_the_body_reaches_an_output(rows, tmp_path, capsys, field, code):
+    """A text at any depth of --body is sent to the endpoint, and outputs have its digest alone."""
     out = tmp_path / "out"
     with serving() as server:
-        assert bench(server, rows, out, "--body", field) == 2
-        assert server.headers_seen == []
+        assert bench(server, rows, out, "--body", field) == code
+        sent = json.dumps(server.bodies)
+    assert (OTHER in sent or KEY in sent) == (code == 0)
     said = capsys.readouterr()
-    for secret in (KEY, OTHER, "sk-3f2a9c11d07e4b5588aa"):
+    for secret in (KEY, OTHER):
         assert secret not in said.out + said.err + everything(tmp_path)
-    assert "--body" in said.err
-
-
-def test_a_caller_in_python_is_held_to_the_same():
-    """A secret in the body is refused in Python, too."""
-    for body in ({"a": {"api_key": OTHER}}, {"user": KEY}):
-        options = ApiOptions(key_variable="LEAK_TEST_KEY", body=body)
-        with pytest.raises(UsageError, match="--body") as caught:
-            ApiSystem("tiny@http://127.0.0.1:9/v1", options)
-        assert KEY not in str(caught.value)
-
-
-def test_ordinary_fields_are_taken(rows, tmp_path):
-    """Fields whose names or values only resemble secrets are sent."""
-    body = {
-        "max_tokens": 5,
-        "prompt_cache_key": "bench",
-        "stop_token_ids": [1, 2],
-        "eos_token": "</s>",
-        "keyword": "x",
-        "response_format": {"type": "json_schema", "json_schema": {"name": "keys"}},
-        "note": "see https://host/a@b, the bearer of news",
-        "logit_bias": {"50256": -100},
-    }
-    words = [w for k, v in body.items() for w in ("--body", f"{k}={json.dumps(v)}")]
-    with serving() as server:
-        assert bench(server, rows, tmp_path / "out", *words) == 0
-        assert all(body.items() <= sent.items() for sent in server.bodies)
 
 
 @pytest.mark.parametrize("key", ["EMPTY", "x"])

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from cecbench.metrics.base import flatten
 from cecbench.scorers import Options, score
-from cecbench.signature import Signature
-from cecdata.common.errors import InputError
 
 ROWS = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "今天好", "今天好", "今天好")]
 OTHER = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好", "今天好", "今天好")]
@@ -46,14 +42,6 @@ def test_differences_name_the_field_and_both_values() -> None:
     mine = score(ROWS, "cscd", "revert").signature
     theirs = dataclasses.replace(mine, beta=0.5, version="9")
     assert mine.differences(theirs) == (("beta", 1.0, 0.5), ("version", mine.version, "9"))
-
-
-def test_signatures_survive_json() -> None:
-    """The dictionary form gives an equal signature; another dictionary is refused."""
-    mine = score(ROWS, "cherrant").signature
-    assert Signature.from_dict(dict(mine.as_dict())) == mine
-    with pytest.raises(InputError, match="the key 'benchmark' is missing"):
-        Signature.from_dict({"x": 1})
 
 
 def test_flattening_joins_keys_with_dots() -> None:

@@ -37,11 +37,10 @@ def readers() -> tuple[Reader, ...]:
         Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=100),
         Reader("predictions-text", "p.tsv", _predictions, Mutator(_four, "lines")),
         Reader("predictions-jsonl", "p.jsonl", _predictions, Mutator(_answers, "json")),
-        Reader("score-json", "score.json", _score_json, Mutator(_scores, "json", reseal),
+        Reader("score-json", "score.json", _score_json, Mutator(_scores, "json"),
                suite=1000),
         Reader("run-rows", "predictions.jsonl", _run_rows, Mutator(_run_lines, "json"),
                suite=500),
-        Reader("report", "score.json", _report, Mutator(_scores, "json", reseal), suite=100),
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
         Reader("api-error", "answer", _api_error, Mutator(_errors, "json"), names_file=False),
@@ -120,11 +119,10 @@ def _run_files() -> dict[str, str]:
 
 
 def _score_json(path: Path) -> None:
-    from cecbench.commands.report import _differences
+    from cecbench.results import read_run
 
-    other = path.with_name("other.json")
-    _once(other, _run_files()["score.json"])
-    _differences([path, other])
+    _once(path.with_name("predictions.jsonl"), _run_files()["predictions.jsonl"])
+    read_run(path.parent)
 
 
 def _once(path: Path, text: str) -> None:
@@ -147,21 +145,6 @@ def _run_rows(path: Path) -> Iterable[str]:
     rescored(run)
     for row in run.rows:
         yield from row
-
-
-def _report(path: Path) -> Iterable[str]:
-    """The whole report out of a run whose score reads so."""
-    from cecbench.report import write
-    from cecbench.report.overview import overview
-    from cecbench.report.page import cases, page
-    from cecbench.results import read_run
-
-    _once(path.with_name("predictions.jsonl"), _run_files()["predictions.jsonl"])
-    runs = [read_run(path.parent)]
-    view = overview(runs)
-    found, total = cases(runs[0], 10)
-    yield page(view, runs, found, total - len(found))
-    yield write.as_json(view, runs)
 
 
 # --- endpoints ----------------------------------------------------------------------------------

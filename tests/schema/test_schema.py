@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cecbench.results import read_run, read_values, rescored
+from cecbench.results import read_run, rescored
 from cecdata.builds.pairs import rederiver
 from cecdata.common.codec import sealed, unsealed
 from cecdata.common.durable import Journal
@@ -179,7 +179,7 @@ def test_a_later_score_is_refused(copied):
     """A score of a later format names it and says what to install."""
     later(copied / "run" / "score.json", r'("format": )(\d+)')
     with pytest.raises(InputError, match=r"format 1002.*install a newer"):
-        read_values(copied / "run")
+        read_run(copied / "run")
 
 
 @having("store")

@@ -1,4 +1,4 @@
-"""Figures as SVG text: bars, curves, intervals; last those of a report, drawn from its runs.
+"""Figures of the pages of studies as SVG text: bars, curves, intervals.
 
 They load nothing and need no library. Colours come from the page's style sheet (classes s0, s1, …)
 and so follow the light or dark theme. All values are percent. The axis begins at 0 and ends at the
@@ -12,11 +12,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from statistics import fmean
-
-from cecbench.breakdown import ROWS
-from cecbench.report.overview import Overview, cell_of, row_names
-from cecbench.results import Rates, Run
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 46
 HEIGHT = 250
@@ -36,7 +31,6 @@ class Point:
 
 
 Series = Mapping[str, Mapping[str, Point]]  # series → label on the axis → point
-Lines = Mapping[str, Sequence[tuple[float, float]]]  # series → x and y of its points
 Tones = Mapping[str, int]  # series → number of its colour
 
 
@@ -121,26 +115,6 @@ def intervals(title: str, labels: Sequence[str], series: Series, marks: Series) 
                 x = middle + (index - (len(series) - 1) / 2) * 16
                 parts.append(axes.dot(x, points[label], f"{name}, {label}", index))
     return axes.figure(title, parts, _in_order(series), list(marks))
-
-
-def plot(title: str, across: str, lines: Lines, dots: Lines, tones: Tones) -> str:
-    """Draw lines and dots over a numeric axis from 0, which `across` names; all is percent."""
-    both = {f"{kind} {n}": p for kind, s in (("line", lines), ("dot", dots)) for n, p in s.items()}
-    labelled = {name: {str(x): Point(y) for x, y in points} for name, points in both.items()}
-    axes = _Axes.of(LEFT + RIGHT + 480.0, labelled)
-    farthest = max((x for points in both.values() for x, _ in points), default=0.0)
-    end = next((top for top in TOPS if farthest <= top), TOPS[-1])
-    span = axes.width - LEFT - RIGHT
-    parts = [_tick(LEFT + span * n / TICKS, f"{end * n / TICKS:g}") for n in range(TICKS + 1)]
-    parts.append(_tick(LEFT + span / 2, across, line=1))
-    for name, points in lines.items():
-        path = " ".join(f"{LEFT + span * x / end:.1f},{axes.y(y):.1f}" for x, y in points)
-        parts.append(f'<polyline class="line s{tones[name] % COLOURS}" points="{path}"/>')
-    for name, points in dots.items():
-        for x, y in points:
-            tip = f"{name}, {x:.2f} % changed"
-            parts.append(axes.dot(LEFT + span * x / end, Point(y), tip, tones[name]))
-    return axes.figure(title, parts, {name: tones[name] for name in {**dots, **lines}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,87 +226,3 @@ def _places(labels: Sequence[str], *, logarithmic: bool) -> list[float]:
         numbers = [float(place) for place in range(len(labels))]
     low, high = min(numbers), max(numbers)
     return [(number - low) / ((high - low) or 1) for number in numbers]
-
-
-BEST = "Qwen3-32B-RL"
-
-
-def drawn(view: Overview) -> list[str]:
-    """Return the systems that the figures show.
-
-    Those that change nothing are left out, because all their scores are 0; of the others no more
-    are drawn than there are colours, those with the highest mean.
-    """
-    means = {
-        line.name: fmean(cell.value or 0.0 for cell in line.cells.values())
-        for line in view.lines
-        if line.yours and not line.changes_nothing
-    }
-    best = sorted(means, key=lambda name: -means[name])[:COLOURS]
-    return [name for name in means if name in best]
-
-
-def over_correction(runs: Sequence[Run], names: Sequence[str]) -> dict[str, str]:
-    """Return each benchmark's figure: F against the share of clean sentences changed.
-
-    A dot is a run as it was scored; a line is the curve of a system that gives confidences.
-    """
-    tones = {name: index for index, name in enumerate(names)}
-    figures = {}
-    for benchmark, systems in _by_benchmark(runs, names).items():
-        dots, lines = {}, {}
-        for name, run in systems.items():
-            rate = run.values["breakdown"]["clean"]["over_correction_rate"]
-            value = cell_of(run.values).value
-            if rate is None or value is None:
-                continue
-            dots[name] = [(100 * rate, value)]
-            if "curve" in run.values:
-                steps = run.values["curve"]["steps"]
-                lines[name] = [(0.0, 0.0), *((100 * share, 100 * f) for _, f, share in steps)]
-        title = f"F1 against error-free sentences changed, {benchmark}"
-        figures[benchmark] = plot(title, "error-free sentences changed, %", lines, dots, tones)
-    return {benchmark: figure for benchmark, figure in figures.items() if figure}
-
-
-def _by_benchmark(runs: Sequence[Run], names: Sequence[str]) -> dict[str, dict[str, Run]]:
-    """Return the runs of these systems by benchmark and by the system's name in the report."""
-    groups: dict[str, dict[str, Run]] = {}
-    for run, name in zip(runs, row_names(runs), strict=True):
-        if name in names:
-            groups.setdefault(run.benchmark, {})[name] = run
-    return groups
-
-
-def by_category(runs: Sequence[Run], names: Sequence[str]) -> dict[str, str]:
-    """Return each benchmark's bars by category.
-
-    A system has one colour in all of them, the one it has in `scores_with_intervals`.
-    """
-    tones = {name: index for index, name in enumerate(names)}
-    figures = {}
-    for benchmark, systems in _by_benchmark(runs, names).items():
-        parts = {name: run.values["breakdown"]["category"] for name, run in systems.items()}
-        kinds = [kind for kind in ROWS if any(kind in part for part in parts.values())]
-        series = {name: _points(part) for name, part in parts.items()}
-        sizes = {
-            kind: _sizes(part[kind] for part in parts.values() if kind in part) for kind in kinds
-        }
-        figures[benchmark] = bars(f"F1 by category, {benchmark}", kinds, series, sizes, tones)
-    return figures
-
-
-def _sizes(parts: Iterable[Rates]) -> str:
-    """Return a part's number of sentences; a range where the runs scored different ones."""
-    counts = sorted({part["sentences"] for part in parts})
-    return f"n={counts[0]}" + (f"–{counts[-1]}" if len(counts) > 1 else "")
-
-
-def _points(parts: Mapping[str, Rates]) -> dict[str, Point]:
-    return {
-        name: Point(
-            100 * part["f"], 100 * part["low"], 100 * part["high"], f"{part['sentences']} sentences"
-        )
-        for name, part in parts.items()
-        if part["f"] is not None
-    }
