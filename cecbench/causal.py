@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cecbench import local_models, prompts
 from cecdata.common import pretrained
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-T = TypeVar("T")
 THINKING_OFF = {"enable_thinking": False}  # Qwen3's switch; templates without one ignore it
 EXTRA_TOKENS = 32  # of an answer, besides twice those of its source
 GREEDY: Mapping[str, object] = {
@@ -97,31 +96,6 @@ def decode(policy: CausalModel, completions: Sequence[Sequence[int]]) -> list[st
 def token_budget(policy: CausalModel, source: str) -> int:
     """Return the most tokens that an answer to a source may have."""
     return 2 * len(policy.tokenizer.encode(source, add_special_tokens=False)) + EXTRA_TOKENS
-
-
-def in_batches(
-    sizes: Sequence[int], batch: int, run: Callable[[list[int]], Sequence[T]]
-) -> Iterator[T]:
-    """Return what `run` gives for each index, in order; batches are of similar sizes.
-
-    A batch that does not fit the GPU's memory is halved and tried again, and so are those after it.
-    """
-    import torch
-
-    results: dict[int, T] = {}
-    queue = local_models.batches_by_length(list(sizes), batch)
-    while queue:
-        chosen = queue.pop(0)
-        try:
-            results.update(zip(chosen, run(chosen), strict=True))
-        except torch.OutOfMemoryError:
-            if len(chosen) == 1:
-                raise
-            torch.cuda.empty_cache()
-            half = len(chosen) // 2
-            rest = [index for group in [chosen, *queue] for index in group]
-            queue = [rest[start : start + half] for start in range(0, len(rest), half)]
-    return (results[index] for index in range(len(sizes)))
 
 
 def generate(

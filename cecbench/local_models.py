@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
+from typing import TypeVar
 
 from cecdata.common.errors import InputError
 from cecdata.common.hub import sha256_of_model
@@ -14,6 +15,7 @@ from cecdata.common.hub import sha256_of_model
 # Below this, threads cost more by waiting than they save (docs/reference/systems.md).
 SMALL = 30_000_000  # parameters
 _TURN = Lock()
+T = TypeVar("T")
 
 
 def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
@@ -59,15 +61,31 @@ def pick_dtype(torch: ModuleType, wanted: str) -> object:
     return getattr(torch, wanted)
 
 
-def batches_by_length(sizes: list[int], batch: int) -> list[list[int]]:
-    """Return indices in batches of similar size, the largest first:
-    if memory runs out, it does so at once.
+def in_batches(
+    sizes: Sequence[int], batch: int, run: Callable[[list[int]], Sequence[T]]
+) -> Iterator[T]:
+    """Return what `run` gives for each index, in order.
 
-    >>> batches_by_length([3, 9, 1, 8], 2)
-    [[1, 3], [0, 2]]
+    Batches are of similar sizes, the largest first: if memory runs out, it does so at once. A batch
+    that does not fit the GPU's memory is halved and tried again, and so are those after it.
     """
+    import torch
+
+    results: dict[int, T] = {}
     order = sorted(range(len(sizes)), key=lambda index: (-sizes[index], index))
-    return [order[start : start + batch] for start in range(0, len(order), batch)]
+    queue = [order[start : start + batch] for start in range(0, len(order), batch)]
+    while queue:
+        chosen = queue.pop(0)
+        try:
+            results.update(zip(chosen, run(chosen), strict=True))
+        except torch.OutOfMemoryError:
+            if len(chosen) == 1:
+                raise
+            torch.cuda.empty_cache()
+            half = len(chosen) // 2
+            rest = [index for group in [chosen, *queue] for index in group]
+            queue = [rest[start : start + half] for start in range(0, len(rest), half)]
+    return (results[index] for index in range(len(sizes)))
 
 
 def thread_count(model: object, wanted: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cecbench import causal, local_models, prompts
-from cecbench.causal import GREEDY, decode, generate, in_batches, prompt_ids, token_budget
+from cecbench.causal import GREEDY, decode, generate, prompt_ids, token_budget
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
 from cecdata.common import pretrained
 
@@ -49,7 +49,7 @@ class LlmSystem:
         def run(chosen: list[int]) -> list[Answer]:
             return self._answers([sources[i] for i in chosen], [asked[i] for i in chosen])
 
-        return in_batches([len(ids) for ids in asked], self._options.batch, run)
+        return local_models.in_batches([len(ids) for ids in asked], self._options.batch, run)
 
     def _answers(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
         import torch

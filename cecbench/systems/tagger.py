@@ -89,16 +89,18 @@ class TaggerSystem:
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """Return one answer for each source, of the source's length."""
         encoded = [self._encode(source) for source in sources]
-        answers: dict[int, Answer] = {}
-        for batch in local_models.batches_by_length(
-            [len(e.tokens) for e in encoded], self._options.batch
-        ):
+
+        def run(chosen: list[int]) -> list[Answer]:
             started = time.perf_counter()
-            predicted = self._predict([encoded[index] for index in batch])
-            seconds = (time.perf_counter() - started) / len(batch)
-            for index, best in zip(batch, predicted, strict=True):
-                answers[index] = self._answer(sources[index], encoded[index], *best, seconds)
-        return (answers[index] for index in range(len(sources)))
+            predicted = self._predict([encoded[index] for index in chosen])
+            seconds = (time.perf_counter() - started) / len(chosen)
+            return [
+                self._answer(sources[index], encoded[index], *best, seconds)
+                for index, best in zip(chosen, predicted, strict=True)
+            ]
+
+        lengths = [len(one.tokens) for one in encoded]
+        return local_models.in_batches(lengths, self._options.batch, run)
 
     def _encode(self, source: str) -> Encoded:
         tokenizer = self._tokenizer

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cecbench import causal
-from cecbench.causal import CausalModel, decode, generate, in_batches, prompt_ids, token_budget
+from cecbench.causal import CausalModel, decode, generate, prompt_ids, token_budget
+from cecbench.local_models import in_batches
 from cecdata.common.errors import InputError
 from cecdata.common.pretrained import torch_and_transformers
 from cectrain.corrector import folder, speculative
