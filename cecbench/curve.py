@@ -25,10 +25,10 @@ _FIELDS = 5  # tp, predicted, gold; clean sentences, and those that were changed
 class CurveSums:
     """The counts of each answer at its own thresholds."""
 
-    def __init__(self, scorer: Scorer, policy: str) -> None:
+    def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
-        stops = policy == "strict" and scorer.stop_error
-        self._policy = scorer.fallback if stops else policy
+        stops = scorer.policy == "strict" and scorer.stop_error
+        self._policy = scorer.fallback if stops else scorer.policy
         self._given = True  # whether all answers have confidences
         self._thresholds: list[NDArray[np.float64]] = []
         self._changes: list[IntArray] = []

@@ -79,7 +79,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
         "benchmark_sha256": dataset.sha256,
         "system": dict(system.identity),
     }
-    sums = RunSums(scorer, settings.scoring.policy)
+    sums = RunSums(scorer)
     with ExitStack() as stack:
         work = journal = None
         if out:
@@ -185,10 +185,10 @@ def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[A
 class RunSums:
     """Sums over the rows taken so far, with their answers."""
 
-    def __init__(self, scorer: Scorer, policy: str | None) -> None:
-        self._tally = Tally(scorer, policy, triples=True)
+    def __init__(self, scorer: Scorer) -> None:
+        self._tally = Tally(scorer, triples=True)
         self._breakdown = Breakdown(scorer)
-        self._curve = CurveSums(scorer, self._tally.policy)
+        self._curve = CurveSums(scorer)
         self._statuses: Counter[str] = Counter()
         self._traditional = 0
         self._sums: Counter[str] = Counter()

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.metrics.base import (
     BEHAVIOUR_FIELDS,
     MEANING,
@@ -125,8 +124,8 @@ def score(
     >>> result.counts[:, :3].tolist()  # S_D: tp, predicted, gold
     [[1, 1, 1], [0, 1, 0]]
     """
-    rules = find_scorer(scorer, replace(options or Options(), policy=policy))
-    tally = Tally(rules, policy)
+    rules = find_scorer(scorer, _with_policy(options, policy))
+    tally = Tally(rules)
     seen = SeenIds()
     read: list[Row] = []
     ids: list[str] = []
@@ -153,11 +152,9 @@ def score_file(
     path: Path,
     scorer: str,
     policy: str | None = None,
-    projection: str | None = None,
-    mode: str | None = None,
     *,
-    dictionaries: Dictionaries | None = None,
-    benchmark: str | None = None,
+    options: Options | None = None,
+    benchmark: str = "file",
     bootstrap: int = 0,
 ) -> Report:
     """Score a file of id, source, target and prediction.
@@ -170,10 +167,9 @@ def score_file(
     the number of draws, the headline's `interval`. Raise InputError, which names the line, for a
     file that cannot be read, and UsageError for an unknown name.
     """
-    options = Options(policy, projection, mode, dictionaries or NO_DICTIONARIES)
-    rules = find_scorer(scorer, options)
+    rules = find_scorer(scorer, _with_policy(options, policy))
     check_draws(bootstrap)
-    tally = Tally(rules, policy, triples=bootstrap > 0)
+    tally = Tally(rules, triples=bootstrap > 0)
     plain = _is_plain(path)
     seen = SeenIds()
     for block in _blocks(path, scanned=rules.scans) if plain else _other_rows(path):
@@ -188,10 +184,15 @@ def score_file(
     if seen.suspects():
         check_distinct(read_blocks(path) if plain else _other_rows(path), str(path))
     if not bootstrap or not tally.kept:
-        return tally.values(tally.signature(benchmark or "file"))
+        return tally.values(tally.signature(benchmark))
     interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
-    signature = tally.signature(benchmark or "file", interval.signature)
+    signature = tally.signature(benchmark, interval.signature)
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
+
+
+def _with_policy(options: Options | None, policy: str | None) -> Options:
+    options = options or Options()
+    return replace(options, policy=policy or options.policy)
 
 
 def _blocks(path: Path, *, scanned: bool) -> Iterator[list[Row] | Scan]:
@@ -245,9 +246,9 @@ class Tally:
     often each occurs, and there are few different ones, however many sentences there are.
     """
 
-    def __init__(self, scorer: Scorer, policy: str | None, *, triples: bool = False) -> None:
+    def __init__(self, scorer: Scorer, *, triples: bool = False) -> None:
         self.scorer = scorer
-        self.policy = policy or scorer.default_policy
+        self.policy = scorer.policy
         self.read = 0
         self.kept = 0
         self._counts = np.zeros(len(scorer.fields), dtype=np.int64)

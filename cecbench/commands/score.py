@@ -20,7 +20,7 @@ from cecbench.scorers import score_file
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @scoring_options
-@click.option("--benchmark", help="Name of the benchmark in the signature.")
+@click.option("--benchmark", default="file", help="Name of the benchmark in the signature.")
 @click.option(
     "--bootstrap",
     default=0,
@@ -31,7 +31,7 @@ from cecbench.scorers import score_file
 def score(
     file: Path,
     scorer: str,
-    benchmark: str | None,
+    benchmark: str,
     bootstrap: int,
     *,
     as_json: bool,
@@ -42,16 +42,7 @@ def score(
     A table has these columns in this order, or a first line that names them.
     """
     options = scoring_from(given)
-    values = score_file(
-        file,
-        scorer,
-        options.policy,
-        options.projection,
-        options.mode,
-        dictionaries=options.dictionaries,
-        benchmark=benchmark,
-        bootstrap=bootstrap,
-    )
+    values = score_file(file, scorer, options=options, benchmark=benchmark, bootstrap=bootstrap)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:

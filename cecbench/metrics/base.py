@@ -142,9 +142,9 @@ class Scorer(ABC):
         return bool(self.stop_error) and any_length_differs(rows)
 
     @property
-    def default_policy(self) -> str:
-        """The policy used where none is named."""
-        return self.policies[0]
+    def policy(self) -> str:
+        """The policy that was named, or else the scorer's default."""
+        return self.options.policy or self.policies[0]
 
     @property
     def headline_columns(self) -> tuple[int, int, int]:

@@ -40,7 +40,7 @@ def test_each_step_is_the_score_of_answers_cut_at_its_threshold(drawn) -> None:
         for n, (source, clean, target, own) in enumerate(drawn)
     ]
     answers = [Answer("", "", edits=tuple(own)) for *_, own in drawn]
-    sums = CurveSums(Cscd(), "revert")
+    sums = CurveSums(Cscd())
     for start in range(0, len(rows), 3):  # in blocks, as a run gives them
         sums.add(rows[start : start + 3], answers[start : start + 3])
     curve = sums.as_dict()

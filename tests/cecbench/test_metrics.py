@@ -75,7 +75,7 @@ def test_rows_in_another_order_change_nothing(
 ) -> None:
     """A score does not depend on the order of the rows, and counts of parts add up."""
     made = find_scorer(scorer, Options())
-    rows = apply_policy(numbered(texts), made.default_policy)
+    rows = apply_policy(numbered(texts), made.policy)
     shuffled = rows.copy()
     random.Random(seed).shuffle(shuffled)
     whole = totals(made.fields, made.count(rows))
