@@ -99,7 +99,7 @@ def test_answers_with_a_confidence_give_a_curve_in_the_score_and_the_report(benc
     done = CliRunner().invoke(cli, ["report", str(folder / "runs"), "--out", str(folder / "r")])
     assert done.exit_code == 0, done.output
     page = (folder / "r" / "index.html").read_text("utf-8")
-    assert page.index("error-free sentences changed, own") < page.index('id="scores"')
+    assert page.index("error-free sentences changed, own") < page.index("<h2>Scores")
     assert page.count("<polyline") == 2
 
 
