@@ -91,6 +91,7 @@ test-kills: $(DEV)  ## builds whose workers, drivers and object store are killed
 
 test-slow: $(DEV)  ## the proofs over large inputs
 	@$(BIN)/python -m pytest -q -m slow
+	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=thorough
 
 check: $(DEV) docs  ## ruff, mypy --strict, import-linter, the documentation without a warning
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis without deadlines, and the folder of measuring data."""
+"""What all tests share: the profiles of hypothesis, and the folder of measuring data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import settings
 
 # The first example of a test pays for compiling a kernel: a deadline would measure that.
-settings.register_profile("project", deadline=None)
+settings.register_profile("project", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("project")
 
 

@@ -1,15 +1,16 @@
-"""The code of the tutorial and the how-tos runs in both languages, and links lead somewhere."""
+"""The code of README, pages and notebook runs, in both languages, and links lead somewhere."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from programs import started
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -29,35 +30,73 @@ def blocks(page: str) -> list[tuple[str, str]]:
     return BLOCK.findall((DOCS / page).read_text("utf-8"))
 
 
+@pytest.fixture(scope="module")
+def programs():
+    """The folder of the programs that the pages call."""
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    with started() as folder:
+        yield folder
+
+
+@pytest.fixture
+def printed(programs, tmp_path):
+    """A function: run code of a language in an empty folder, return what it prints."""
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+    }
+
+    def run(language, code):
+        command = ["bash", "-ec", code] if language == "sh" else [programs / "python", "-c", code]
+        ran = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, (code, ran.stderr)
+        return ran.stdout.splitlines()
+
+    return run
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_the_code_of_a_page_runs(page, tmp_path):
+def test_the_code_of_a_page_runs(page, printed):
     """All blocks in order in an empty folder; each comment under a print is what it prints.
 
     A block of text right below commands has lines that they print.
     Python blocks that follow each other run in one process: the later use names of the earlier.
     """
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "HF_HOME": str(tmp_path / "hf"),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-    }
     assert blocks(page)
-    printed = set()
+    lines = set()
     for language, group in itertools.groupby(blocks(page), lambda block: block[0]):
         code = "\n".join(text for _, text in group)
-        command = ["bash", "-ec", code] if language == "sh" else [sys.executable, "-c", code]
-        ran = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == 0, (code, ran.stderr)
-        printed.update(map(str.rstrip, ran.stdout.splitlines()))
+        shown = printed(language, code)
+        lines.update(map(str.rstrip, shown))
         if language == "python":
-            assert ran.stdout.splitlines() == re.findall(r"^# (.*)$", code, re.MULTILINE)
+            assert shown == re.findall(r"^# (.*)$", code, re.MULTILINE)
     for text in SHOWN.findall((DOCS / page).read_text("utf-8")):
-        assert set(text.splitlines()) <= printed
+        assert set(text.splitlines()) <= lines
+
+
+def test_python_prints_what_the_readme_says(printed):
+    """Each comment below a line that prints is its output."""
+    code = "\n".join(text for language, text in blocks("../README.md") if language == "python")
+    expected = re.findall(r"^# (.*)$", code, re.MULTILINE)
+    assert expected
+    assert printed("python", code) == expected
+
+
+def test_the_notebook_is_the_script_and_runs(printed, tmp_path, monkeypatch):
+    """`python tools/docs/notebook.py` would change nothing; the cells end in a page."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools/docs"))
+    from notebook import notebook
+
+    text = (DOCS / "quickstart.ipynb").read_text("utf-8")
+    assert notebook((ROOT / "examples/quickstart.py").read_text("utf-8")) == text
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    lines = printed("python", "\n\n".join("".join(cell["source"]) for cell in cells))
+    assert "他的病情己经好转。 → 他的病情已经好转。" in lines
+    assert (tmp_path / "out/quickstart/report.html").is_file()
 
 
 def test_the_pages_can_be_typed_one_after_another_in_one_folder():

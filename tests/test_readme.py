@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -43,24 +40,6 @@ def test_commands_exist(tool: str) -> None:
         words = rest.partition("#")[0].replace("'", "").split()
         assert {word for word in words if word.startswith("--")} <= known
         command.make_context(name, words)  # raises where an argument is missing
-
-
-def test_python_prints_what_the_readme_says(tmp_path: Path) -> None:
-    """Each comment below a line that prints is its output, with the sample built as `make data`."""
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
-    from cecdata.builds.build import build
-    from cecdata.config import load
-
-    build(["sample"], tmp_path / "out" / "data", load(filters=("levenshtein",)))
-    code = "".join(blocks(README, "python"))
-    expected = re.findall(r"^# (.*)$", code, re.MULTILINE)
-    environment = {**os.environ, "HF_HOME": str(tmp_path / "hf"), "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert ran.stdout.splitlines() == expected
-    assert len(expected) == len(blocks(README, "python"))
 
 
 def test_the_chinese_readme_has_the_same_code_and_figures() -> None:
