@@ -1,6 +1,6 @@
 """Measure the cost of PPO over plain GRPO on whole batches, interleaved in one process.
 
-python benchmarks/bench_ppo.py DATA [--policy FOLDER] [--groups 24] [--rounds 8]
+python benchmarks/bench_ppo.py DATA [--model FOLDER] [--groups 24] [--rounds 8]
 
 Plain GRPO has the group's mean as its baseline, no whitening and no value network. PPO is measured
 with a value network on the policy's hidden state (paper §3.4) and, as in the small recipe, with
@@ -39,7 +39,7 @@ GOAL = 1.05
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--policy", default="builtin")
+    parser.add_argument("--model", default="builtin")
     parser.add_argument("--groups", type=int, default=24)
     parser.add_argument("--candidates", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=8)
@@ -77,7 +77,7 @@ def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: A
         [f"ppo.groups={options.groups}", f"ppo.candidates={options.candidates}", "ppo.updates=1000",
          "ppo.drop_zero_advantages=false", "ppo.oversampling=1", "ppo.supervised=0", *more],
     )  # fmt: skip
-    policy = load_policy(PolicyConfig(name=options.policy), 42, "cpu")
+    policy = load_policy(PolicyConfig(name=options.model), 42, "cpu")
     pairs = training_pairs(open_shards(options.data), DataConfig(), 64, 42, out / "arrow")
     reward = GroupReward(encoder(options.encoder), made.reward, options.candidates)
     args = grpo_settings.arguments(

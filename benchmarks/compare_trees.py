@@ -32,7 +32,7 @@ CECDATA, CECBENCH, CECTRAIN = (
 )
 BUILD = ["build", "pool.txt", "--out", "data", "--overwrite", "--workers", "1"]
 TRAIN = ["train", "pairs", "--out", "train", "--overwrite", "--sft-steps", "0", "--updates", "20"]
-TRAIN += ["--policy", "policy"]  # the same for both: another policy samples other candidates
+TRAIN += ["--set", "policy.name=policy"]  # another policy samples other candidates
 JOBS: dict[str, tuple[str, list[str]]] = {
     "build, 8 copies, no cosine": (CECDATA, [*BUILD, "--copies", "8", "--filters", "levenshtein"]),
     "build, 4 copies, built-in encoder": (CECDATA, [*BUILD, "--encoder", "builtin"]),

@@ -56,10 +56,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pairs", help="a dataset, or a benchmark with --keep")
     parser.add_argument("--lm", help="n-gram model, as in `cectrain correct`")
-    parser.add_argument("--policy", default="builtin")
+    parser.add_argument("--model", default="builtin")
     parser.add_argument("--keep", action="store_true", help="measure the shipped weights")
     options = parser.parse_args()
-    proposer = open_combined(f"combined:{options.policy}", options.lm)
+    proposer = open_combined(f"combined:{options.model}", options.lm)
     rows = rows_of(options.pairs)
     parts = list(parts_of(rows, proposer.longest))
     texts = [text for _, _, text in parts]

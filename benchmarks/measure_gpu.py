@@ -230,7 +230,7 @@ def fsdp(bench: Bench, launcher: str = "fsdp") -> Figures:
     command = [sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1"]
     command += ["--config_file", shards, "-m", "cectrain", "train", str(bench.data.resolve())]
     command += ["--out", str(out), "--recipe", "paper", "--updates", "2"]
-    command += ["--policy", bench.policy(), "--encoder", bench.encoder()]
+    command += ["--model", bench.policy(), "--encoder", bench.encoder()]
     subprocess.run(command, check=True, timeout=300, cwd=ROOT)
     return update(metrics_log.lines(out / metrics_log.FILE, "ppo"))
 

@@ -57,8 +57,7 @@ def load(
         raise InputError(f"{where}: no end token; set eos_token in tokenizer_config.json")
     local_models.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
-    if "quantization_config" not in settings:  # bitsandbytes places its weights itself
-        model = model.to(local_models.pick_device(torch, device))
+    model = model.to(local_models.pick_device(torch, device))
     return CausalModel(model, tokenizer, prompt)
 
 

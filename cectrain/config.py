@@ -28,8 +28,7 @@ CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
 DTYPES = ("float32", "bfloat16")
 VLLM = ("off", "colocate", "server")
-ROLLOUTS = ("auto", "drafted", "generate")
-REPORTERS = ("tensorboard", "wandb", "trackio")
+ROLLOUTS = ("auto", "generate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,6 @@ class DataConfig:
     held_out: int = 200  # validation pairs to score the policy on
     held_out_clean: int = 100  # validation sentences to measure over-correction on
     tuning: bool = False  # hold out a tenth of the training split instead of validation pairs
-    embeddings: str = ""  # folder with those of the targets; "": the dataset's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,7 @@ class PolicyConfig:
     prompt: str = "1"  # version in cecbench.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32  # scale of LoRA's update, over lora_rank
-    dtype: str = "float32"  # of the weights in training; bfloat16: the optimizer has fp32 copies
     save_dtype: str = "float32"  # of the weights in model/: float32 or bfloat16
-    quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank
     max_chars: int = 128  # longest source or target in code points; longer pairs are left out
 
 
@@ -92,7 +88,7 @@ class PpoConfig:
     top_p: float = 0.95  # nucleus sampling; the paper states no value
     top_k: int = 0  # 0: off
     new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
-    rollout: str = "auto"  # drafted: speculative decoding from the source; generate: by token
+    rollout: str = "auto"  # speculative decoding from the source where possible; generate: by token
     vllm: str = "off"  # or colocate, server, with settings in `trl`; a resume is not bit-exact
 
     # advantages
@@ -104,8 +100,6 @@ class PpoConfig:
     # the objective
     epochs: int = 2  # K_ppo, over each batch
     clip: float = 0.05  # ε of the ratio (docs/paper.md row 2)
-    kl: float = 0.0  # weight of the KL divergence from the policy after the warm start
-    entropy: float = 0.0  # weight of the entropy bonus
     supervised: int = 0  # pairs of the supervised gradient per optimizer step (PPO-ptx)
     supervised_weight: float = 1.0  # of the loss of those pairs
 
@@ -128,8 +122,6 @@ class PpoConfig:
     keep: int = 2  # checkpoints kept
     eval_every: int = 50  # batches between held-out evaluations; 0: only before and after
     log_every: int = 1  # batches between lines of metrics.jsonl
-    report_to: tuple[str, ...] = ()  # tensorboard, wandb, trackio, besides metrics.jsonl
-    callbacks: tuple[str, ...] = ()  # "package:Class" of transformers' TrainerCallback
     trl: Mapping[str, str | int | float | bool] = field(default_factory=dict)  # of GRPOConfig
 
 
@@ -170,8 +162,6 @@ class Config:
             ppo.oversampling,
             f"a divisor of ppo.candidates = {ppo.candidates}",
         )
-        quantised_alone = self.policy.quantise and not self.policy.lora_rank
-        require(not quantised_alone, "policy.quantise", True, "used with policy.lora_rank above 0")
         if ppo.updates:
             check_shares(ppo)
 
@@ -214,9 +204,7 @@ def _check_choices(config: Config) -> None:
         ("way to write candidates", ppo.rollout, ROLLOUTS),
         ("choice of constants", config.constants, CONSTANTS),
         ("precision", config.sft.precision, PRECISIONS),
-        ("dtype of weights", config.policy.dtype, DTYPES),
         ("dtype of weights", config.policy.save_dtype, DTYPES),
-        *(("reporter", name, REPORTERS) for name in ppo.report_to),
     ):
         require_known(name, value, known)
 
@@ -227,8 +215,8 @@ _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
     "ppo.length_buckets"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
-    "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens ppo.kl "
-    "ppo.entropy ppo.decay ppo.supervised ppo.supervised_weight"
+    "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens "
+    "ppo.decay ppo.supervised ppo.supervised_weight"
 ).split()
 _ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.temperature")
 

@@ -59,12 +59,12 @@ def train(
     encoder = load_encoder(config)
     rank0 = distributed.is_rank0()
     log = log if rank0 else ignore_line
-    embeddings = open_embeddings(dataset, config, encoder, log)
+    embeddings = open_embeddings(dataset, encoder, log)
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, config.seed, "cpu")
     identity = reproducibility.run_identity(config, dataset, encoder, embeddings)
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
-    named = (config.policy.name, config.data.embeddings, *folders_of(config.encoder))
+    named = (config.policy.name, *folders_of(config.encoder))
     reads = (str(dataset.path), *named)
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
     with naming(out), workspace if rank0 else nullcontext() as work:

@@ -12,7 +12,7 @@ import click
 
 from cecdata.common import command_group
 from cecdata.config import load as load_data_recipe
-from cectrain.commands.options import data_argument, recipe_options, tell
+from cectrain.commands.options import data_argument, recipe_options
 from cectrain.config import load
 from experiments.pretraining.config import RECIPE, RECIPES
 from experiments.pretraining.config import load as load_pretraining
@@ -21,6 +21,11 @@ from experiments.training.runs import Experiment
 Command = Callable[..., None]
 _PATH = click.Path(path_type=Path)
 _OUT = click.option("--out", required=True, type=_PATH, help="Folder of the runs and the report.")
+
+
+def tell(line: str) -> None:
+    """Print a line of progress on stderr."""
+    click.echo(line, err=True)
 
 
 @click.group("python -m experiments", context_settings=command_group.CONTEXT)
@@ -35,7 +40,7 @@ def cli() -> None:
 
 
 def experiment_options(function: Command) -> Command:
-    """Add DATA, --out, --recipe, --set, --policy and --workers, passed on as `experiment`.
+    """Add DATA, --out, --recipe, --set, --model and --workers, passed on as `experiment`.
 
     Settings that do not load are refused before the command runs.
     """
@@ -65,7 +70,9 @@ def experiment_options(function: Command) -> Command:
             help="Number of concurrent runs; they share the cores.",
         ),
         click.option(
-            "--policy", help="Policy that all runs start from: builtin, a folder or a hub name."
+            "--model",
+            "policy",
+            help="Policy that all runs start from: builtin, a folder or a hub name.",
         ),
         recipe_options,
         _OUT,

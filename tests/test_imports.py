@@ -54,7 +54,7 @@ def test_heavy_library_has_its_place(library: str) -> None:
             assert home or library not in _imports(path), f"{name} imports {library}"
 
 
-@pytest.mark.parametrize("module", ["cecdata.cli", "cecbench.cli"])
+@pytest.mark.parametrize("module", ["cecdata.cli", "cecbench.cli", "cectrain.cli"])
 def test_help_loads_nothing_heavy(module: str) -> None:
     """What answers `--help` imports no heavy library."""
     code = f"import sys, {module}; print(*sorted(set({LATE!r}) & set(sys.modules)))"

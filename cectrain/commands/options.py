@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -40,14 +39,14 @@ def recipe_options(function: F) -> F:
 
 
 def run_options(function: F) -> F:
-    """Add DATA, --out, --recipe, --set, --policy, --seed, --sft-steps, --overwrite, --json."""
+    """Add DATA, --out, --recipe, --set, --model, --seed, --sft-steps, --overwrite, --json."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         click.option("--overwrite", is_flag=True, help="Delete an earlier run in --out first."),
         click.option("--sft-steps", type=int, help="Supervised steps, instead of the recipe's."),
         click.option("--seed", type=int, help="Seed of all random draws, instead of the recipe's."),
         click.option(
-            "--policy",
+            "--model",
             help="Policy to start from, instead of the recipe's: builtin, a folder, or a name on "
             "the hub.",
         ),
@@ -80,12 +79,6 @@ def wait_without_spinning() -> None:
     that the thread that it waits for needs: a step then takes more than twice as long.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-
-def tell(line: str) -> None:
-    """Print a line of progress on stderr."""
-    click.echo(line, err=True)
-    sys.stderr.flush()
 
 
 def _toml(value: object) -> str:

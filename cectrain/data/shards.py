@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -168,17 +168,16 @@ def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     return positions
 
 
-def with_clean(pairs: Sequence[Pair], share: float, seed: int) -> list[Pair]:
-    """Return the pairs, a share of them with the clean sentence as the source.
+def with_clean(pair: Pair, share: float, seed: int) -> Pair:
+    """Return the pair, or with probability `share` its clean sentence as source and target.
 
-    >>> with_clean([Pair(1, 0, "己经", "已经", "homophone")], 1.0, 42)[0].source
+    It is drawn by the pair's identity, so that a pair does not depend on its batch.
+
+    >>> with_clean(Pair(1, 0, "己经", "已经", "homophone"), 1.0, 42).source
     '已经'
     """
-    drawn = np.random.default_rng((seed, len(pairs))).random(len(pairs)) < share
-    return [
-        Pair(pair.id, pair.copy, pair.target, pair.target, "unchanged") if clean else pair
-        for pair, clean in zip(pairs, drawn, strict=True)
-    ]
+    draw = np.random.default_rng(((seed + pair.id + pair.copy) % 2**63, 1)).random(1)[0]
+    return replace(pair, source=pair.target, operator="unchanged") if draw < share else pair
 
 
 def longest(batch: pa.RecordBatch) -> npt.NDArray[np.int32]:

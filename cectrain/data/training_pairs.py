@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common import durable
-from cecdata.common.codec import parse
-from cecdata.common.errors import CecError, InputError, UsageError
+from cecdata.common.errors import InputError, UsageError
 from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR
 from cectrain.config import DataConfig
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import datasets
 
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
-_SUMS = "sums.json"  # SHA-256 of the Arrow file beside it and of the shards that it was made of
 _COLUMNS = ["id", "copy", "source", "target", "operator"]
 
 
@@ -62,11 +61,7 @@ class TrainingPairs:
         pairs = self.corrupt(stored, epoch) if self.corrupt else stored
         if self.clean_share == 0:
             return pairs
-        # Drawn by the pair's identity, so that a pair does not depend on its batch.
-        return [
-            with_clean([pair], self.clean_share, (self.seed + pair.id + pair.copy) % 2**63)[0]
-            for pair in pairs
-        ]
+        return [with_clean(pair, self.clean_share, self.seed) for pair in pairs]
 
     def split(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
         """Return the pairs for supervised steps, and a `share` of the sentences for PPO alone.
@@ -140,35 +135,24 @@ def training_pairs(
 
 
 def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
-    """Return the pairs as a mapped Arrow file, written again unless its digests are right."""
+    """Return the pairs as a mapped Arrow file, which is written once for these shards."""
     import datasets
     from filelock import FileLock
 
+    digests = json.dumps(dict(dataset.digests), sort_keys=True).encode()
+    path = cache / f"pairs-{hashlib.sha256(digests).hexdigest()[:16]}.arrow"
     cache.mkdir(parents=True, exist_ok=True)
-    path, proof = cache / "pairs.arrow", cache / _SUMS
 
     def fill(temporary: Path) -> None:
-        batches = dataset.batches(TRAIN, _COLUMNS)
         schema = pa.schema([PAIR.field(name) for name in _COLUMNS])
         with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-            for batch in batches:
+            for batch in dataset.batches(TRAIN, _COLUMNS):
                 writer.write_batch(batch)
 
     with FileLock(cache / "lock"):  # several ranks start at once
-        if not _is_whole(path, proof, dataset):
-            record = durable.write(path, fill)
-            sums = {path.name: record.sha256, **dataset.digests}
-            durable.write_text(proof, json.dumps(sums, indent=1) + "\n")
+        if not path.is_file():
+            durable.write(path, fill)
     return datasets.Dataset.from_file(str(path))
-
-
-def _is_whole(path: Path, proof: Path, dataset: Dataset) -> bool:
-    """Return whether the Arrow file is the one that was written of these shards."""
-    try:
-        sums = {path.name: durable.sha256_of(path).sha256, **dataset.digests}
-        return bool(parse(proof.read_bytes()) == sums)
-    except (OSError, CecError, ValueError):
-        return False
 
 
 def fresh_corruption(dataset: Dataset) -> Corrupt:

@@ -17,8 +17,6 @@ from cectrain.diagnosis.candidates import KINDS, PROFILES, Bank, bank, draw_grou
 from cectrain.diagnosis.measures import (
     ClusterFigures,
     Diagnosis,
-    GroupFigures,
-    KindFigures,
     RewardFigures,
     favoured,
     teaches,
@@ -29,7 +27,6 @@ from cectrain.reward.cluster import FloatArray, distances
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import Rewards, alpha_star, total_reward
 
-CONFIDENCE = 0.95  # of the Hoeffding gap
 ABOVE_STAR = 0.15  # calibrated α − α*
 WRONG_QUANTILE = 0.05  # share of the wrong candidates that the calibrated τ and β reward with 0
 APART_QUANTILE = 0.05  # share of answers of other meanings that the calibrated ε takes for equal
@@ -51,7 +48,6 @@ def diagnose(
     encoder: Encoder,
     config: RewardConfig,
     *,
-    train_pairs: int,
     size: int = 4,
     seed: int = 42,
     recipe: str = "",
@@ -82,14 +78,11 @@ def diagnose(
     diagnosis = Diagnosis(
         encoder=f"{encoder.name} ({encoder.revision})",
         pairs=len(wrong),
-        train_pairs=train_pairs,
         size=size,
         seed=seed,
         gamma=max(0.0, round(1 - float(np.quantile(cosines_P_K[right_P_K], 0.05)), 6)),
         delta=max(0.0, 1 - float(np.quantile(missed, 0.95))),
         blind=float((missed > 1 - _BLIND).mean()),
-        hoeffding=math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * max(1, train_pairs))),
-        kinds={kind: _kind_figures(cosines_P_K[:, candidates.columns(kind)]) for kind in KINDS},
         rewards=rewards,
         clusters={
             name: _cluster_figures(candidates, vectors_P_K_D, each, size)
@@ -172,7 +165,7 @@ def _reward_figures(
     accuracy, low = _variant_accuracy(candidates, vectors_P_K_D, config)
     rng = np.random.default_rng((seed, size))
     profiles = {
-        name: _group_figures(
+        name: _accuracy_within_groups(
             candidates, vectors_P_K_D, draw_groups(candidates, profile, size, rng), config
         )
         for name, profile in PROFILES.items()
@@ -213,24 +206,15 @@ def _variant_accuracy(
     return float(accuracy_P.mean()), float(accuracy_P.mean()) - 3 * spread
 
 
-def _group_figures(
+def _accuracy_within_groups(
     candidates: Bank,
     vectors_P_K_D: FloatArray,
     drawn_P_L: npt.NDArray[np.int64],
     config: RewardConfig,
-) -> GroupFigures:
-    rows = np.arange(len(drawn_P_L))[:, None]
-    right_P_L = candidates.right()[rows, drawn_P_L]
-    rewards = _rewards(candidates, vectors_P_K_D, drawn_P_L, config)
-    total_P_L, members_P_L = rewards.total_P_L, rewards.batch.members_P_L
-    spread_P = total_P_L.max(axis=1) - total_P_L.min(axis=1)
-    return GroupFigures(
-        pair_accuracy=pair_accuracy(total_P_L, right_P_L),
-        auc=pair_accuracy(total_P_L.reshape(1, -1), right_P_L.reshape(1, -1)),
-        zero_advantage=float((spread_P < _SAME).mean()),
-        purity=float(right_P_L[members_P_L].mean()) if members_P_L.any() else None,
-        reward=float(total_P_L.mean()),
-        variance=float(total_P_L.var()),
+) -> float | None:
+    right_P_L = candidates.right()[np.arange(len(drawn_P_L))[:, None], drawn_P_L]
+    return pair_accuracy(
+        _rewards(candidates, vectors_P_K_D, drawn_P_L, config).total_P_L, right_P_L
     )
 
 
@@ -262,7 +246,7 @@ def _rewards(
 def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> float | None:
     """Return how often a right candidate earns more than a wrong one of its group.
 
-    Ties count half. None if no group has both. With all candidates in one group it is the AUC.
+    Ties count half. None if no group has both.
 
     >>> pair_accuracy(np.array([[0.9, 0.8, 0.9]]), np.array([[True, False, False]]))
     0.75
@@ -275,8 +259,3 @@ def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
         better += float((below + within).sum()) / 2
         pairs += len(wrong) * int(right.sum())
     return better / pairs if pairs else None
-
-
-def _kind_figures(cosines: FloatArray) -> KindFigures:
-    low, middle, high = np.quantile(cosines, [0.05, 0.5, 0.95])
-    return KindFigures(float(cosines.mean()), float(low), float(middle), float(high))

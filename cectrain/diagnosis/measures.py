@@ -16,24 +16,6 @@ MOST_JOINED = 0.2  # of the groups; above it the encoder's distances separate no
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFigures:
-    """The groups of one mixture under one reward, as fractions or rewards.
-
-    pair_accuracy: share of the pairs of a right and a wrong candidate of one group in which the
-    right one earns more (ties count half). auc: the same over all candidates pooled.
-    zero_advantage: share of groups whose candidates all earn the same. purity: share of right
-    ones among the largest clusters' members. reward: mean R. variance: of R, at most 1/4.
-    """
-
-    pair_accuracy: float | None
-    auc: float | None
-    zero_advantage: float
-    purity: float | None
-    reward: float
-    variance: float
-
-
-@dataclass(frozen=True, slots=True)
 class RewardFigures:
     """The figures of one reward.
 
@@ -43,7 +25,8 @@ class RewardFigures:
     sentence, mean R of a copy and of one over-correction beside L − 1 copies. variant_accuracy:
     share of the pairs of a right text that differs from the target and a wrong one in which the
     right one earns more (ties count half); exact match has 0.5. variant_low: the lower end of its
-    interval over sentences.
+    interval over sentences. profiles: for each mixture of kinds, the same share of the pairs of a
+    right and a wrong candidate of one group, which is what matters for training.
     """
 
     config: RewardConfig
@@ -55,7 +38,7 @@ class RewardFigures:
     clean_over_corrected: float
     variant_accuracy: float
     variant_low: float
-    profiles: Mapping[str, GroupFigures]
+    profiles: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +58,6 @@ class ClusterFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class KindFigures:
-    """The cosines to the reference of one kind of candidate: mean and quantiles."""
-
-    mean: float
-    q05: float
-    q50: float
-    q95: float
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The result of `cectrain diagnose`.
 
@@ -92,20 +65,16 @@ class Diagnosis:
     that differ from the target above wrong ones, which exact match as the reward cannot do.
     gamma: 1 − the 0.05 quantile of right candidates' cosines. delta: 1 − the 0.95 quantile of wrong
     candidates' cosines; the paper assumes δ > γ. blind: share of wrong candidates with the
-    reference's own embedding, which no constants can distinguish. hoeffding: √(log(2/(1 − c)) / 2N)
-    at confidence c.
+    reference's own embedding, which no constants can distinguish.
     """
 
     encoder: str
     pairs: int
-    train_pairs: int
     size: int
     seed: int
     gamma: float
     delta: float
     blind: float
-    hoeffding: float
-    kinds: Mapping[str, KindFigures]
     rewards: Mapping[str, RewardFigures]
     clusters: Mapping[str, ClusterFigures]
     suggested: RewardConfig
@@ -157,12 +126,6 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
             f"{diagnosis.blind:.1%} of the wrong candidates have the same embedding as the "
             "reference: the encoder does not know the character that differs."
         )
-    copying = given.profiles["copying"]
-    lines.append(
-        f"Copying the input earns {given.lone_copy:.2f} of at most 1; the pooled AUC there is "
-        f"{_shown(copying.auc)}, the accuracy within groups, which matters for training, "
-        f"{_shown(copying.pair_accuracy)}."
-    )
     return lines
 
 
@@ -227,9 +190,5 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
 
 
 def _ranking(figures: RewardFigures) -> float:
-    known = [f.pair_accuracy for f in figures.profiles.values() if f.pair_accuracy is not None]
+    known = [accuracy for accuracy in figures.profiles.values() if accuracy is not None]
     return float(np.mean(known)) if known else 0.0
-
-
-def _shown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import shutil
 from collections.abc import Mapping
@@ -14,11 +13,9 @@ from cecbench.causal import PROMPT_FILE
 from cecdata.common import durable, markdown
 from cecdata.common.codec import Json
 from cecdata.common.durable.files import naming, sweep, temporary_name
-from cecdata.common.pretrained import load_pretrained
 from cectrain.corrector.policy import Policy
 
 if TYPE_CHECKING:
-    from peft import PeftModel
     from transformers import GenerationConfig, PreTrainedModel
 
 CARD = "README.md"
@@ -28,8 +25,8 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     """Write the files that `transformers`, vLLM and `cecbench` load; remove `folder` first.
 
     A killed run may have left other files or half of the weights there. `dtype` (float32,
-    bfloat16, float16) converts the weights. With a `dtype`, or with an adapter on a base that is
-    not quantised, the policy's own model is changed in place and must not be used afterwards.
+    bfloat16, float16) converts the weights. With a `dtype` or an adapter, the policy's own
+    model is changed in place and must not be used afterwards.
     """
     from transformers.utils import logging
 
@@ -74,27 +71,8 @@ def _plain(model: PreTrainedModel, dtype: str) -> PreTrainedModel:
     import torch
 
     if hasattr(model, "merge_and_unload"):
-        packed = getattr(model.get_base_model(), "is_loaded_in_4bit", False)
-        model = merged_with_base(model) if packed else model.merge_and_unload()
+        model = model.merge_and_unload()
     return model.to(getattr(torch, dtype)) if dtype else model
-
-
-def merged_with_base(model: PeftModel) -> PreTrainedModel:
-    """Read the base of an adapted model in fp32 on the CPU and merge the adapter into it.
-
-    An adapter cannot be merged into a base in 4 bits: the sum would be rounded to 4 bits again and
-    stay in a packed form that cannot be converted. Raises InputError if the base cannot be read.
-    """
-    import torch
-    import transformers
-    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
-
-    name, where = model.active_adapter, model.get_base_model().name_or_path
-    base = load_pretrained(transformers.AutoModelForCausalLM, where, dtype=torch.float32)
-    anew = get_peft_model(base, copy.deepcopy(model.peft_config[name]), adapter_name=name)
-    set_peft_model_state_dict(anew, get_peft_model_state_dict(model, adapter_name=name), name)
-    merged: PreTrainedModel = anew.merge_and_unload()
-    return merged
 
 
 def greedy(policy: Policy) -> GenerationConfig:

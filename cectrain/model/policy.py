@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy:
-    """Return the policy that a configuration names, on its device, weights in `config.dtype`.
+    """Return the policy that a configuration names, on its device, weights in fp32.
 
     The built-in policy without shipped weights starts from random ones, drawn by `seed`. Raises
     InputError where nothing loads.
@@ -28,11 +28,8 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
     if folder.model_folder(config.name) is None:
         model, tokenizer = new_builtin(seed)
         model = model.to(pick_device(torch, device))
-        for weight in model.parameters():  # model.to would round the rotary frequencies, too
-            weight.data = weight.data.to(getattr(torch, config.dtype))
         return Policy(model, tokenizer, config.prompt, trained=False)
-    settings = _quantisation(config, torch) or {"dtype": getattr(torch, config.dtype)}
-    return load(config.name, config.prompt, device, **settings)
+    return load(config.name, config.prompt, device, dtype=torch.float32)
 
 
 def new_builtin(seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -70,33 +67,16 @@ def small_qwen3(
     return model, tokenizer
 
 
-def _quantisation(config: PolicyConfig, torch: object) -> dict[str, object]:
-    if not config.quantise:
-        return {}
-    from transformers import BitsAndBytesConfig
-
-    quantised = BitsAndBytesConfig(
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_compute_dtype=torch.bfloat16,  # type: ignore[attr-defined]
-        bnb_4bit_use_double_quant=True,
-    )
-    return {"quantization_config": quantised}
-
-
 def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
     """Return the policy with a LoRA adapter on all linear layers if `policy.lora_rank` is set."""
     if not config.lora_rank:
         return policy
-    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+    from peft import LoraConfig, get_peft_model
 
-    model = policy.model
-    if config.quantise:
-        model = prepare_model_for_kbit_training(model)
     adapter = LoraConfig(
         r=config.lora_rank,
         lora_alpha=config.lora_alpha,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
-    return replace(policy, model=get_peft_model(model, adapter))
+    return replace(policy, model=get_peft_model(policy.model, adapter))

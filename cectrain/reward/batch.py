@@ -1,4 +1,4 @@
-# ruff: noqa: N802, N803, N815 - axes are in the names
+# ruff: noqa: N802, N815 - axes are in the names
 """The groups of candidates that are rewarded together, and the type of a term that rewards them.
 
 Axes: P sources, L candidates of each, D components of an embedding.
@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.errors import UsageError
 from cectrain.reward import cluster
 from cectrain.reward.cluster import BoolArray, FloatArray, IntArray
 from cectrain.reward.config import RewardConfig
@@ -23,10 +22,7 @@ Vectors = npt.NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Batch:
-    """P groups of L candidates with their sources, targets and, if the reward has any, embeddings.
-
-    Raises UsageError if the shapes do not fit together.
-    """
+    """P groups of L candidates with sources, targets and, where the reward has any, embeddings."""
 
     config: RewardConfig
     sources: Sequence[str]
@@ -34,10 +30,6 @@ class Batch:
     candidates_P_L: Sequence[Sequence[str]]
     embeddings_P_L_D: Vectors | None = None
     references_P_D: Vectors | None = None
-
-    def __post_init__(self) -> None:
-        if self.embeddings_P_L_D is not None or self.references_P_D is not None:
-            _check_shapes(*self.vectors)
 
     @property
     def vectors(self) -> tuple[Vectors, Vectors]:
@@ -102,16 +94,3 @@ class Term:
     def columns(self) -> tuple[str, ...]:
         """The names in metrics.jsonl that the term owns."""
         return (f"reward_{self.name}", *self.more_columns)
-
-
-def _check_shapes(embeddings_P_L_D: Vectors, references_P_D: Vectors) -> None:
-    if embeddings_P_L_D.ndim != 3 or references_P_D.ndim != 2:
-        raise UsageError("embeddings must have shape [P, L, D] and references shape [P, D]")
-    groups, size, width = embeddings_P_L_D.shape
-    if references_P_D.shape != (groups, width):
-        raise UsageError(
-            f"candidates have {groups} groups of {width} dimensions, references "
-            f"{references_P_D.shape[0]} of {references_P_D.shape[1]}: one encoder must make both"
-        )
-    if size < 2:
-        raise UsageError("L = 1: a group needs at least 2 candidates to have a consensus")

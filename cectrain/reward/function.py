@@ -13,10 +13,11 @@ import inspect
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,11 +46,22 @@ def exact_match(
 
 @cache
 def load(name: str) -> Function:
-    """Import and return the reward function "package:function".
+    """Import and return the reward function "package:function", also from the working directory.
 
-    Raises UsageError if it cannot be imported or called.
+    Raises UsageError if the name has another form, or if it cannot be imported or called.
     """
-    function = imported(name, "reward")
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(f'reward {name!r}: must be "package:name", as in "mine.rewards:short"')
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    try:
+        function: Any = attrgetter(attribute)(importlib.import_module(module))
+    except (Exception, SystemExit) as error:  # an imported module may raise anything
+        raise UsageError(
+            f"reward {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
+            "package, or start the run in the folder that has the module"
+        ) from error
     try:
         inspect.signature(function).bind(completions=[], source=[], target=[])
     except (TypeError, ValueError) as error:  # ValueError: some functions of extension modules
@@ -57,31 +69,7 @@ def load(name: str) -> Function:
             f"reward {name!r} cannot be called with completions, source and target by keyword "
             f"({error}): name these arguments, and take those that it does not use by **columns"
         ) from None
-    return function
-
-
-def imported(name: str, what: str) -> Callable[..., Any]:
-    """Import and return the callable "package:name", also from the working directory.
-
-    Raises UsageError, with `what` it is, if the name has another form or cannot be imported.
-    """
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise UsageError(f'{what} {name!r}: must be "package:name", as in "mine.rewards:short"')
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
-    try:
-        value: object = importlib.import_module(module)
-        for part in attribute.split("."):
-            value = getattr(value, part)
-    except (Exception, SystemExit) as error:  # an imported module may raise anything
-        raise UsageError(
-            f"{what} {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
-            "package, or start the run in the folder that has the module"
-        ) from error
-    if not callable(value):
-        raise UsageError(f"{what} {name!r}: is a {type(value).__name__}, not a function or class")
-    return value
+    return cast("Function", function)
 
 
 def values_P_L(batch: Batch, name: str) -> FloatArray:
@@ -98,19 +86,13 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
     }
     texts, function = columns["completions"], load(name)
     try:
-        returned = function(**{key: list(column) for key, column in columns.items()})
-        rewards = list(returned) if isinstance(returned, Iterable) else None
+        rewards = list(function(**{key: list(column) for key, column in columns.items()}))
     except (Exception, SystemExit) as error:  # a function that exits would end the run silently
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise RewardFunctionError(
             f"reward function {name} raised {type(error).__name__}: {error} "
             f"({Path(last.filename).name}, line {last.lineno})"
         ) from error
-    if rewards is None:
-        raise RewardFunctionError(
-            f"reward function {name} returned {returned!r:.40}: it must return one number for each "
-            "candidate"
-        )
     if len(rewards) != len(texts):
         raise RewardFunctionError(
             f"reward function {name} returned {len(rewards)} values for {len(texts)} candidates: "

@@ -17,7 +17,6 @@ from rapidfuzz.distance import Levenshtein
 
 from cectrain.reward import cluster
 from cectrain.reward.batch import Batch, Term
-from cectrain.reward.channel_posterior import CHANNEL_POSTERIOR
 from cectrain.reward.cluster import FloatArray
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import FUNCTION, FUNCTIONS
@@ -163,7 +162,7 @@ BASE: Mapping[str, tuple[Term, ...]] = MappingProxyType(
     {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
 )
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
-ADDITIONAL: tuple[Term, ...] = (EDIT, CHANNEL_POSTERIOR)
+ADDITIONAL: tuple[Term, ...] = (EDIT,)
 _BASE_TERMS = (*(term for terms in BASE.values() for term in terms), FUNCTION)
 TERMS = (*_BASE_TERMS, *ADDITIONAL, FUNCTIONS)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +53,10 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         score: Callable[[], HeldOut],
         log: Logger,
         score_before: Callable[[], HeldOut],
-        report: Callable[[Mapping[str, float | None]], None],
     ) -> None:
-        """`score` and `score_before` are collective calls: every rank makes them.
-
-        `report` gives held-out scores to reporters such as TensorBoard.
-        """
+        """`score` and `score_before` are collective calls: every rank makes them."""
         self._ppo, self._metrics, self._score, self._log = ppo, metrics, score, log
-        self._score_before, self._report = score_before, report
+        self._score_before = score_before
         self._cycle = ppo.epochs
         self._flat, self._last_reward = 0, 0.0
         self._first_reward: float | None = None
@@ -91,16 +87,9 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         self._flat = self._flat + 1 if flat else 0
         if self._flat and (self._flat - 1) % _FLAT == 0:
             self._log(
-                f"batch {batch}: all rewards within every group are equal, so this batch "
-                f"{self._lesson()} (see `cectrain diagnose`)"
+                f"batch {batch}: all rewards within every group are equal, so this batch taught "
+                "nothing about which candidate is better (see `cectrain diagnose`)"
             )
-
-    def _lesson(self) -> str:
-        """Return what the policy learns from a batch whose groups have equal rewards."""
-        if self._ppo.baseline in ("group", "leave_one_out"):
-            return "taught nothing"
-        # The rewards still differ from what the baseline expected of the source.
-        return "taught nothing about which candidate is better, only how wrong the baseline was"
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Score the policy every `eval_every` batches, on all ranks."""
@@ -110,9 +99,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if not every or rest or batch % every or state.global_step >= state.max_steps:
             return
         scores = self._score()
-        values = metrics_log.of_held_out(scores)
-        self._metrics.write("heldout", batch, values)
-        self._report(values)
+        self._metrics.write("heldout", batch, metrics_log.of_held_out(scores))
         for line in heldout.shown(scores):
             self._log(line)
         self._warn_of_hacking(batch, scores)

@@ -58,18 +58,6 @@ def broadcast_from_rank0(value: T) -> T:
     return values[0]
 
 
-def total(count: int) -> int:
-    """Return the sum of the ranks' counts; a collective call."""
-    if world_size() == 1:
-        return count
-    import torch
-    from accelerate import PartialState
-
-    counts = torch.tensor([count], device=PartialState().device)
-    add([counts])
-    return int(counts)
-
-
 def add(tensors: Sequence[torch.Tensor]) -> None:
     """Replace each tensor by the sum of the ranks' tensors; a collective call."""
     if world_size() == 1:
@@ -86,11 +74,6 @@ def wait() -> None:
         from torch import distributed
 
         distributed.barrier()
-
-
-def load_device() -> str:
-    """Return the device to load a policy on: the CPU if its weights are sharded afterwards."""
-    return "cpu" if sharded() else "auto"
 
 
 def sharded() -> bool:

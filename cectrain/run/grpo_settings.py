@@ -61,8 +61,8 @@ def grpo_settings(
         top_p=ppo.top_p,
         top_k=ppo.top_k,
         epsilon=ppo.clip,
-        beta=ppo.kl,
-        entropy_coef=ppo.entropy,
+        beta=0.0,  # no reference policy and no entropy bonus: rows without advantage are dropped
+        entropy_coef=0.0,
         learning_rate=ppo.learning_rate,
         weight_decay=ppo.weight_decay,
         max_grad_norm=ppo.max_grad_norm,
@@ -79,7 +79,6 @@ def grpo_settings(
         save_total_limit=None,
         logging_steps=ppo.log_every * ppo.epochs,
         logging_nan_inf_filter=False,
-        report_to=list(ppo.report_to),
         disable_tqdm=True,
         dataloader_num_workers=0,
         dataloader_pin_memory=not cpu,
@@ -89,7 +88,7 @@ def grpo_settings(
             f"ppo.trl.{clash[0]}: the run sets it from settings of its own; use those of [ppo], or "
             "seed"
         )
-    return {"loss_type": "grpo", "scale_rewards": "none", **ppo.trl, **own}
+    return {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl, **own}
 
 
 def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
@@ -111,28 +110,18 @@ def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
 def may_draft(ppo: PpoConfig, model: object) -> bool:
     """Return whether candidates are drawn by speculative decoding with the source as the draft.
 
-    Ranks draw independently, but a rank that holds shards of the weights cannot. Raises UsageError
-    if `ppo.rollout` requires it and it is impossible.
+    Ranks draw independently, but a rank that holds shards of the weights cannot.
     """
-    if ppo.rollout == "generate":
-        return False
-    free = ppo.vllm == "off" and ppo.top_k == 0 and not distributed.sharded()
-    able = free and speculative.supported(model)
-    if ppo.rollout == "drafted" and not able:
-        raise UsageError(
-            "ppo.rollout = drafted needs a decoder with full attention, whole weights on each "
-            "rank, no vLLM and top_k = 0: change these, or set ppo.rollout to auto or generate"
-        )
-    return able
+    asked = ppo.rollout == "auto" and ppo.vllm == "off" and ppo.top_k == 0
+    return asked and not distributed.sharded() and speculative.supported(model)
 
 
 def uses_fast_forward(ppo: PpoConfig, model: object, processes: int) -> bool:
     """Return whether log-probabilities come from the lean forward pass.
 
-    It has no gradient of entropies, which an entropy bonus needs, and does not support the
-    wrapping of several ranks; TRL's own pass is used there.
+    It does not support the wrapping of several ranks; TRL's own pass is used there.
     """
-    allowed = ppo.fast_forward and ppo.vllm == "off" and ppo.entropy == 0 and processes == 1
+    allowed = ppo.fast_forward and ppo.vllm == "off" and processes == 1
     return allowed and qwen3_forward.supports(model)
 
 

@@ -30,19 +30,10 @@ _FIGURES = {
 Table = tuple[list[str], list[list[str]]]  # head, rows
 
 
-def write_page(out: Path, summary: Mapping[str, Json]) -> Path:
-    """Write the page of the finished run in `out`, and return its path."""
-    before, after = summary["heldout_after_sft"], summary["heldout_after_ppo"]
-    assert isinstance(before, dict)
-    assert isinstance(after, dict)
-    rows = [
-        [name.removeprefix("heldout_"), *(_shown(values.get(name)) for values in (before, after))]
-        for name in after
-    ]
-    tables: list[Table] = [(["held out, %", "before PPO", "after PPO"], rows)]
+def write_page(out: Path, summary: Mapping[str, Json]) -> str:
+    """Write the page of the finished run in `out`, and return it in Markdown."""
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
-    tables.append((["run", "value"], facts))
     path = out / metrics_log.FILE
     figures = [
         _curve(title, metrics_log.lines(path, phase), columns)
@@ -53,8 +44,34 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> Path:
         "difference between methods: `python -m experiments evidence` compares several."
     )
     title = f"Training run {out.resolve().name}"
-    write_report(out / PAGE, title, [note], figures, tables, summary)
-    return out / f"{PAGE}.html"
+    tables = [_scores(summary), (["run", "value"], facts)]
+    return write_report(out / PAGE, title, [_change(summary), note], figures, tables, summary)
+
+
+def _scores(summary: Mapping[str, Json]) -> Table:
+    """Return the held-out scores at the start, before and after PPO."""
+    stages = {
+        name.replace("_", " "): scores
+        for name in ("at_start", "after_sft", "after_ppo")
+        if isinstance(scores := summary.get(f"heldout_{name}"), dict)
+    }
+    rows = [
+        [name.removeprefix("heldout_"), *(_shown(scores.get(name)) for scores in stages.values())]
+        for name in stages["after ppo"]
+    ]
+    return ["held out, %", *stages], rows
+
+
+def _change(summary: Mapping[str, Json]) -> str:
+    """Return what PPO did to the held-out exact rate, as a sentence."""
+    before, after = summary["heldout_exact_after_sft"], summary["heldout_exact_after_ppo"]
+    if not summary["ppo_batches"]:
+        return "PPO was not run."
+    if not isinstance(before, float) or not isinstance(after, float):
+        return "The held-out exact rate is unknown."
+    if after > before:
+        return f"PPO raised the held-out exact rate by {after - before:.1%}."
+    return f"PPO did not raise the held-out exact rate ({before:.1%} → {after:.1%})."
 
 
 def _curve(title: str, lines: Sequence[Mapping[str, float]], columns: Mapping[str, str]) -> str:

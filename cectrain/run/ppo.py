@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +10,6 @@ from cectrain.corrector.policy import Policy
 from cectrain.model.heldout import HeldOut
 from cectrain.model.policy import load_policy, with_adapter
 from cectrain.reward.config import RewardConfig
-from cectrain.reward.function import imported
 from cectrain.run import distributed
 from cectrain.run.grpo_settings import arguments, longest_candidate
 from cectrain.run.stages import Job, Trained
@@ -38,12 +34,8 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     trainer = _trainer(job, rewarder)
     score = partial(score_on_all_ranks, job, trainer)
     before = partial(job.score_before_ppo, score)
-    watch = EvalCallback(
-        job.config.ppo, job.metrics, score, job.log, before, partial(report, trainer)
-    )
+    watch = EvalCallback(job.config.ppo, job.metrics, score, job.log, before)
     trainer.add_callback(watch)
-    for name in job.config.ppo.callbacks:
-        trainer.add_callback(imported(name, "callback")())
     trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
     if job.embeddings:
         job.log(
@@ -60,17 +52,6 @@ def score_on_all_ranks(job: Job, trainer: GroupTrainer) -> HeldOut:
         return distributed.broadcast_from_rank0(job.score(policy))
 
 
-def report(trainer: GroupTrainer, figures: Mapping[str, float | None]) -> None:
-    """Give figures that belong to no step to the reporters, such as TensorBoard.
-
-    `GRPOTrainer.log` would average and clear the current step's own figures.
-    """
-    known = {name: value for name, value in figures.items() if value is not None}
-    # A copy of the control, because reporters clear its request to log the step.
-    control = replace(trainer.control)
-    trainer.callback_handler.on_log(trainer.args, trainer.state, control, known)
-
-
 def _group_reward(job: Job, reward: RewardConfig) -> GroupReward:
     from cectrain.reward.group_reward import GroupReward
 
@@ -83,14 +64,12 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging
 
-    from cectrain.fast.optimizers import with_fp32_copies
     from cectrain.run.trainer import GroupTrainer
 
     logging.disable_progress_bar()
     # TRL, and the transformers that vLLM needs, know only the older names.
     old = ".*gradient_checkpointing` is deprecated"
     warnings.filterwarnings("ignore", old, FutureWarning)
-    os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))
     config = job.config
     if config.ppo.vllm != "off" and config.ppo.top_p < 1:
         job.log(
@@ -115,8 +94,6 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
         sft_pairs=job.sft_pairs,
         warmup_examples=config.sft.steps * config.sft.batch,
     )
-    if config.policy.dtype == "bfloat16":
-        trainer.optimizer = with_fp32_copies(trainer.create_optimizer())
     trainer.remove_callback(PrinterCallback)  # ours logs the same figures in fewer words
     return trainer
 
@@ -139,7 +116,7 @@ def _gathered_policy(job: Job, trainer: GroupTrainer) -> Policy:
     """
     # A collective call: every rank must make it.
     weights = trainer.accelerator.get_state_dict(trainer.model_wrapped)
-    if distributed.load_device() == "auto" or not distributed.is_rank0():
+    if not distributed.sharded() or not distributed.is_rank0():
         return job.policy  # without sharding every rank has all weights
     policy = load_policy(job.config.policy, job.config.seed, "cpu")
     policy = with_adapter(policy, job.config.policy)

@@ -6,17 +6,14 @@ from importlib.util import find_spec
 
 from cecdata.common.errors import InputError, MissingPackageError, UsageError, how_to_install
 from cectrain.config import Config, check_shares
-from cectrain.corrector.policy import Policy
 from cectrain.data.shards import HELD_OUT, PairSource
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.reward.function import functions_of, imported, load
+from cectrain.reward.function import functions_of, load
 from cectrain.run import distributed
-from cectrain.run.grpo_settings import check_trl, may_draft
+from cectrain.run.grpo_settings import check_trl
 
 #: packages that every run imports
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
-#: reporter → the packages of which it imports one, if they are not called as it is
-_IMPORTS = {"tensorboard": ("tensorboard", "tensorboardX")}
 
 
 def check_packages() -> None:
@@ -35,23 +32,14 @@ def check_settings(config: Config, processes: int) -> None:
     """
     if config.policy.lora_rank:
         _need("policy.lora_rank", "peft", how_to_install("train"))
-    if config.policy.quantise:
-        _need("policy.quantise", "bitsandbytes", "run pip install bitsandbytes")
     ppo = config.ppo
     if config.sft.steps and distributed.sharded():
         raise UsageError(
             "supervised steps need whole weights on each rank: run `cectrain sft` with ddp.yaml or "
-            "in one process first, and name its folder with --policy"
-        )
-    if config.policy.dtype != "float32" and distributed.sharded():
-        raise UsageError(
-            f"policy.dtype = {config.policy.dtype} needs whole weights on each rank: set it to "
-            "float32, because FSDP and DeepSpeed keep fp32 copies of their own"
+            "in one process first, and name its folder with --model"
         )
     if config.sft.steps and config.sft.batch < processes:
         raise UsageError(f"sft.batch = {config.sft.batch} has fewer pairs than {processes} ranks")
-    for name in ppo.report_to:
-        _need("ppo.report_to", name, f"run pip install {name}", *_IMPORTS.get(name, ()))
     if not ppo.updates:
         return
     if processes > 1 and ppo.supervised:
@@ -59,8 +47,6 @@ def check_settings(config: Config, processes: int) -> None:
     check_shares(ppo, processes)
     for name in functions_of(config.reward):
         load(name)
-    for name in ppo.callbacks:
-        imported(name, "callback")
     if ppo.trl:
         check_trl(ppo)
     if ppo.vllm != "off":
@@ -76,24 +62,16 @@ def check_data(dataset: PairSource) -> None:
         )
 
 
-def check_ppo(config: Config, policy: Policy, pairs: TrainingPairs) -> None:
-    """Raise UsageError if PPO cannot run with this policy or with so few pairs."""
+def check_ppo(config: Config, pairs: TrainingPairs) -> None:
+    """Raise UsageError if PPO cannot run with so few pairs."""
     from cectrain.data.sampling import check_fill
 
-    if not config.ppo.updates:
-        return
-    check_fill(len(pairs), config.ppo.groups * config.ppo.oversampling)
-    if config.ppo.kl and not policy.trained and not config.policy.lora_rank:
-        raise UsageError(
-            f"ppo.kl = {config.ppo.kl:g} needs a reference policy that is read from a folder, and "
-            "random weights are in none: run `cectrain sft` first, and name its folder with "
-            "--policy"
-        )
-    may_draft(config.ppo, policy.model)
+    if config.ppo.updates:
+        check_fill(len(pairs), config.ppo.groups * config.ppo.oversampling)
 
 
-def _need(setting: str, package: str, install: str, *any_of: str) -> None:
-    if not any(find_spec(name) for name in any_of or (package,)):
+def _need(setting: str, package: str, install: str) -> None:
+    if not find_spec(package):
         raise MissingPackageError(
             f"{setting} needs {package}, which is not installed: {install}, or leave the setting "
             "out"

@@ -25,7 +25,6 @@ from cectrain.run.distributed import world_size
 #: packages whose version can change a weight
 _PACKAGES = (
     "accelerate",
-    "bitsandbytes",
     "cec-zero",
     "datasets",
     "deepspeed",

@@ -104,36 +104,17 @@ def load_encoder(config: Config) -> Encoder | None:
     return encoder(config.encoder, alone=not torch.cuda.is_available())
 
 
-def open_embeddings(
-    dataset: PairSource, config: Config, used: Encoder | None, log: Logger
-) -> Store | None:
-    """Open the embeddings of the references: those that `data.embeddings` names, or the dataset's.
+def open_embeddings(dataset: PairSource, used: Encoder | None, log: Logger) -> Store | None:
+    """Open the dataset's own embeddings of the references, and verify every file.
 
-    Every file is verified. Raises InputError if the named folder has none, RefusedError if another
-    encoder wrote them, VerificationError if they are damaged. A dataset's own embeddings by another
-    encoder, or by another version of it, are not used, and `log` says so.
+    Those by another encoder, or by another version of it, are not used, and `log` says so. Raises
+    VerificationError if they are damaged.
     """
-    from cecdata.embed.store import FOLDER, open_store
+    from cecdata.embed.store import FOLDER, STORE, folder_of, open_store
 
     if used is None:
         return None
-    named = config.data.embeddings
-    own = dataset.path / FOLDER
-    store = open_store(Path(named), used) if named else _own_embeddings(own, used, log)
-    if store is None:
-        return None
-    if problems := store.verify():
-        raise VerificationError(
-            f"{store.folder / problems[0].path}: {problems[0].what}. Run the command that wrote "
-            "the embeddings again, or remove their folder"
-        )
-    return store
-
-
-def _own_embeddings(folder: Path, used: Encoder, log: Logger) -> Store | None:
-    """Return the store of this encoder in a dataset's folder of embeddings."""
-    from cecdata.embed.store import STORE, folder_of, open_store
-
+    folder = dataset.path / FOLDER
     others = ", ".join(sorted(path.parent.name for path in folder.glob(f"*/{STORE}")))
     if not (folder / folder_of(used.name) / STORE).is_file():
         if others:
@@ -145,6 +126,11 @@ def _own_embeddings(folder: Path, used: Encoder, log: Logger) -> Store | None:
     except RefusedError as error:
         log(f"{error}\nThe references are encoded anew; `cecdata embed` can replace that folder.")
         return None
+    if problems := store.verify():
+        raise VerificationError(
+            f"{store.folder / problems[0].path}: {problems[0].what}. Run the command that wrote "
+            "the embeddings again, or remove their folder"
+        )
     return store
 
 
@@ -165,11 +151,12 @@ def prepare(
     state = Path(out).absolute() / STATE
     reproducibility.limit_onednn_cache()
     reproducibility.set_all_seeds(config.seed, deterministic=config.deterministic)
-    policy = load_policy(config.policy, config.seed, distributed.load_device())
+    device = "cpu" if distributed.sharded() else "auto"  # its shards are moved afterwards
+    policy = load_policy(config.policy, config.seed, device)
     if not policy.trained and not config.sft.steps and config.ppo.updates:
         raise UsageError(
             "the built-in policy has no shipped weights here and PPO cannot start from random "
-            "ones: set sft.steps, or name a trained policy with --policy"
+            "ones: set sft.steps, or name a trained policy with --model"
         )
     policy = with_adapter(policy, config.policy)
     limit = config.policy.max_chars
@@ -185,7 +172,7 @@ def prepare(
             "plain text, the instruction and then the sentence"
         )
     sft_pairs, ppo_pairs = pairs.split(_ppo_only_share(config))
-    preflight.check_ppo(config, policy, ppo_pairs)
+    preflight.check_ppo(config, ppo_pairs)
     return Job(
         config=config,
         dataset=dataset,
@@ -245,7 +232,6 @@ def choose_constants(job: Job) -> RewardConfig:
         pairs,
         job.encoder,
         config.reward,
-        train_pairs=len(job.ppo_pairs),
         size=config.ppo.candidates,
         seed=config.seed,
     )

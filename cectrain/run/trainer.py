@@ -27,6 +27,7 @@ import torch
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
+from cecdata.common.durable.files import naming
 from cectrain.config import PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
@@ -35,7 +36,6 @@ from cectrain.data.training_pairs import TrainingPairs
 from cectrain.fast import memory, qwen3_forward
 from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
-from cectrain.run import distributed
 from cectrain.run.callback import SealCallback
 from cectrain.run.grpo_settings import may_draft, rate_share, uses_fast_forward
 from cectrain.run.zero_advantages import drop_zero_advantages
@@ -99,11 +99,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         )
         self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
         self.add_callback(SealCallback(self.baseline, ppo.keep))
-        self._adapter = self._active_adapter()
-        if self.ref_model is not None and not distributed.sharded():
-            # TRL loads the reference policy anew, but PPO starts from the warm start's weights.
-            reference = self.accelerator.unwrap_model(self.ref_model)
-            reference.load_state_dict(self._bare_model().state_dict())
         processes = self.accelerator.num_processes
         self._fast_forward = uses_fast_forward(ppo, self.model, processes)
         self._drafts = may_draft(ppo, self._bare_model())
@@ -115,7 +110,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if resume_from_checkpoint is not None:
             self.baseline.load(Path(resume_from_checkpoint))
         folder = Path(self.args.output_dir)
-        with checkpoints.unsealed_removed(folder), memory.full_device(_ADVICE):
+        with naming(folder), checkpoints.torch_errors(folder), memory.full_device(_ADVICE):
             return super().train(resume_from_checkpoint, **more)
 
     def create_scheduler(
@@ -197,9 +192,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def _with_fewer_rows(self, out: dict[str, Any]) -> dict[str, Any]:
         """Return the batch without rows that have no gradient, and with its old log-probs."""
         ppo, before = self._ppo, len(out["advantages"])
-        # A KL term or an entropy bonus has a gradient in every row.
-        plain = ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off"
-        if ppo.drop_zero_advantages and plain:
+        if ppo.drop_zero_advantages and ppo.vllm == "off":
             out = drop_zero_advantages(out, self.args.steps_per_generation)
         if ppo.vllm == "off" and out.get("old_per_token_logps") is not None:  # K ≥ 2
             # Both sides of the ratio come from one pass and from equal rows: drawing rounds
@@ -245,12 +238,11 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **kwargs: Any
     ) -> Any:
-        own = model is self.model and self._active_adapter() == self._adapter
-        if own and self._cycle.old_log_probs_later:
+        if self._cycle.old_log_probs_later:
             later = torch.zeros(len(input_ids), logits_to_keep, device=self.accelerator.device)
             return later, None, None
         given = model, input_ids, attention_mask, logits_to_keep
-        if not self._fast_forward or not (own or model is self.ref_model):
+        if not self._fast_forward:
             return super()._get_per_token_logps_and_entropies(*given, **kwargs)
         dtype = qwen3_forward.fast_dtype()
         return *qwen3_forward.log_probs_and_entropies(*given, self.temperature, dtype), None
@@ -273,11 +265,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def _bare_model(self) -> Any:
         """Return the policy's model as it is now, without the wrapping of several ranks."""
         return self.accelerator.unwrap_model(self.model)
-
-    def _active_adapter(self) -> object:
-        """Return the active adapter, or None; TRL computes the reference with another one."""
-        model = self._bare_model()
-        return model.active_adapter if hasattr(model, "get_base_model") else None
 
     def _note(self, **figures: float) -> None:
         """Add figures to those of this step, which TRL averages and logs."""

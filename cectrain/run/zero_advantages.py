@@ -25,7 +25,7 @@ def drop_zero_advantages(out: Mapping[str, object], passes: int) -> dict[str, ob
     gradients: they become one row with the sum of their advantages. The loss is a mean over rows,
     so advantages are scaled by rows kept / all rows. The number of rows stays a multiple of
     `passes`, if necessary with rows of advantage 0. Columns of padding are removed. This is exact
-    for the clipped objective only: a KL term or an entropy bonus needs every row.
+    for the clipped objective.
     """
     import torch
 

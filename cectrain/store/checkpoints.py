@@ -14,7 +14,6 @@ from cecdata.common import durable
 from cecdata.common.codec import Json, sealed, unsealed
 from cecdata.common.durable.files import fsync_folder, naming, settle
 from cecdata.common.errors import CecError
-from cectrain.run import distributed
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, "step": n}, sealed
 _FULL = 2**16  # a disk with fewer free bytes counts as full
-_ARCHIVE = "inline_container"  # in the messages of torch's archive writer
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
@@ -48,38 +46,15 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
 
 
 @contextlib.contextmanager
-def unsealed_removed(parent: Path) -> Iterator[None]:
-    """Remove the checkpoints below `parent` that have no proof if the block fails.
-
-    Raises DiskFullError or CecError with the path; sealed checkpoints stay as they are.
-    """
-    try:
-        with naming(parent), torch_errors(parent):
-            yield
-    except BaseException:
-        if distributed.is_rank0():
-            for _, folder in list(_numbered(parent)):
-                if not (folder / PROOF).is_file():
-                    shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-@contextlib.contextmanager
 def torch_errors(folder: Path) -> Iterator[None]:
-    """Raise OSError for a failure of torch.save, whose own error hides the system's.
-
-    ENOSPC if the disk is full, otherwise EIO.
-    """
+    """Raise OSError where torch.save fails on a full disk: its own error hides the system's."""
     try:
         yield
     except RuntimeError as error:
         nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
-        if not isinstance(error, CecError) and shutil.disk_usage(nearest).free <= _FULL:
-            raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
-        if _ARCHIVE not in str(error):
+        if isinstance(error, CecError) or shutil.disk_usage(nearest).free > _FULL:
             raise
-        message = f"an archive could not be written ({str(error).splitlines()[0]})"
-        raise OSError(errno.EIO, message, str(folder)) from error
+        raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
 
 
 def seal(folder: Path, **facts: object) -> None:

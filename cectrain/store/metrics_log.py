@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from cecdata.common.codec import Json, parse
 from cectrain.model.heldout import HeldOut
@@ -18,7 +20,7 @@ FILE = "metrics.jsonl"
 _OURS = (  # noqa: SIM905 - a list would have a line for each
     "reward reward_std exact_rate copy_rate reached_share mixed_share over_correction_rate "
     "empty_rate zero_advantage_share trained_share reward_variance reward_variance_seen "
-    "explained_variance value_mean loss grad_norm learning_rate kl entropy "
+    "explained_variance value_mean loss grad_norm learning_rate entropy "
     "generation_tokens_per_s generation_seconds training_tokens_per_s training_seconds "
     "selection_seconds supervised_loss supervised_seconds encoder_seconds reward_seconds "
     "found_share baseline_seconds cpu_seconds gpu_seconds gpu_memory_gb"
@@ -60,9 +62,7 @@ class MetricsLog:
         on_step: OnStep = ignore_step,
     ) -> None:
         self.path, self._log, self._on_step = path, log, on_step
-        self._written = {
-            position for line in _split(path) if (position := _position(line)) is not None
-        }
+        self._written = {(record["phase"], record["step"]) for _, record in _records(path)}
 
     def write(self, phase: str, step: int, values: Values) -> None:
         """Write one line: the phase (sft, ppo or heldout), the step, and all finite values."""
@@ -86,40 +86,33 @@ def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
     """Return the lines that a resume from these steps does not write again."""
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
     kept: dict[tuple[str, int], str] = {}
-    for line in _split(path):
-        position = _position(line)
-        if position is not None and position[1] <= limits.get(position[0], -1):
-            kept.setdefault(position, line.decode("utf-8") + "\n")
+    for line, record in _records(path):
+        phase, step = record["phase"], record["step"]
+        if step <= limits.get(phase, -1):
+            kept.setdefault((phase, step), line + "\n")
     return "".join(kept.values())
 
 
-def _split(path: Path | None) -> list[bytes]:
-    return path.read_bytes().split(b"\n") if path is not None and path.is_file() else []
-
-
-def _position(line: bytes) -> tuple[str, int] | None:
-    """Return a line's phase and step; None if a kill cut it short, so that its step is repeated."""
-    try:
-        record = parse(line)
-        line.decode("utf-8")
-    except ValueError:
-        return None
-    if not isinstance(record, dict):
-        return None
-    phase, step = record.get("phase"), record.get("step")
-    whole = isinstance(phase, str) and isinstance(step, int)
-    return (phase, step) if whole else None  # type: ignore[return-value]  # as `whole` says
+def _records(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each line and what it says; one that a kill cut short is left out: it is repeated."""
+    if path is None or not path.is_file():
+        return
+    for line in path.read_bytes().split(b"\n"):
+        with contextlib.suppress(ValueError):
+            record, text = parse(line), line.decode("utf-8")
+            if not isinstance(record, dict):
+                continue
+            phase, step = (record.get(name) for name in ("phase", "step"))
+            if isinstance(phase, str) and isinstance(step, int):
+                yield text, record
 
 
 def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
     """Return the numbers of a phase's lines, oldest first; [] without a log."""
-    if path is None or not path.is_file():
-        return []
-    records = (parse(line) for line in path.read_text("utf-8").splitlines())
     return [
         {name: float(str(value)) for name, value in record.items() if name != "phase"}
-        for record in records
-        if isinstance(record, dict) and record.get("phase") == phase
+        for _, record in _records(path)
+        if record["phase"] == phase
     ]
 
 

@@ -33,31 +33,21 @@ def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]
 
 
 def _sums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file but the weights, which have a digest, and the card."""
+    """Return the SHA-256 of each result file but the model card, which its owner completes."""
     paths = [folder / name for name in _OWN if (folder / name).is_file()]
-    paths += (p for p in sorted((folder / MODEL).rglob("*")) if p.is_file())
-    named = {path.relative_to(folder).as_posix(): path for path in paths}
-    return {
-        name: sha256_of(path).sha256
-        for name, path in named.items()
-        if path.suffix not in (".safetensors", ".md")
-    }
+    paths += (p for p in sorted((folder / MODEL).rglob("*")) if p.is_file() and p.suffix != ".md")
+    return {path.relative_to(folder).as_posix(): sha256_of(path).sha256 for path in paths}
 
 
 def finished(folder: Path) -> dict[str, Json] | None:
     """Return the summary of a finished run; None if the run is not finished.
 
-    Raises VerificationError if the summary is damaged, or if the weights or another result file
-    differ from those that it records.
+    Raises VerificationError if the summary is damaged, or if a result file differs from those that
+    it records.
     """
     if not (folder / SUMMARY).is_file():
         return None
     summary = read_summary(folder / SUMMARY)
-    if reproducibility.weights_sha256(folder / MODEL) != summary.get("model_sha256"):
-        raise VerificationError(
-            f"{folder / MODEL}: these are not the weights that {SUMMARY} records: use --overwrite "
-            "to train again"
-        )
     recorded, sums = summary.get(FILES), _sums(folder)
     if not isinstance(recorded, dict):
         raise _damaged(folder / SUMMARY, f"it has no {FILES}")

@@ -167,9 +167,10 @@ class Gradient:
         import torch
 
         tokens = answer_tokens(batch)
-        total = distributed.total(tokens)
+        device = self.policy.model.device
+        total, whole = torch.tensor(tokens, device=device), torch.zeros((), device=device)
+        distributed.add([total])
         self.policy.model.zero_grad()
-        whole = torch.zeros((), device=self.policy.model.device)
         for part in split(batch, self.passes):
             loss = self.loss_of(part)
             if check:

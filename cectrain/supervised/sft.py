@@ -37,8 +37,6 @@ def train_sft(
     """
     import torch
 
-    from cectrain.fast.optimizers import with_fp32_copies
-
     model, rate = policy.model, learning_rate(config, policy)
     if config.gradient_checkpointing:
         # The older name is that of transformers before 5.18, which vLLM needs.
@@ -61,7 +59,7 @@ def train_sft(
             chosen = supervised_batch(pairs, step, config.batch)
             yield collate(policy, chosen[distributed.rank() :: distributed.world_size()])
 
-    fit(policy, batches, [with_fp32_copies(optimizer)], plan, folder, log)
+    fit(policy, batches, [optimizer], plan, folder, log)
 
 
 def learning_rate(config: SftConfig, policy: Policy) -> float:

@@ -10,14 +10,21 @@ from typing import Any
 
 import torch
 
-from cectrain.fast.optimizers import ByWeight
 from cectrain.fast.qwen3_forward import fast_dtype
 
 
-class Muon(ByWeight, torch.optim.Muon):  # type: ignore[misc]
+class Muon(torch.optim.Muon):  # type: ignore[misc]
     """torch's Muon; in bf16 its steps have the same bits as those of torch."""
 
-    def update(self, weight: torch.Tensor, group: dict[str, Any]) -> None:
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Any = None) -> None:  # noqa: ARG002
+        """Update every weight that has a gradient."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    self._update(weight, group)
+
+    def _update(self, weight: torch.Tensor, group: dict[str, Any]) -> None:
         """Take a step with Nesterov momentum and the learning rate of Jordan et al. (2024)."""
         state, rate, momentum = self.state[weight], group["lr"], group["momentum"]
         if not state:

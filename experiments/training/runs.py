@@ -245,7 +245,7 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     recipe = run.recipe or experiment.recipe
     settings = config.load(recipe, [*experiment.settings, *run.settings])
     dataset, encoder = open_shards(experiment.data), load_encoder(settings)
-    embeddings = open_embeddings(dataset, settings, encoder, ignore_line)
+    embeddings = open_embeddings(dataset, encoder, ignore_line)
     identity = run_identity(settings, dataset, encoder, embeddings)
     expected = json.loads(json.dumps(identity))
     facts = parse((folder / RUN).read_text("utf-8"))

@@ -48,10 +48,14 @@ def test_a_damaged_dataset_is_refused_before_training(dataset_path, tmp_path):
 def test_a_share_of_clean_sources():
     """With share 1 every source is its target, with share 0 no pair changes."""
     pairs = [shards.Pair(n, 0, "己经", "已经", "homophone") for n in range(40)]
-    assert shards.with_clean(pairs, 0.0, 1) == pairs
-    assert all(pair.source == pair.target for pair in shards.with_clean(pairs, 1.0, 1))
-    half = sum(pair.source == pair.target for pair in shards.with_clean(pairs, 0.5, 1))
-    assert 8 < half < 32
+
+
+    def drawn(share):
+        return [shards.with_clean(pair, share, 1) for pair in pairs]
+
+    assert drawn(0.0) == pairs
+    assert all(pair.source == pair.target for pair in drawn(1.0))
+    assert 8 < sum(pair.source == pair.target for pair in drawn(0.5)) < 32
 
 
 def test_recipes_load_and_come_back():
@@ -81,7 +85,6 @@ def test_the_paper_recipe_has_the_papers_constants():
         ("ppo=1", "ppo must be an object"),
         ("ppo", "section.key=value"),
         ("reward.tau=1.0", "cosine below 1"),
-        ("policy.quantise=true", "lora_rank"),
         ("data.limit=0", r"data\.limit.*at least 1"),
         ("data.limit=-5", r"data\.limit.*at least 1"),
         ("data.held_out=-1", r"data\.held_out.*at least 0"),
@@ -95,7 +98,6 @@ def test_the_paper_recipe_has_the_papers_constants():
         ("ppo.ppo_only_share=1.0", r"ppo\.ppo_only_share.*below 1"),
         ("ppo.candidates=65", r"ppo\.candidates.*at most 64"),
         ("ppo.accumulation=5", "without cutting a group"),
-        ('ppo.report_to=["tensorbord"]', "did you mean 'tensorboard'"),
     ],
 )
 def test_a_wrong_setting_is_named(setting, message):

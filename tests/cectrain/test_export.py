@@ -1,7 +1,6 @@
 # ruff: noqa: E402 - what is not installed is asked first
 """An exported folder has greedy decoding, merged weights and a card of that model."""
 
-import copy
 import json
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cectrain.config import PolicyConfig
-from cectrain.model import export
 from cectrain.model.export import save_model
 from cectrain.model.policy import load_policy, with_adapter
 
@@ -77,32 +75,3 @@ def test_the_card_is_of_the_merged_model(adapted, start, tmp_path):
     assert f"{count / 1e6:.1f} M parameters, Qwen3ForCausalLM" in told
 
 
-def test_an_adapter_is_merged_into_its_base_read_again(adapted, start):
-    """The weights equal peft's merge, and the trained policy is unchanged."""
-    before = {name: value.clone() for name, value in adapted.model.state_dict().items()}
-    found = export.merged_with_base(adapted.model)
-    now = adapted.model.state_dict()
-    assert all(torch.equal(now[name], before[name]) for name in before)
-    assert same(found, copy.deepcopy(adapted.model).merge_and_unload())
-    assert not same(found, load_policy(PolicyConfig(name=str(start)), 7, "cpu").model)
-
-
-def test_a_base_in_4_bits_is_not_merged_into(adapted, tmp_path, monkeypatch):
-    """A plain model of the given type is written, by default in fp32. The mark of bitsandbytes is
-    set by hand, and merging into the marked base fails."""
-    from transformers import AutoModelForCausalLM
-
-    wanted = export.merged_with_base(adapted.model)
-    adapted.model.get_base_model().is_loaded_in_4bit = True
-
-    def refuse(*_given, **_named):
-        raise AssertionError("merged into 4 bits")
-
-    monkeypatch.setattr(adapted.model.base_model, "merge_and_unload", refuse)
-    monkeypatch.setattr(adapted.model.get_base_model(), "to", refuse)
-    for dtype, kind in (("", torch.float32), ("bfloat16", torch.bfloat16)):
-        save_model(adapted, tmp_path / "model", {}, dtype)
-        found = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
-        assert {value.dtype for value in found.state_dict().values()} == {kind}
-        assert not hasattr(found.config, "quantization_config")
-        assert same(found, copy.deepcopy(wanted).to(kind))

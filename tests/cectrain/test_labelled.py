@@ -40,7 +40,6 @@ def written(path, rows):
         ("tsv", "他来了", "line 2 has 1 column, but must be source TAB target$"),
         ("tsv", "1\t他己\t他已", "line 2 has 3 columns.*--format cscd"),
         ("tsv", "他己\t", "line 2: the target is empty"),
-        ("tsv", " \t他已", "line 2: the source is empty"),
         ("tsv", "\t", "line 2: the source is empty"),
         ("tsv", "source\ttarget", "line 2 is a header"),
         ("cscd", "他己\t他已", "line 2 has 2 columns, but must be label TAB source TAB target$"),
@@ -69,20 +68,13 @@ def test_a_file_without_pairs_or_with_one_target_is_refused(tmp_path):
         labelled_pairs(tmp_path / "gb.tsv", "tsv", None, 9)
 
 
-@pytest.mark.parametrize(
-    ("form", "rows"),
-    [
-        ("tsv", [("他己经来了。", "今天天气好"), ("今天天汽好", "我们走吧！"), ("你好", "你好")]),
-        ("cscd", [("0", "他己来", "他已来"), ("1", "你好", "你好"), ("1", "明夭见", "明天见")]),
-    ],
-)
-def test_columns_that_do_not_belong_together_are_refused(form, rows, tmp_path):
-    """Most sides have little in common, or most labels say the opposite; a few are counted."""
+def test_columns_that_do_not_belong_together_are_refused(tmp_path):
+    """Most sides have little in common; a few are counted."""
+    rows = [("他己经来了。", "今天天气好"), ("今天天汽好", "我们走吧！"), ("你好", "你好")]
     with pytest.raises(InputError, match=r"2 of 3 pairs.*line 1\. Are the columns aligned"):
-        labelled_pairs(written(tmp_path / "pairs.tsv", rows), form, None, 9)
-    width = len(rows[0])
-    good = [("1", f"第{n}个句字。", f"第{n}个句子。")[-width:] for n in range(9)]
-    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), form, None, 9)
+        labelled_pairs(written(tmp_path / "pairs.tsv", rows), "tsv", None, 9)
+    good = [(f"第{n}个句字。", f"第{n}个句子。") for n in range(9)]
+    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), "tsv", None, 9)
     assert "2 of 12 pairs have sides that differ" in pairs.described()
     assert "line 10" in pairs.described()
 
@@ -102,13 +94,6 @@ def test_a_file_of_pairs_is_no_dataset(tmp_path, capsys):
     for command in (["train", good, "--out", str(tmp_path / "out")], ["diagnose", good]):
         assert run(cli, command) == 1
         assert "is a file; DATA must be a dataset" in capsys.readouterr().err
-
-
-def test_white_space_at_the_ends_of_a_side_is_counted(tmp_path):
-    """Such pairs are kept as they are, because lines may be meant so, and a line says it."""
-    rows = [*PAIRS, ("明夭见。 ", "明天见。"), ("\u3000好的。", "\u3000好的。")]
-    told = labelled_pairs(written(tmp_path / "pairs.tsv", rows), "tsv", None, 5).described()
-    assert "2 of 27 pairs have white space at an end of a side: the first is line 26." in told
 
 
 def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
@@ -158,7 +143,7 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     tokens = tmp_path / "bare" / "tokenizer.json"
     tokens.write_text(tokens.read_text("utf-8").replace("<|source|>", "<|other|>"), "utf-8")
     file = written(tmp_path / "train.tsv", [(str(int(a != b)), a, b) for a, b in PAIRS])
-    argv = ["sft", str(file), "--format", "cscd", "--out", str(tmp_path / "out"), "--policy"]
+    argv = ["sft", str(file), "--format", "cscd", "--out", str(tmp_path / "out"), "--model"]
     argv += [str(tmp_path / "bare"), "--set", "sft.batch=8", "--set", "sft.accumulation=2"]
     argv += ["--set", "sft.gradient_checkpointing=true", "--set", "policy.save_dtype=bfloat16"]
     assert run(cli, argv) == 0
@@ -283,7 +268,7 @@ def test_two_ranks_share_the_pairs(start, tmp_path):
 
     root = Path(__file__).parents[2]
     file = written(tmp_path / "pairs.tsv", PAIRS)
-    common = ["-m", "cectrain", "sft", str(file), "--policy", str(start), "--sft-steps", "4"]
+    common = ["-m", "cectrain", "sft", str(file), "--model", str(start), "--sft-steps", "4"]
     common += ["--set", "sft.batch=6", "--set", 'sft.precision="fp32"']
     launch = ["-m", "accelerate.commands.launch", "--config_file"]
     launch += [str(root / "configs" / "accelerate" / "ddp.yaml"), "--num_processes", "2"]

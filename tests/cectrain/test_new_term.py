@@ -23,7 +23,7 @@ TABLE = "#: `reward.kind` → its terms"
 EDITS = {
     "cectrain/reward/terms.py": {
         TABLE: f"{TERM}\n{TABLE}",
-        "= (EDIT, CHANNEL_POSTERIOR)": "= (EDIT, LENGTH, CHANNEL_POSTERIOR)",
+        "= (EDIT,)": "= (EDIT, LENGTH)",
     },
     "cectrain/reward/config.py": {
         "    unchanged: float": (
@@ -40,7 +40,6 @@ from pathlib import Path
 import pytest
 from cecdata.common.errors import UsageError
 from cectrain import config
-from cectrain.diagnosis.report import _ROWS
 from cectrain.reward.batch import Batch
 from cectrain.reward.terms import total_reward
 from cectrain.store import metrics_log
@@ -51,7 +50,6 @@ rewards = total_reward(Batch(made.reward, ["己来"], ["已来"], [["已来", "�
 assert rewards.total_P_L.tolist() == [[1.0, 1.0, 0.0]]
 assert rewards.figures() == {"reward_majority": 2 / 3, "reward_length": 2 / 3}
 assert metrics_log.renamed({"reward_length": 0.5}) == {"reward_length": 0.5}
-assert "weight of the length term" in _ROWS
 with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
     config.load("exact-match", ["reward.length_weight=1.5"])
 with pytest.raises(UsageError, match="the sum of"):
@@ -69,7 +67,7 @@ def recipe(title):
 
 
 def test_a_term_is_a_function_and_three_entries(tmp_path):
-    """A toy term then has a weight, a check, words, a column, a row in the diagnosis, and docs."""
+    """A toy term then has a weight, a check, words, a column, and docs."""
     named = set(re.findall(r"`((?:cectrain|docs)/[^`]+)`", recipe("A reward term")))
     assert named == {*EDITS}
     assert len(named) <= 3

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from cecdata.common.errors import UsageError
 from cectrain.reward.batch import Batch
-from cectrain.reward.channel_posterior import posterior_of
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import (
     CONSENSUS,
@@ -137,34 +136,6 @@ def test_edit_term_mixes_in():
     assert mixed.figures() == {"reward_majority": 0.5, "reward_edit": 0.5}
 
 
-def test_plausibility_is_a_probability_of_candidates():
-    """Over all readings of independent single changes, the values sum to 1."""
-    posterior = {(0, 1, "已"): 0.7, (2, 3, "再"): 0.2, (2, 3, "载"): 0.1, (4, 5, ""): 0.4}
-    parts = product("己已", "来", "在再载", ["了", "了了"])
-    texts = ["".join(part) for part in parts]
-    values = {text: posterior_of("己来在了了", text, posterior) for text in texts}
-    assert sum(values.values()) == pytest.approx(1)
-    assert values["已来再了了"] == pytest.approx(0.7 * 0.2 * 0.6)
-    assert posterior_of("己来在了了", "已来栽了了", posterior) == 0
-    assert posterior_of("", "", {}) == 1
-
-
-def test_plausibility_takes_a_word_as_one_change():
-    """A word that changes two characters has its own posterior; a character may be inserted."""
-    posterior = {(1, 3, "环境"): 0.6, (1, 2, "环"): 0.1, (4, 5, "护"): 0.5, (5, 5, "啊"): 0.2}
-    assert posterior_of("的还竟保户", "的环境保护", posterior) == pytest.approx(0.6 * 0.5 * 0.8)
-    assert posterior_of("的还竟保户", "的环竟保户啊", posterior) == pytest.approx(0.1 * 0.5 * 0.2)
-
-
-def test_plausibility_needs_no_reference():
-    """The right candidate earns more than a copy or a wrong change, whatever the target."""
-    config = RewardConfig(kind="majority", min_samples=1, channel_posterior_weight=1.0)
-    source, right = "我们应该保护环竟。", "我们应该保护环境。"
-    group = [right, source, "我们应该保护环镜。", ""]
-    rewards = total_reward(Batch(config, [source], ["不是参考"], [group])).total_P_L[0]
-    assert rewards[0] > 0.5 > rewards[1:].max()
-
-
 def test_a_copy_of_an_error_earns_its_own_reward():
     """It replaces the terms' reward; copies of clean sources and other candidates keep R."""
     sources, targets = ["己", "好"], ["已", "好"]
@@ -199,20 +170,6 @@ def test_a_copy_at_half_of_f1_rewards_the_choice_of_the_greatest_f1_most(chances
     of_change = rights * right + (1 - rights) * wrong
     earned = np.where(choices, of_change, copy).sum(axis=1)
     assert earned[f1.argmax()] == pytest.approx(earned.max())
-
-
-@pytest.mark.parametrize(
-    ("candidates", "references", "message"),
-    [
-        ((2, 4, 8), (2, 16), "one encoder must make both"),
-        ((2, 1, 8), (2, 8), "L = 1"),
-        ((2, 4), (2, 4), "shape"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_refused(candidates, references, message):
-    """A cache of another dimension or a group of one is an error, not broadcast."""
-    with pytest.raises(UsageError, match=message):
-        Batch(PAPER, ["己"], ["已"], [["己"]], np.ones(candidates), np.ones(references))
 
 
 @pytest.mark.parametrize(

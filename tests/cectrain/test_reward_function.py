@@ -42,15 +42,6 @@ def needs(tokens):
     return tokens
 
 number = 3
-
-def callback():
-    from transformers import TrainerCallback
-
-    class Note(TrainerCallback):
-        def on_train_begin(self, *_, **__):
-            print("the callback was called")
-
-    return Note()
 """
 SOURCES, TARGETS = ["己来", "好"], ["已来", "好"]
 GROUPS = [["已来", "己来", "已来了"], ["好", "好的", "坏"]]
@@ -98,7 +89,7 @@ def test_the_vote_sees_no_reference():
         ("short", "returned 1 values for 6 candidates"),
         ("nan", "returned nan for the candidate '已来' of '己来'"),
         ("words", "returned 'good'"),
-        ("nothing", "returned None: it must return one number for each candidate"),
+        ("nothing", "raised TypeError: 'NoneType' object is not iterable"),
         ("leaving", "raised SystemExit: 0"),
         ("breaking", r"raised KeyError: 'lost' \(own_rewards.py, line 28\)"),
     ],
@@ -115,7 +106,7 @@ def test_a_bad_function_is_named(name, message):
         ("own_rewards", "must be"),
         ("own_rewards:lost", "cannot be imported"),
         ("no_such_module:f", "cannot be imported"),
-        ("own_rewards:number", "is a int, not a function or class"),
+        ("own_rewards:number", "cannot be called with completions"),
         ("own_rewards:needs", "missing a required argument: 'tokens'"),
         ("leaving_module:f", "cannot be imported.*SystemExit: 0"),
         ("builtins:max", "'builtins:max' cannot be called with completions"),
@@ -157,7 +148,6 @@ limit = 6
 [reward]
 reward = "own_rewards:nan"
 [ppo]
-callbacks = ["own_rewards:callback"]
 updates = 1
 groups = 2
 candidates = 2
@@ -169,8 +159,7 @@ new_tokens = 4
     out = tmp_path / "out"
     argv = ["train", str(dataset_path), "--out", str(out), "--recipe", str(recipe)]
     assert run(cli, argv) == 1
-    printed, error = capsys.readouterr()
-    assert "the callback was called" in printed
+    error = capsys.readouterr().err
     assert "reward function own_rewards:nan returned nan for the candidate" in error
     assert "Traceback" not in error
 
@@ -193,9 +182,3 @@ def test_settings_of_trl_are_passed_on(tmp_path):
         grpo_settings(config.load("consensus", ["ppo.trl={seed=3}"]).ppo, **run)
 
 
-def test_a_callback_must_exist():
-    """A name that cannot be imported is refused before the run begins."""
-    from cectrain.run.preflight import check_settings
-
-    with pytest.raises(UsageError, match="callback 'own_rewards:Lost' cannot be imported"):
-        check_settings(config.load("consensus", ['ppo.callbacks=["own_rewards:Lost"]']), 1)

@@ -13,7 +13,6 @@ from cecdata.common.errors import InputError, RefusedError, UsageError, Verifica
 from cecdata.embed import encoder
 from cectrain import config
 from cectrain.cli import cli
-from cectrain.commands.train import text
 from cectrain.corrector import folder
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
@@ -70,9 +69,6 @@ def test_a_run_leaves_what_scripts_read(finished):
         for when in ("sft", "ppo"):
             assert 0 <= stored[f"heldout_{name}_after_{when}"] <= 1
     assert stored["heldout_at_start"].keys() >= {"heldout_exact", "heldout_over_correction"}
-    shown = text(stored).splitlines()
-    assert shown[0].split("  ")[-1].strip() == "after ppo"
-    assert "at start" in shown[0]
     assert stored["seeds"] == [42]
     assert stored["seconds"] > 0
     run = json.loads((out / "run.json").read_text("utf-8"))
@@ -102,7 +98,7 @@ def test_the_reason_matches_the_choice_of_constants():
     from cectrain.diagnosis.measures import choice_reason, favoured
 
     def ranking(*values):
-        profiles = [{"a": SimpleNamespace(pair_accuracy=value)} for value in values]
+        profiles = [{"a": value} for value in values]
         names = ("as given", "calibrated")
         return dict(zip(names, (SimpleNamespace(profiles=p) for p in profiles), strict=True))
 
@@ -155,7 +151,8 @@ def test_overwrite_removes_the_page_with_its_run(finished, tmp_path):
 
     out, summary, _ = finished
     copy = shutil.copytree(out, tmp_path / "copy")
-    page = write_page(copy, summary)
+    assert "| held out, % | at start | after sft | after ppo |" in write_page(copy, summary)
+    page = copy / "report.html"
     assert page.exists()
     with Workspace(copy, {"another": "run"}, overwrite=True):
         assert not page.exists()
@@ -248,30 +245,6 @@ def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path):
     assert line["grad_norm"] >= 0
 
 
-@pytest.mark.parametrize("rank", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_killed_run_with_a_kl_ends_with_the_same_weights(dataset_path, start, tmp_path, rank):
-    """The reference after a kill is the policy after the warm start, with or without an adapter."""
-    settings = configured(start, "sft.steps=2", "sft.learning_rate=0.05", "ppo.updates=2",
-                          "ppo.kl=0.5", "ppo.eval_every=0", f"policy.lora_rank={rank}")  # fmt: skip
-    whole = train(dataset_path, tmp_path / "whole", settings)
-
-    with pytest.raises(Stop):
-        train(dataset_path, tmp_path / "cut", settings, log=stops("ppo      2"))
-    assert checkpoints.newest(tmp_path / "cut" / ".cecdata" / "ppo")[1] == {"step": 1}
-    again = train(dataset_path, tmp_path / "cut", settings)
-    assert again["model_sha256"] == whole["model_sha256"]
-    (first, *_) = metrics_log.lines(tmp_path / "whole" / "metrics.jsonl", "ppo")
-    assert first["kl"] < 1e-3
-
-
-def test_a_kl_needs_a_start_in_a_folder(dataset_path, tmp_path, monkeypatch):
-    """A reference cannot be read from a folder if the start is random weights."""
-    monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
-    settings = config.load("exact-match", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
-    with pytest.raises(UsageError, match=r"ppo\.kl.*--policy"):
-        train(dataset_path, tmp_path / "out", settings)
-
-
 def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, monkeypatch):
     """With ppo.ppo_only_share supervised steps and PPO have no target in common."""
     from cectrain.reward.group_reward import GroupReward
@@ -331,21 +304,9 @@ def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path)
     assert not [line for line in lines if "constants" in line]
 
 
-@pytest.mark.slow  # two more runs
-def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
-    """The same seed gives the same hash, another seed another one."""
-    hashes = []
-    for place, seed in enumerate((42, 42, 137)):
-        short = configured(start, "sft.steps=2", "ppo.updates=0", f"seed={seed}")
-        found = train(dataset_path, tmp_path / str(place), short)
-        hashes.append(found["model_sha256"])
-    assert hashes[0] == hashes[1] != hashes[2]
-
-
-def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
+def test_random_weights_need_a_warm_start(dataset_path, tmp_path, monkeypatch):
     """PPO from random weights is refused before anything runs."""
-    if (folder.WEIGHTS / "config.json").is_file():
-        pytest.skip("the built-in policy ships with weights")
+    monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
     with pytest.raises(UsageError, match=r"sft\.steps"):
         train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))
 
@@ -376,11 +337,11 @@ def test_commands_end_to_end(finished, dataset_path, start, tmp_path, capsys):
     """sft, export and correct end with exit code 0 on the command line."""
     out = tmp_path / "sft"
     told = [x for s in SETTINGS for x in ("--set", s)]
-    args = ["sft", str(dataset_path), "--out", str(out), "--policy", str(start), *told]
+    args = ["sft", str(dataset_path), "--out", str(out), "--model", str(start), *told]
     assert run(cli, [*args, "--sft-steps", "1", "--json"]) == 0
     assert "heldout_exact_after_sft" in json.loads(capsys.readouterr().out)
     model = tmp_path / "model"
-    export = ["export", "--policy", str(finished[0]), "--out", str(model), "--dtype", "bfloat16"]
+    export = ["export", "--model", str(finished[0]), "--out", str(model), "--dtype", "bfloat16"]
     assert run(cli, export) == 0
     assert (model / "README.md").is_file()
     assert run(cli, export) == 5
@@ -391,21 +352,6 @@ def test_commands_end_to_end(finished, dataset_path, start, tmp_path, capsys):
     for form in ("--diff", "--json"):
         assert run(cli, [*correct, form]) == 0
         assert len(capsys.readouterr().out.splitlines()) == 3
-
-
-def test_help_answers_without_torch():
-    """`--help` imports none of the heavy libraries."""
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from cectrain.cli import cli; from cecdata.common.command_group import run;"
-        "run(cli, ['--help']);"
-        "run(cli, ['train', '--help']);"
-        "print(sorted({'torch', 'trl', 'transformers'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith("[]")
 
 
 def test_every_logged_name_is_explained():
@@ -430,9 +376,8 @@ def test_held_out_scores_come_back_from_disk(tmp_path):
                 read_held_out(path)
 
 
-def test_changed_state_of_a_resume_is_noticed(tmp_path, dataset_path):
-    """Kept scores are sealed, and a changed Arrow copy of the shards is converted again."""
-    from cectrain.data.training_pairs import training_pairs
+def test_changed_state_of_a_resume_is_noticed(tmp_path):
+    """Kept scores are sealed."""
     from cectrain.model.heldout import write_held_out
 
     path = tmp_path / "after_sft.json"
@@ -442,26 +387,13 @@ def test_changed_state_of_a_resume_is_noticed(tmp_path, dataset_path):
     with pytest.raises(VerificationError, match=r"seal is broken\): remove it"):
         read_held_out(path)
 
-    def pairs():
-        made = config.DataConfig()
-        found = training_pairs(open_shards(dataset_path), made, 40, 42, tmp_path / "arrow")
-        return found.take(range(len(found)), 0)
-
-    right = pairs()
-    (file,) = (tmp_path / "arrow").rglob("*.arrow")
-    stored = file.read_bytes()
-    place = stored.index(right[0].target.encode())
-    file.write_bytes(stored[:place] + "刖".encode() + stored[place + 3 :])
-    assert pairs() == right
-    assert file.read_bytes() == stored
-
 
 def test_lines_after_the_checkpoint_are_dropped(tmp_path):
     """Lines that will be written again, and one that a kill cut short, are dropped."""
     path = tmp_path / "metrics.jsonl"
     log = metrics_log.MetricsLog(path)
     for step in (1, 2, 3):
-        log.write("ppo", step, {"reward": 0.5, "kl": float("nan")})
+        log.write("ppo", step, {"reward": 0.5, "entropy": float("nan")})
     path.write_text(path.read_text() + '{"phase": "pp')
     kept = [json.loads(line) for line in metrics_log.kept_lines(path, 0, 2).splitlines()]
     assert kept == [{"phase": "ppo", "step": n, "reward": 0.5} for n in (1, 2)]
@@ -478,14 +410,13 @@ class Control:
     should_training_stop = should_save = False
 
 
-def watching(tmp_path, exact, *settings, reported=None):
+def watching(tmp_path, exact, *settings):
     told = []
-    report = (reported if reported is not None else []).append
     found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
     ppo = config.load("exact-match", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    watch = callback.EvalCallback(ppo, log, lambda: found, told.append, lambda: before, report)
+    watch = callback.EvalCallback(ppo, log, lambda: found, told.append, lambda: before)
     watch.on_train_begin()
     return watch, told
 

@@ -395,7 +395,7 @@ def test_an_unfinished_or_changed_run_is_not_shipped(finished, dataset_path, tmp
     changed = tmp_path / "changed"
     shutil.copytree(finished[0], changed)
     (changed / "model" / "more.safetensors").write_bytes(b"x")
-    with pytest.raises(VerificationError, match="not the weights"):
+    with pytest.raises(VerificationError, match="changed, added or removed"):
         ship(changed, tmp_path / "weights", dataset_path)
 
 

@@ -143,7 +143,7 @@ TRAINING = (
 def train(data: Path, policy: Path, steps: int = 4, updates: int = 2) -> Scenario:
     """A tiny policy: supervised steps, PPO batches, checkpoints, the finished model."""
     told = [word for setting in TRAINING for word in ("--set", setting)]
-    words = ("train", str(data), "--out", "{out}", "--policy", str(policy), "--sft-steps",
+    words = ("train", str(data), "--out", "{out}", "--model", str(policy), "--sft-steps",
              str(steps), "--updates", str(updates), *told)  # fmt: skip
     timed = {
         "summary.json": _unsealed,

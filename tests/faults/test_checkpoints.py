@@ -102,7 +102,7 @@ def test_what_a_killed_export_staged_is_in_no_later_one(place, shimmed, trainer)
     wide, narrow = (policy_at(place / name, size) for name, size in (("w", 32), ("n", 16)))
 
     def export(policy, out, fault=None):
-        return trainer.run("cectrain", "export", "--policy", policy, "--out", out, fault=fault)
+        return trainer.run("cectrain", "export", "--model", policy, "--out", out, fault=fault)
 
     plain, out = place / "plain" / "m", place / "killed" / "m"
     assert export(narrow, plain).code == 0

@@ -305,7 +305,7 @@ def _train_recipes() -> tuple[bytes, ...]:
 
 
 def _settings() -> tuple[bytes, ...]:
-    return (b"ppo.groups=8", b'policy.name="x"', b"reward.tau=0.5", b"ppo.report_to=['a']",
+    return (b"ppo.groups=8", b'policy.name="x"', b"reward.tau=0.5", b"constants='auto'",
             b"data.limit=null", b"seed=1")  # fmt: skip
 
 
