@@ -118,15 +118,6 @@ def test_an_unreadable_file_is_told(cecdata, tmp_path):
     assert "permission denied" in errors
 
 
-@pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_an_unknown_filter_is_named(cecdata, tmp_path, corpus, more):
-    """A filter that does not exist is a usage error with the nearest name, before anything else."""
-    out = tmp_path / "out"
-    code, _, errors = cecdata("build", corpus, "--out", out, "--filters", "levenstein", *more)
-    assert (code, out.exists()) == (2, False)
-    assert "did you mean 'levenshtein'" in errors
-
-
 def test_preview_refuses_what_is_no_text(cecdata):
     """No sentence, no character, no operator: each is told."""
     for words, code, said in (
