@@ -63,9 +63,7 @@ _NAMED = 10  # most unreadable files that are named one by one
     "pairs; the manifest has their share and the errors that remain.",
 )
 @setting("holdout", float, "Share of the sentences in the split validation, chosen by id.")
-@setting("mixed", float, "Share of pairs with edits by two operators or more.")
 @setting("unchanged", float, "Share of pairs whose source equals the target.")
-@setting("max_edits", int, "Most edits in a pair.")
 @setting(
     "plausibility",
     str,
@@ -73,11 +71,6 @@ _NAMED = 10  # most unreadable files that are named one by one
     "the table that ships, a table, an ARPA file, a model of transformers, an endpoint.",
     show_default=False,
     metavar="MODEL",
-)
-@setting(
-    "plausibility_margin",
-    float,
-    "Difference, in nats, by which a source must read worse than its target.",
 )
 @setting(
     "keep_duplicates", None, "Keep pairs that repeat the source of an earlier copy of the sentence."

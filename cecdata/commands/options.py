@@ -59,18 +59,6 @@ _OPTIONS = (
     setting(
         "text_column", str, "Column with the text.", show_default="text, or the only text column"
     ),
-    setting(
-        "origin_column",
-        str,
-        "Column with the origin of each row.",
-        show_default="origin, or the file's name",
-    ),
-    setting(
-        "licence_column",
-        str,
-        "Column with the licence of each row.",
-        show_default="licence or license, where there is one",
-    ),
     setting("licence", str, "Licence of rows that name none: cc0-1.0 …", show_default="not stated"),
     setting("limit", int, "Most rows of the corpus to read.", show_default=False),
     setting("shard_sentences", int, "Number of sentences in a shard."),

@@ -146,11 +146,11 @@ class Columns:
 
     @property
     def named(self) -> tuple[tuple[str, str | None], ...]:
-        """Return each column's command-line option and the name given to it."""
+        """Return each column's option or setting, and the name given to it."""
         return (
             ("--text-column", self.text),
-            ("--origin-column", self.origin),
-            ("--licence-column", self.licence),
+            ("origin_column", self.origin),
+            ("licence_column", self.licence),
         )
 
     def pick(self, available: Sequence[str], strings: Sequence[str], label: str) -> Picked:

@@ -58,7 +58,7 @@ def test_a_pair_is_written_once(cecdata, corpus, flags, tmp_path):
 
 def test_the_printed_table_adds_up(cecdata, corpus, tmp_path):
     """Every kept pair is in a row of its operator, mixed and unchanged ones too, in columns."""
-    words = ("--recipe", "realistic", "--mixed", "0.3", "--unchanged", "0.2")
+    words = ("--recipe", "realistic", "--unchanged", "0.2")
     words += ("--filters", "levenshtein", "--out", tmp_path / "out")
     code, text, _ = cecdata("build", corpus, *words)
     assert code == 0

@@ -111,12 +111,14 @@ def test_a_build_counts_what_it_drops_by_operator(tmp_path, characters):
     corpus = tmp_path / "corpus.txt"
     lines = [f"他买了{n}本书他卖了一本书。" for n in "一二三四五六七八九十"]
     corpus.write_text("\n".join(lines), "utf-8")
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("plausibility_margin = 5.0\n", "utf-8")
     manifests = []
     for name in ("one", "two"):
         out = tmp_path / name
         done = CliRunner().invoke(command, [
-            str(corpus), "--out", str(out), "--recipe", "realistic", "--filters", "levenshtein",
-            "--plausibility", str(characters), "--plausibility-margin", "5",
+            str(corpus), "--out", str(out), "--recipe", str(recipe), "--filters", "levenshtein",
+            "--plausibility", str(characters),
         ])  # fmt: skip
         assert done.exit_code == 0, done.output
         manifests.append((out / "manifest.json").read_bytes())
