@@ -26,15 +26,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> list[str]:
-    """Reports of data, of a pool, of runs and of a protocol, and the server's page."""
+    """Reports of data, of runs and of a protocol, and the server's page."""
     from cectrain.run.page import write_report as write_protocol
 
     folder = tmp_path_factory.mktemp("pages")
     build = ["build", "sample", "--limit", "200", "--filters", "levenshtein", "--out"]
     assert run(cli, [*build, str(folder / "data")]) == 0
     assert run(cli, ["report", str(folder / "data")]) == 0
-    assert run(cli, ["pool", "sample", "--limit", "50", "--out", str(folder / "pool")]) == 0
-    assert run(cli, ["report", str(folder / "pool")]) == 0
     gold = folder / "gold.tsv"
     gold.write_text("他己经来了。\t他已经来了。\n天气很好。\t天气很好。\n", "utf-8")
     (folder / "answers.txt").write_text("他以经来了。\n天汽很好。\n", "utf-8")
@@ -42,7 +40,7 @@ def pages(tmp_path_factory) -> list[str]:
     write_report(find_runs([folder / "runs"]), folder / "bench")
     table = (["run", "F1"], [["a", "1"]])
     write_protocol(folder / "study", "A study", ["A note on `this`."], [], [table], {})
-    made = ("data/report.html", "pool/report.html", "bench/index.html", "study.html")
+    made = ("data/report.html", "bench/index.html", "study.html")
     return [(folder / name).as_uri() for name in made]
 
 

@@ -46,7 +46,8 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
     from cecdata.builds.pairs import rederiver
-    from cecdata.embed.store import STORE, verify_stores
+    from cecdata.embed.fill import verify_stores
+    from cecdata.embed.store import STORE
     from cecdata.shards.verify import verify as prove
 
     if (dataset / STORE).is_file():
@@ -126,20 +127,15 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
 
     \b
     cecdata report out/data
-    cecdata report out/pool         a pool: origins, licences, lengths, rejected rows
 
     The page is one file that loads nothing from the network.
     """
     from cecdata.report.page import write_report
-    from cecdata.shards.manifest import PAIRS, POOL, read_manifest
 
     with Progress() as progress:
         page = write_report(dataset, sample=limit, to=out, progress=progress)
     click.echo(page)
-    if read_manifest(dataset, PAIRS, POOL).kind == POOL:
-        suggest(f"cecdata build {dataset} --out OUT")
-    else:
-        suggest(f"cectrain train {dataset} --out out/train", f"cecdata export {dataset} FILE.jsonl")
+    suggest(f"cectrain train {dataset} --out out/train", f"cecdata export {dataset} FILE.jsonl")
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""The embedding of a dataset's sentences into a store, and the texts of ids."""
+"""The embeddings of a dataset: its stores are filled, found and checked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,22 @@ import pyarrow.parquet as pq
 
 from cecdata.common.durable import STATE, Lock
 from cecdata.common.durable.files import naming
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, VerificationError
 from cecdata.common.progress import Advance, silent
 from cecdata.embed.base import Encoder
-from cecdata.embed.store import FOLDER, STORE, Ids, open_store, write_contents, write_range
+from cecdata.embed.store import (
+    FOLDER,
+    STORE,
+    Ids,
+    Store,
+    open_store,
+    read_contents,
+    write_contents,
+    write_range,
+)
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, read_manifest
+from cecdata.shards.reader import Problem
+from cecdata.shards.verify import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,23 @@ def embed(dataset: Path, folder: Path, model: Encoder, progress: Advance = silen
         lock.release()
     rows = sum(part.rows for part in ranges)
     return Filled(sentences, added, rows, int(getattr(model, "truncated", 0)))
+
+
+def verify_stores(data: Path) -> Report:
+    """Check every bit of a store, or of all stores of a dataset."""
+    folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
+    problems: list[Problem] = []
+    files = rows = 0
+    for folder in folders:
+        prefix = "" if folder == data else f"{FOLDER}/{folder.name}/"
+        try:
+            store = Store(folder, read_contents(folder))
+        except VerificationError as error:
+            problems.append(Problem(f"{prefix}{STORE}", str(error)))
+            continue
+        problems += (Problem(f"{prefix}{each.path}", each.what) for each in store.verify())
+        files, rows = files + 1 + len(store.contents.ranges), rows + len(store)
+    return Report("default", tuple(problems), files, rows)
 
 
 def _shards(dataset: Path) -> tuple[list[str], str]:

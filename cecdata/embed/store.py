@@ -27,7 +27,6 @@ from cecdata.common.errors import CecError, InputError, RefusedError, Verificati
 from cecdata.corpus.ids import ids
 from cecdata.embed.base import Encoder
 from cecdata.shards.reader import Problem
-from cecdata.shards.verify import Report
 
 FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder
 STORE = "store.json"
@@ -169,7 +168,7 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
     Raises InputError if there is none, VerificationError if `store.json` is damaged or a file is
     missing or has another size, and RefusedError if its vectors are not those of `encoder`.
     """
-    store = Store(Path(folder), _read_contents(Path(folder)))
+    store = Store(Path(folder), read_contents(Path(folder)))
     if encoder is not None:
         store.check_encoder(encoder)
     for part in store.contents.ranges:
@@ -179,23 +178,6 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
                 "damage, and the command that wrote the store to replace it"
             )
     return store
-
-
-def verify_stores(data: Path) -> Report:
-    """Check every bit of a store, or of all stores of a dataset."""
-    folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
-    problems: list[Problem] = []
-    files = rows = 0
-    for folder in folders:
-        prefix = "" if folder == data else f"{FOLDER}/{folder.name}/"
-        try:
-            store = Store(folder, _read_contents(folder))
-        except VerificationError as error:
-            problems.append(Problem(f"{prefix}{STORE}", str(error)))
-            continue
-        problems += (Problem(f"{prefix}{each.path}", each.what) for each in store.verify())
-        files, rows = files + 1 + len(store.contents.ranges), rows + len(store)
-    return Report("default", tuple(problems), files, rows)
 
 
 @dataclass(frozen=True)
@@ -253,8 +235,8 @@ class Store:
         [Q, min(count, rows)].
         """
         count = min(count, len(self))
-        if not count or not len(queries):
-            return np.empty((len(queries), count), np.float32), np.empty((len(queries), count), int)
+        if not count:  # FAISS wants one
+            return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         cosines, rows = self._shards.search(np.ascontiguousarray(queries, np.float32), count)
         keys = np.concatenate([self.rows_of(part).ids for part in self.contents.ranges])[rows]
         order = np.lexsort((keys, -cosines), axis=1)
@@ -322,14 +304,11 @@ def _in_place(data: npt.NDArray[np.uint8], rows: int, dimension: int) -> Rows:
 
 
 def _check_rows(signed: Ids, half: Halves) -> None:
-    if half.ndim != 2 or len(half) != len(signed) or not len(signed):
-        raise InputError(
-            f"a file of embeddings needs as many vectors as ids, and at least one: got "
-            f"{half.shape} for {len(signed)} ids"
-        )
-    again = np.flatnonzero(signed[1:] == signed[:-1])
+    if not len(signed):
+        raise InputError("a file of embeddings needs at least one vector")
+    again = signed[1:][signed[1:] == signed[:-1]]
     if len(again):
-        raise InputError(f"id {signed[again[0]]} occurs more than once")
+        raise InputError(f"id {again[0]} occurs more than once")
     wide = half.astype(np.float32)
     sizes = np.einsum("nd,nd->n", wide, wide)
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
@@ -340,7 +319,8 @@ def _check_rows(signed: Ids, half: Halves) -> None:
         )
 
 
-def _read_contents(folder: Path) -> Contents:
+def read_contents(folder: Path) -> Contents:
+    """Return the facts of a store; raise InputError or VerificationError as `open_store` does."""
     path = folder / STORE
     if not path.is_file():
         raise InputError(

@@ -47,11 +47,11 @@
   };
 
   const card = (pair) => {
-    const [, , operator, origin, verdict, distance, cosine, place] = pair;
+    const [, , operator, origin, verdict, distance, cosine] = pair;
     const box = element("article", "pair");
     const about = element("div", "about");
     about.append(element("b", "", verdict));
-    const facts = [operator, origin, place].filter(Boolean);
+    const facts = [operator, origin].filter(Boolean);
     if (distance !== null) facts.push(`distance ${distance}`);
     if (cosine !== null) facts.push(`cosine ${cosine}`);
     for (const fact of facts) about.append(element("span", "", fact));
@@ -65,9 +65,7 @@
     return points.join("");
   };
 
-  // A sentence of a pool has a licence where a pair has its operator.
-  const FIELDS = Object.entries({ operator: 2, licence: 2, origin: 3, verdict: 4 })
-    .filter(([name]) => get("pair-" + name));
+  const FIELDS = Object.entries({ operator: 2, origin: 3, verdict: 4 });
   let shown = PAGE;
   const draw = () => {
     const words = get("pair-text").value.trim();

@@ -1,4 +1,4 @@
-"""The report of a dataset of pairs or of a pool: one HTML page that loads nothing."""
+"""The report of a dataset of pairs: one HTML page that loads nothing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cecdata.common.html import Html, percent, table
 from cecdata.common.progress import Advance, silent
 from cecdata.corpus.reading import unread
 from cecdata.shards.card import ORIGIN, RATE, origins, rates
-from cecdata.shards.manifest import PAIRS, POOL, RUN, Counts, Manifest
+from cecdata.shards.manifest import RUN, Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset, read_batches
-from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, REJECTED_ROW
-from cecdata.shards.stats import LENGTH_BIN, Confusion, Stats, counted
+from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
+from cecdata.shards.stats import Confusion, Stats, counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,17 +37,16 @@ _UNREAD = 40  # most files that are named
 def write_report(
     out: Path, *, sample: int = 200_000, to: Path | None = None, progress: Advance = silent
 ) -> Path:
-    """Write the report of the dataset or pool at `out`, and return its path.
+    """Write the report of the dataset at `out`, and return its path.
 
     At most about `sample` rows are read. The file is written to the folder `to`, by default `out`.
     Raises InputError and VerificationError as `open_dataset` does.
     """
-    dataset = open_dataset(out, PAIRS, POOL)
+    dataset = open_dataset(out)
     drawn = draw(dataset, sample, progress)
-    page = pool_page if dataset.manifest.kind == POOL else pairs_page
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)
-    text = page(out.resolve().name, dataset.manifest, drawn, _command(out))
+    text = pairs_page(out.resolve().name, dataset.manifest, drawn, _command(out))
     write_beside(folder, {REPORT: text})
     return folder / REPORT
 
@@ -97,26 +96,10 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
         "</div>",
         _confusions(replaced),
         "<h2>Pairs</h2><p>The right text is struck out; its error follows in red.</p>",
-        _browser("operator", "origin", "verdict"),
+        _browser(),
     )
     listed = [(c.target, c.source, c.operator, c.count) for c in replaced]
     data = {"pairs": _pairs(sample), "confusions": listed}
-    return html.page(name, "\n".join(sections), Path(__file__).parent, data)
-
-
-def pool_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
-    """Return the page of a pool; `command` made it."""
-    low = sample.kept["text"].str.len_chars() // LENGTH_BIN * LENGTH_BIN
-    lengths = {str(n): int(count) for n, count in low.value_counts().sort("text").iter_rows()}
-    what = f"{manifest.rows.kept:,} distinct sentences, {{}}."
-    sections = (
-        *_head(f"{name}: a pool of sentences", manifest, what, command),
-        _rejects(manifest, sample),
-        _sources(manifest),
-        "<h2>Lengths</h2>" + histogram("Length of a sentence, ten characters to a bar", lengths),
-        "<h2>Sentences</h2>" + _browser("licence", "origin", "verdict"),
-    )
-    data = {"pairs": _sentences(sample)}
     return html.page(name, "\n".join(sections), Path(__file__).parent, data)
 
 
@@ -157,11 +140,7 @@ def _shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, st
 
 def _rejects(manifest: Manifest, sample: Sample) -> str:
     counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
-    parts = [
-        _rejected_table(what, counts, sample.reasons())
-        for what, counts in counted.items()
-        if manifest.kind != POOL or counts is manifest.rows
-    ]
+    parts = [_rejected_table(what, each, sample.reasons()) for what, each in counted.items()]
     files = unread(manifest.inputs)
     parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
     if len(files) > _UNREAD:
@@ -208,8 +187,9 @@ def _confusions(confusions: Sequence[Confusion]) -> str:
     )
 
 
-def _browser(*fields: str) -> str:
+def _browser() -> str:
     """Return the browser of the page's rows, with a filter for each of the fields of `page.js`."""
+    fields = ("operator", "origin", "verdict")
     filters = "".join(f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields)
     return (
         f'<div class="filters">{filters}<label>text<input id="pair-text" type="search" lang="zh" '
@@ -239,24 +219,6 @@ def _of_pairs(frame: pl.DataFrame) -> list[list[object]]:
             None if cosine is None else round(cosine, 3),
         ]
         for target, edits, *facts, cosine in frame.select(columns).iter_rows()
-    ]
-
-
-def _sentences(sample: Sample) -> list[list[object]]:
-    """Return rows of the browser: sentences of all origins, and rejected rows of each reason."""
-    each = max(1, SHOWN // max(1, sample.kept["origin"].n_unique()))
-    kept = sample.kept.group_by("origin", maintain_order=True).head(each).head(SHOWN)
-    bad = sample.rejected_rows.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
-    columns = ("text", "origin", "reason", "file", "row", "detail")
-    return [
-        *(
-            [text, [], licence or "not stated", origin, "kept", None, None]
-            for text, licence, origin in kept.select("text", "licence", "origin").iter_rows()
-        ),
-        *(
-            [text, [], "", origin, reason, None, None, f"{file}, row {row}{note and f': {note}'}"]
-            for text, origin, reason, file, row, note in bad.select(columns).iter_rows()
-        ),
     ]
 
 
@@ -294,8 +256,7 @@ def histogram(title: str, counts: Mapping[str, int]) -> Html:
 class Sample:
     """Rows of a dataset; `whole` if the kept ones are all of them.
 
-    `kept` has the columns of a shard, of pairs or of a pool; the others have those of the files in
-    `rejects/`.
+    `kept` has the columns of a shard, the others have those of the files in `rejects/`.
     """
 
     kept: pl.DataFrame
@@ -326,9 +287,8 @@ def draw(dataset: Dataset, most: int, progress: Advance = silent) -> Sample:
     rejects = [record.path for record in manifest.rejects]
     rows = [path for path in rejects if Path(path).name.startswith("rows")]
     pairs = [path for path in rejects if path not in rows]
-    schema = POOLED if manifest.kind == POOL else PAIR
     return Sample(
-        kept=_first(dataset.path, [file.path for file in files], schema, most, progress),
+        kept=_first(dataset.path, [file.path for file in files], PAIR, most, progress),
         rejected_pairs=_first(dataset.path, pairs, REJECTED_PAIR, most // 4),
         rejected_rows=_first(dataset.path, rows, REJECTED_ROW, most // 4),
         whole=sum(file.rows for file in files) <= most,

@@ -64,26 +64,6 @@ def test_a_report_is_the_same_on_every_call(dataset, tmp_path):
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_pool_has_a_report(tmp_path):
-    """Its origins, lengths, and a browser of kept and rejected rows; no text becomes markup."""
-    texts = tmp_path / "a.txt"
-    texts.write_text(
-        "今天天气很好，我们去公园。\n好\n他说：<script>alert(1)</script>是什么？\n", "utf-8"
-    )
-    pool = tmp_path / "pool"
-    assert run(cli, ["pool", str(texts), "--licence", "cc0-1.0", "--out", str(pool)]) == 0
-    page = write_report(pool).read_text("utf-8")
-    assert "cc0-1.0" in page
-    assert "too_short" in page
-    assert page.count("<script") == 2  # its own: the data and the program
-    first, second, bad = data_of(page)["pairs"]
-    assert first[0] == "今天天气很好，我们去公园。"
-    assert second[0] == "他说：<script>alert(1)</script>是什么？"
-    assert first[2:5] == second[2:5] == ["cc0-1.0", "a", "kept"]
-    assert (bad[0], bad[4]) == ("好", "too_short")
-    assert bad[7].startswith(f"{texts}, row 2: ")
-
-
 def test_overwrite_removes_the_report_with_its_dataset(tmp_path):
     """A build with --overwrite takes the report for its own; another file beside it is refused."""
     texts, out = tmp_path / "a.txt", tmp_path / "out"
