@@ -128,4 +128,4 @@ def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dt
             f"{str(dtype).removeprefix('torch.')}, and {free / 2**30:.1f} GiB of memory are free "
             f"on {device}: choose a smaller model, or serve it and name the URL"
         )
-    return dtype  # type: ignore[no-any-return]
+    return dtype
