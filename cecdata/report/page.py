@@ -284,14 +284,15 @@ def draw(dataset: Dataset, most: int, progress: Advance = silent) -> Sample:
     """
     manifest = dataset.manifest
     files = [record for records in manifest.outputs.values() for record in records]
+    held = sum(file.rows for file in files)
     rejects = [record.path for record in manifest.rejects]
     rows = [path for path in rejects if Path(path).name.startswith("rows")]
     pairs = [path for path in rejects if path not in rows]
     return Sample(
-        kept=_first(dataset.path, [file.path for file in files], PAIR, most, progress),
+        kept=_first(dataset.path, [f.path for f in files], PAIR, min(most, held), progress),
         rejected_pairs=_first(dataset.path, pairs, REJECTED_PAIR, most // 4),
         rejected_rows=_first(dataset.path, rows, REJECTED_ROW, most // 4),
-        whole=sum(file.rows for file in files) <= most,
+        whole=held <= most,
     )
 
 
@@ -305,7 +306,7 @@ def _first(
     for batch in batches:
         tables.append(pa.Table.from_batches([batch.slice(0, left)]))
         left -= len(tables[-1])
-        progress("rows", len(tables[-1]), most)
+        progress("report", len(tables[-1]), most)
         if not left:
             break
     frame = pl.from_arrow(pa.concat_tables(tables))

@@ -129,6 +129,6 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
     write_report(out, progress=show)
     judge([str(out)], load([str(benchmark)]), show)
     fit(errors, config.load("realistic"), progress=show)
-    assert set(done) == {"read", "perturb", "count", "row groups", "compare", "fit"}
+    assert set(done) == {"read", "perturb", "count", "report", "compare", "fit"}
     assert done == totals
     assert done["read"] == done["perturb"] == len(texts)
