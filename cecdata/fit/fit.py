@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -252,35 +252,21 @@ def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
     """Return the settings that differ from the recipe `paper` as TOML, with notes as comments.
 
     >>> from cecdata.config import load
-    >>> print(recipe_text(load("paper", copies=8), ["Eight copies."]).split("[")[0].strip())
-    # Eight copies.
-    copies = 8
+    >>> print(recipe_text(load("paper", copies=8), ["Eight copies."]).splitlines()[:3])
+    ['# Eight copies.', 'copies = 8', 'prior.homophone = 0.2']
     """
-    usual, own = load().as_dict(), config.as_dict()
+    usual = load().as_dict()
     lines = [f"# {note}" for note in notes]
-    for item in fields(Config):
-        value = own[item.name]
-        if not isinstance(value, Mapping) and value != usual[item.name] and value is not None:
-            lines.append(f"{item.name} = {_value(value)}")
-    for item in fields(Config):
-        value = own[item.name]
-        if isinstance(value, Mapping):
-            lines += _table(item.name, value)
+    for name, value in config.as_dict().items():
+        if value is not None and (isinstance(value, Mapping) or value != usual[name]):
+            lines += _lines(name, value)
     return "\n".join(lines) + "\n"
 
 
-def _table(name: str, table: Mapping[str, Json]) -> list[str]:
-    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
-    lines = ["", f"[{name}]", *(f"{key} = {_value(part)}" for key, part in plain.items())]
-    nested = [
-        line
-        for key, value in table.items()
-        if isinstance(value, Mapping)
-        for line in _table(f"{name}.{key}", value)
-    ]
-    return (lines if plain else []) + nested
-
-
-def _value(value: Json) -> str:
-    """Return the TOML of a scalar or list, which is its JSON apart from one escape."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+def _lines(name: str, value: Json) -> Iterator[str]:
+    """Yield the lines of a setting; a scalar or list is its JSON apart from one escape."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _lines(f"{name}.{key}", part)
+    else:
+        yield f"{name} = " + json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
