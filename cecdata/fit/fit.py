@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -61,18 +61,16 @@ class Fitted:
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fit as JSON; an infinite strength is null."""
-        bits = {name: getattr(self, name).bits_per_error for name in ("before", "reached", "after")}
+        scores = {name: getattr(self, name) for name in ("before", "reached", "after")}
         return {
             "fitted": self.config.fitted,
             "prior": dict(self.config.prior),
             "weights": {name: dict(changes) for name, changes in self.config.weights.items()},
             "strength": self.strength if np.isfinite(self.strength) else None,
             "reach": self.reach,
-            "bits_per_error": bits,
-            "coverage": {"before": self.before.coverage, "after": self.after.coverage},
-            "mean_candidates": {
-                "before": self.before.mean_candidates,
-                "after": self.after.mean_candidates,
+            **{
+                item.name: {name: getattr(score, item.name) for name, score in scores.items()}
+                for item in fields(Score)
             },
             "held_out_bits_by_strength": {f"{s:g}": b for s, b in self.held_out.items()},
             "counted": dict(self.counted),
