@@ -105,7 +105,7 @@ def write_rows(path: Path, blocks: Blocks) -> None:
             records = (_record(row, answer) for row, answer in zip(rows, answers, strict=True))
             lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             data = "".join(lines).encode("utf-8")
-            with naming(path, wanted=len(data)):
+            with naming(path):
                 file.write(data)
                 file.flush()  # a full disk raises here and not when the file is closed
 

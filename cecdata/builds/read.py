@@ -24,7 +24,7 @@ from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.common.store import fetched, is_remote
 from cecdata.config import Config
-from cecdata.contamination.benchmarks import benchmarks, by_benchmark, decontaminate
+from cecdata.contamination.benchmarks import by_benchmark, decontaminate, load
 from cecdata.contamination.index import Index
 from cecdata.corpus.normalise import LOCATED_SENTENCE, Normalised, Options, normalise, reject
 from cecdata.corpus.privacy import mask
@@ -140,7 +140,8 @@ def _here(source: Source) -> Source:
 
 
 def _cleaning(config: Config) -> Callable[[Rows], Normalised]:
-    return partial(cleaned, config=config, known=benchmarks(config.decontaminate))
+    known = load(config.decontaminate) if config.decontaminate else None
+    return partial(cleaned, config=config, known=known)
 
 
 def cleaned(rows: Rows, config: Config, known: Index | None) -> Normalised:

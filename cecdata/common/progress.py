@@ -36,11 +36,10 @@ class Progress:
     """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal.
 
     A bar shows the number of units, the units per second, the time since it began and, if the total
-    is known, the time left. Bars that are `passing` disappear at the end. Inside a `with` block
-    `step` advances them, too.
+    is known, the time left. Inside a `with` block `step` advances them, too.
     """
 
-    def __init__(self, *, passing: bool = False) -> None:
+    def __init__(self) -> None:
         from rich import progress
         from rich.console import Console
 
@@ -54,7 +53,6 @@ class Progress:
             progress.TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
-            transient=passing,
             redirect_stdout=False,  # otherwise results would go to the terminal, not into a file
         )
         self._tasks: dict[str, TaskID] = {}
@@ -91,16 +89,6 @@ def rate(bars: progress.Progress, task: TaskID) -> str:
     """Return the rate of a bar of `rich` as text, units a second; "" at its beginning."""
     speed = bars.tasks[bars.task_ids.index(task)].speed
     return "" if not speed else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s"
-
-
-def loading(load: Callable[[], object]) -> None:
-    """Call `load`, and show the elapsed time on stderr, if that is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        load()  # without the library of the bars, whose import takes longer than some loads
-        return
-    with Progress(passing=True) as progress:
-        progress("load", 0, None)
-        load()
 
 
 def say(text: str) -> None:

@@ -27,22 +27,12 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 22
 _RESERVED = "%/:@?&=+$,;!~*'()#"  # signs that have a meaning in a URI, or need no escape
 _URI = re.compile(r"(s3|gs|gcs|abfss?|hdfs|viewfs|fsspec\+[a-z0-9+.-]+)://[^/]+", re.IGNORECASE)
-# Words in the messages of the stores' clients that mean that access is denied.
-_DENIED = (
-    "access_denied",
-    "accessdenied",
-    "forbidden",
-    "http response code: 403",
-    "invalid_access_key",
-    "invalidaccesskey",
-    "signature_does_not_match",
-    "unrecognized_client",
-)
+# words of the stores' clients for denied access
+_DENIED = re.compile("access.?denied|forbidden|code: 403|access.?key|signature|unrecognized_client")
 _FLAT = ("s3", "gcs", "abfs")  # Arrow's names of stores with buckets and without folders
 # An S3 client waits so long for a connection and for the next byte, and asks so often, before it
 # gives up; Arrow's own 3 seconds are too few for a store under load, and its 31 tries too many.
 _CONNECT_S, _ANSWER_S, _ATTEMPTS = 10, 20, 4
-_NO_BUCKET = ("no_such_bucket", "nosuchbucket", "bucket does not exist")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +200,12 @@ def _stored(info: FileInfo) -> Stored:
 
 def _explained(where: str, said: str) -> str:
     """Return the message for an error of a client, which `said` something."""
-    low = said.lower()
-    if any(word in low for word in _DENIED):
+    if _DENIED.search(said.lower()):
         return (
             f"{where}: the store refuses access ({said}). Check the credentials "
             "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE), and that they may list, "
             "read and write there"
         )
-    if any(word in low for word in _NO_BUCKET):
-        return f"{where}: there is no such bucket ({said}): create it, or correct its name"
     return (
         f"{where}: the store does not answer as it should ({said}). What was uploaded stays: run "
         "the same command again when the store can be reached, and it continues from there"

@@ -22,6 +22,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.progress import Advance, silent
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Flags, Index
 from cecdata.corpus.formats import FORMATS
+from cecdata.corpus.formats.parquet import is_text
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.sources import Source, rows_known
@@ -75,16 +76,10 @@ def load(names: Sequence[str]) -> Index:
     return _loaded(tuple((name, path, sha256_of(path).sha256) for name, path in files.items()))
 
 
-def benchmarks(names: Sequence[str]) -> Index | None:
-    """Return the benchmarks that a configuration's `decontaminate` names, or None."""
-    return load(names) if names else None
-
-
 def digests(names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of each benchmark file by name; an empty dict without `names`."""
-    if not names:
-        return {}
-    return {name: sha256_of(path).sha256 for name, path in benchmark_files(names).items()}
+    files = benchmark_files(names) if names else {}
+    return {name: sha256_of(path).sha256 for name, path in files.items()}
 
 
 @lru_cache(maxsize=1)
@@ -219,14 +214,11 @@ def _rows(source: Source) -> Iterator[Texts]:
 def _of_batch(batch: pa.RecordBatch) -> Texts:
     columns: list[pa.Array] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         if name.lower() in _NOT_TEXT:
             continue
-        if pa.types.is_string_view(plain.type):
-            plain = plain.cast(pa.string())
-        if pa.types.is_string(plain.type) or pa.types.is_large_string(plain.type):
-            columns.append(pc.fill_null(plain.cast(pa.string()), ""))
-        elif pa.types.is_nested(plain.type):
+        if is_text(column.type):
+            columns.append(pc.fill_null(column.cast(pa.string()), ""))
+        elif pa.types.is_nested(column.type):
             return _of_lists([list(_strings(row)) for row in batch.to_pylist()])
     if not columns:
         return pa.array([], pa.string()), np.zeros(0, np.int64), len(batch)

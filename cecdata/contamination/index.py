@@ -81,7 +81,7 @@ class Keys:
 
 
 class Index:
-    """The keys of some benchmarks, in an open-addressing table: hash → key.
+    """The keys of some benchmarks, in a table: hash → key.
 
     `benchmarks` are their names, in the order of the columns of `find`; `sizes` says how many
     distinct keys each has.
@@ -131,14 +131,13 @@ class Known(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A hash table of keys by the hashes of their parts.
+    """A table of keys by the sorted hashes of their parts.
 
-    The keys with the hash ``slots[s]`` are ``texts[starts[at[s]] : starts[at[s] + 1]]``.
+    The keys with the hash ``hashes[n]`` are ``texts[starts[n] : starts[n + 1]]``.
     """
 
     bloom: Uint64s
-    slots: Uint64s  # 0: free
-    at: Int32s
+    hashes: Uint64s
     starts: Int64s
     texts: Int32s
     places: Int32s  # in the key, of a window
@@ -194,10 +193,10 @@ def _fold(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, ends: Int
 
 @inlined
 def _mixed(value: np.uint64, salt: np.uint64) -> np.uint64:
-    """Return a well-mixed hash; it is never 0, which marks a free slot."""
+    """Return a well-mixed hash."""
     value = (value + salt * _BASE) * _MIX
     value = (value ^ (value >> np.uint64(32))) * _MIX
-    return (value ^ (value >> np.uint64(29))) | np.uint64(1)
+    return value ^ (value >> np.uint64(29))
 
 
 @inlined
@@ -244,40 +243,21 @@ def _window_salt(width: int) -> np.uint64:
 def _table(hashes: Uint64s, texts: Int32s, places: Int32s) -> Table:
     order = np.argsort(hashes, kind="stable")
     distinct, first = np.unique(hashes[order], return_index=True)
-    size = 1 << max(4, int(2 * len(distinct)).bit_length())
-    slots, at = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+    bits = distinct >> np.uint64(64 - _BLOOM_BITS)
     bloom = np.zeros(1 << (_BLOOM_BITS - 6), np.uint64)
-    _fill(distinct, slots, at, bloom)
-    starts = np.r_[first, len(hashes)]
-    return Table(bloom, slots, at, starts, texts[order], places[order])
-
-
-@compiled
-def _fill(hashes: Uint64s, slots: Uint64s, at: Int32s, bloom: Uint64s) -> None:
-    mask = np.uint64(slots.size - 1)
-    for place in range(hashes.size):
-        value = hashes[place]
-        bit = value >> np.uint64(64 - _BLOOM_BITS)
-        bloom[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
-        slot = (value >> np.uint64(1)) & mask
-        while slots[slot] != 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot], at[slot] = value, place
+    np.bitwise_or.at(bloom, bits >> np.uint64(6), np.uint64(1) << (bits & np.uint64(63)))
+    starts = np.r_[first, len(hashes)].astype(np.int64)
+    return Table(bloom, distinct, starts, texts[order], places[order])
 
 
 @inlined
 def _look_up(table: Table, value: np.uint64) -> int:
-    """Return the place of a hash in `starts`, or -1."""
+    """Return the place of a hash in the table, or -1."""
     bit = value >> np.uint64(64 - _BLOOM_BITS)
     if not (table.bloom[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
         return -1
-    mask = np.uint64(table.slots.size - 1)
-    slot = (value >> np.uint64(1)) & mask
-    while table.slots[slot] != 0:
-        if table.slots[slot] == value:
-            return int(table.at[slot])
-        slot = (slot + np.uint64(1)) & mask
-    return -1
+    at = np.searchsorted(table.hashes, value)
+    return int(at) if at < table.hashes.size and table.hashes[at] == value else -1
 
 
 @compiled

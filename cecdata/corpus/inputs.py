@@ -45,28 +45,19 @@ def resolve(
     if form is not None and form not in FORMATS:
         raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
     sources = [source for path in paths for source in _resolve_one(str(path), form)]
-    codec = None if encoding in (None, AUTO) else _codec(encoding)
-    return [
-        replace(source, encoding=codec or _detected(source))
-        if FORMATS[source.format].stream and not source.problem
-        else source
-        for source in sources
-    ]
-
-
-def _detected(source: Source) -> str:
-    """Return the encoding of a text file; a pipe is taken for UTF-8."""
-    return UTF8 if source.path is None else encoding_of(source)
-
-
-def _codec(encoding: str) -> str:
-    """Return Python's name for a text encoding."""
     try:
-        return codec(encoding)
+        named = "" if encoding in (None, AUTO) else codec(encoding)
     except (LookupError, UnicodeError) as error:
         raise UsageError(
             f"there is no text encoding {encoding!r}: name one such as gb18030, big5 or utf-16"
         ) from error
+    return [
+        # a pipe is taken for UTF-8
+        replace(source, encoding=named or (encoding_of(source) if source.path else UTF8))
+        if FORMATS[source.format].stream and not source.problem
+        else source
+        for source in sources
+    ]
 
 
 def _resolve_one(name: str, form: str | None) -> list[Source]:

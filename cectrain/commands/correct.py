@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from cecdata.common.errors import InputError
-from cecdata.common.progress import Progress, loading
+from cecdata.common.progress import Progress
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.models import COMBINED
 
@@ -104,7 +104,7 @@ def corrector_of(
         dictionary=read_dictionary(dictionary),
         **settings,
     )
-    loading(lambda: corrector.correct(""))
+    corrector.correct("")
     # where a language model has no weights of its own
     if note := getattr(getattr(corrector.proposer, "rescorer", None), "note", ""):
         click.echo(note, err=True)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from cecdata.common import durable
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError
-from cecdata.contamination.benchmarks import benchmarks as known_benchmarks
 from cecdata.contamination.benchmarks import decontaminate
+from cecdata.contamination.benchmarks import load as known_benchmarks
 from cecdata.contamination.index import CONTAMINATED, SHARED
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import Options, distinct, normalise
@@ -103,7 +103,7 @@ def _chosen(
     """Return the sentences to use, the number left out by reason, and the number read."""
     known = frozenset(token for token in vocabulary() if len(token) == 1)
     options = Options(min_chars=config.min_chars, max_chars=config.max_chars)
-    bench = known_benchmarks(benchmarks)
+    bench = known_benchmarks(benchmarks) if benchmarks else None
     seen, left_out, tables, total = set[int](), Counter[str](), list[pa.Table](), 0
     for rows in read(list(corpus)):
         total += rows.batch.num_rows + rows.rejected.num_rows

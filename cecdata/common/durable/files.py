@@ -51,7 +51,6 @@ def write(
     check: Callable[[Path], object] | None = None,
     *,
     tmp: Path | None = None,
-    wanted: int | None = None,
     guard: Callable[[], None] = lambda: None,
 ) -> FileRecord:
     """Let `fill` write a temporary file, check it, and rename it to `path`.
@@ -59,8 +58,7 @@ def write(
     `check` reads the temporary file (a footer, a row count) and raises where it is not complete.
     `tmp` is a folder on the same filesystem. Without it, `path` is one that a user named: a link is
     followed, and a device or a pipe is refused. An existing file is replaced. `guard` runs before
-    the rename and raises if the file must not get its name. `wanted` is the size in bytes, if it is
-    known, for the message of a full disk.
+    the rename and raises if the file must not get its name.
     Raises `DiskFullError` or `CecError` with the path, and leaves nothing behind.
     """
     path = Path(path)
@@ -69,30 +67,26 @@ def write(
         if path.exists() and not path.is_file() and not path.is_dir():
             raise UsageError(f"{path} is a device or a pipe: name a file")
     temporary = temporary_name(path, tmp)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        if tmp is None:
-            sweep(path)
-        fill(temporary)
-        _give_mode(temporary, _usual_mode())
-        _fsync(temporary)
-        if check is not None:
-            check(temporary)
-        proof = sha256_of(temporary)
-        guard()
-        temporary.replace(path)
-        fsync_folder(path.parent)
-    except BaseException as error:
-        # A file that cannot be removed now is removed when the workspace is next opened.
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, CecError) or not isinstance(error, Exception):
+    with naming(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.parent.mkdir(parents=True, exist_ok=True)
+            if tmp is None:
+                sweep(path)
+            fill(temporary)
+            _give_mode(temporary, _usual_mode())
+            _fsync(temporary)
+            if check is not None:
+                check(temporary)
+            proof = sha256_of(temporary)
+            guard()
+            temporary.replace(path)
+            fsync_folder(path.parent)
+        except BaseException:
+            # A file that cannot be removed now is removed when the workspace is next opened.
+            with contextlib.suppress(OSError):
+                temporary.unlink()
             raise
-        known = describe_os_error(error, path, wanted=wanted)
-        if known is None:
-            raise
-        raise known from error
     return FileRecord(path, proof.sha256, proof.bytes)
 
 
@@ -108,7 +102,7 @@ def write_bytes(
         if temporary.read_bytes() != data:
             raise CecError(f"{path}: the bytes read back differ from those written")
 
-    return write(path, fill, check, tmp=tmp, wanted=len(data), guard=guard)
+    return write(path, fill, check, tmp=tmp, guard=guard)
 
 
 def write_text(path: Path, text: str, *, tmp: Path | None = None) -> FileRecord:
@@ -116,27 +110,21 @@ def write_text(path: Path, text: str, *, tmp: Path | None = None) -> FileRecord:
     return write_bytes(path, text.encode("utf-8"), tmp=tmp)
 
 
-def publish(staged: Path, final: Path) -> None:
+def publish(staged: Path, final: Path, *, again: bool = False) -> None:
     """Rename a finished folder into place: it appears complete or not at all.
 
     `final` may be absent or an empty folder; anything else is an error, and nothing is moved.
+    With `again`, the files of `staged` were written again after publishing: they replace those of
+    `final` one by one, and each is complete at any time.
     """
     with naming(final):
         settle(staged)
-        staged.rename(final)
-        fsync_folder(final.parent)
-        if staged.parent != final.parent:
-            fsync_folder(staged.parent)
-
-
-def republish(staged: Path, final: Path) -> None:
-    """Replace files of the published folder `final` by those of `staged`, one by one.
-
-    This is for files that were written again after publishing: each is complete at any time.
-    `staged` is removed.
-    """
-    with naming(final):
-        settle(staged)
+        if not again:
+            staged.rename(final)
+            fsync_folder(final.parent)
+            if staged.parent != final.parent:
+                fsync_folder(staged.parent)
+            return
         for path in sorted(p for p in staged.rglob("*") if p.is_file()):
             target = final / path.relative_to(staged)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -224,34 +212,28 @@ def _fsync(path: Path, flags: int = os.O_RDWR) -> None:
 
 
 @contextlib.contextmanager
-def naming(path: Path, *, wanted: int | None = None) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Turn an error of the operating system into a CecError that names the path and the remedy."""
     try:
         yield
     except CecError:
         raise
     except Exception as error:
-        known = describe_os_error(error, path, wanted=wanted)
+        known = describe_os_error(error, path)
         if known is None:
             raise
         raise known from error
 
 
-def describe_os_error(
-    error: BaseException, path: Path, *, wanted: int | None = None
-) -> CecError | None:
+def describe_os_error(error: BaseException, path: Path) -> CecError | None:
     """Return the `CecError` for a disk error at `path`; None for an error of another kind."""
     text = str(error).lower()
-    if _is_full(error):
-        folder = _nearest_folder(path)
-        free = _bytes_free(folder)
-        shown = "unknown" if free is None else f"{free:,}"
-        need = "" if wanted is None else f", {wanted:,} bytes needed"
-        if wanted is not None and free is not None and wanted > free:
-            need += f", {wanted - free:,} bytes missing"
+    if getattr(error, "errno", None) in _FULL or any(words in text for words in _FULL_TEXT):
+        whole = path.absolute()
+        folder = next(p for p in (whole, *whole.parents) if p.is_dir())
         return DiskFullError(
-            f"{folder}: no space left ({shown} bytes free{need}) while writing "
-            f"{path.name}. Free some space and run the same command again to continue."
+            f"{folder}: no space left ({shutil.disk_usage(folder).free:,} bytes free) while "
+            f"writing {path.name}. Free some space and run the same command again to continue."
         )
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
@@ -260,22 +242,4 @@ def describe_os_error(
     if any(words in text for words in _BROKEN_TEXT):
         return CecError(f"{path}: {error}. Check the disk and the permissions of its folder.")
     # a library may raise its own error from that of the disk
-    return describe_os_error(error.__cause__, path, wanted=wanted) if error.__cause__ else None
-
-
-def _nearest_folder(path: Path) -> Path:
-    whole = path.absolute()
-    return next((p for p in (whole, *whole.parents) if p.is_dir()), Path("/"))
-
-
-def _is_full(error: BaseException) -> bool:
-    text = str(error).lower()
-    return getattr(error, "errno", None) in _FULL or any(words in text for words in _FULL_TEXT)
-
-
-def _bytes_free(folder: Path) -> int | None:
-    try:
-        state = os.statvfs(folder)
-    except OSError:
-        return None
-    return state.f_bavail * state.f_frsize
+    return describe_os_error(error.__cause__, path) if error.__cause__ else None

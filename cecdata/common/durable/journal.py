@@ -50,7 +50,7 @@ class Journal:
         """Append one line and sync it; several threads may call this."""
         entry = Entry(step, key, facts)
         line = sealed({"step": step, "key": key, "facts": facts}, indent=None)
-        with self._guard, naming(self.path, wanted=len(line)):
+        with self._guard, naming(self.path):
             self._append(line)
             self._entries[step, key] = entry
         return entry

@@ -14,7 +14,6 @@ from cecdata.common.codec import parse
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import RefusedError
 
-_ENDED = "it has ended"
 _descriptors: set[int] = set()  # of the locks that this process holds
 
 
@@ -96,22 +95,19 @@ def running(path: Path) -> str | None:
     The lock is not touched: trying it could refuse a run that starts at that moment. The note of a
     killed process still counts if it is from another host.
     """
-    try:
-        note = path.read_bytes()
-    except OSError:
-        return None
-    holder = _holder(note) if note else ""
-    return holder if holder and _ENDED not in holder else None
+    note = path.read_bytes() if path.is_file() else b""
+    holder = _holder(note)
+    ended = f" on {socket.gethostname()} " in holder and not _exists(holder.split()[1])
+    return None if not note or ended else holder
+
+
+def _exists(process: str) -> bool:
+    return not Path("/proc").is_dir() or Path(f"/proc/{process}").exists()
 
 
 def _holder(note: bytes) -> str:
     try:
         about = dict(parse(note))  # type: ignore[arg-type]
-        pid, host, since = int(str(about["pid"])), str(about["host"]), str(about["since"])
+        return f"process {int(str(about['pid']))} on {about['host']} since {about['since']}"
     except (ValueError, KeyError, TypeError):
         return "another process that has just started"
-    text = f"process {pid} on {host} since {since}"
-    gone = Path("/proc").is_dir() and not Path(f"/proc/{pid}").exists()
-    if gone and host == socket.gethostname():
-        text += f" ({_ENDED}; a process that it started still holds the lock)"
-    return text

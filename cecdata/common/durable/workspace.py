@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -16,7 +15,6 @@ from cecdata.common.durable.files import (
     FileRecord,
     naming,
     publish,
-    republish,
     write,
     write_bytes,
     write_text,
@@ -30,7 +28,6 @@ FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable
 _WRITTEN = "file"  # a step: a file is written
 _JOURNAL = "journal.jsonl"
 _SHOWN = 12  # differences in a message
-_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @final
@@ -113,11 +110,10 @@ class Workspace:
             return
         moved = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
         before = self.journal.get(MOVED, final)
-        again = before is not None and target.exists()
         if before is not None:
             moved.update(_names(before))
         self.journal.record(MOVED, final, staged=staged, names=sorted(moved))
-        (republish if again else publish)(source, target)
+        publish(source, target, again=before is not None and target.exists())
 
     def still_ours(self) -> None:
         """Raise an error if the run has ended (a thread may go on) or its folder was removed."""
@@ -147,12 +143,12 @@ class Workspace:
         if self._begun() and not self._overwrite:
             self._refuse_another()
             self.resumed = True
-        else:
+        elif self._overwrite or self._saved() != self.identity:
             # A run without a recorded step (a mistyped column, an empty corpus) binds no later run.
-            self.resumed = self._saved() == self.identity and not self._overwrite
-            if not self.resumed:
-                self._clear()
-                self._journal = Journal(self.state / _JOURNAL)
+            self._clear()
+            self._journal = Journal(self.state / _JOURNAL)
+        else:
+            self.resumed = True
         with naming(self.tmp):
             shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
@@ -253,7 +249,7 @@ def _make_state(root: Path, state: Path) -> None:
             f"{root} is a link to {root.readlink()}, which does not exist: make that folder, or "
             "name another one"
         )
-    try:
+    with naming(state):
         if root.is_dir() and not os.path.lexists(state) and any(root.iterdir()):
             raise RefusedError(
                 f"{root} is not empty and was not made by this tool: choose another output folder "
@@ -261,15 +257,6 @@ def _make_state(root: Path, state: Path) -> None:
             )
         _refuse_links(state)
         state.mkdir(parents=True, exist_ok=True)
-    except NotADirectoryError as error:
-        raise RefusedError(f"{root}: a part of this path is a file") from error
-    except OSError as error:
-        if error.errno in _DENIED:
-            raise CecError(
-                f"{root} cannot be written to ({error.strerror}): choose another output folder"
-            ) from error
-        with naming(state):
-            raise
 
 
 def _refuse_links(state: Path) -> None:

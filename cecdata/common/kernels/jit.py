@@ -21,8 +21,8 @@ import tempfile
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar, cast
@@ -64,29 +64,22 @@ def fused(kernel: Kernel) -> Kernel:
 
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `compiled` for kernels of their folder's files and `packages`."""
-
-    def compile_(kernel: Kernel) -> Kernel:
-        folders = (Path(str(package.__file__)).parent for package in packages)
-        return _cached(kernel, sources(Path(kernel.__code__.co_filename).parent, *folders))
-
-    return compile_
+    return partial(_of_folder, packages)
 
 
 def entry(kernel: Kernel) -> Kernel:
     """Compile a kernel that allocates nothing and consists of the files of its folder."""
-    folder = Path(kernel.__code__.co_filename).parent
-    return _cached(kernel, sources(folder), **_UNCOUNTED)
+    return _of_folder((), kernel, **_UNCOUNTED)
 
 
 def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `entry` for kernels of their folder's files and `packages`."""
+    return partial(_of_folder, packages, **_UNCOUNTED)
 
-    def compile_(kernel: Kernel) -> Kernel:
-        folders = (Path(str(package.__file__)).parent for package in packages)
-        digest = sources(Path(kernel.__code__.co_filename).parent, *folders)
-        return _cached(kernel, digest, **_UNCOUNTED)
 
-    return compile_
+def _of_folder(packages: Sequence[ModuleType], kernel: Kernel, **options: bool) -> Kernel:
+    others = (Path(str(package.__file__)).parent for package in packages)
+    return _cached(kernel, sources(Path(kernel.__code__.co_filename).parent, *others), **options)
 
 
 def inlined(function: Kernel) -> Kernel:
@@ -226,7 +219,8 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
 
     def on_start(self, event: event.Event) -> None:
         """Begin to measure a kernel; those that it calls are part of it."""
-        if not self._depth and not isinstance(_cache_of(event), KernelCache):
+        cache = getattr(event.data["dispatcher"], "_cache", None)
+        if not self._depth and not isinstance(cache, KernelCache):
             return
         self._depth += 1
         if self._depth == 1:
@@ -253,10 +247,6 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
             f"Warning: compiled kernels can be kept {where}, because the package and the home "
             "folder cannot be written: set NUMBA_CACHE_DIR to a folder that stays."
         )
-
-
-def _cache_of(event: event.Event) -> object:
-    return getattr(event.data["dispatcher"], "_cache", None)
 
 
 _watch = _Watch()

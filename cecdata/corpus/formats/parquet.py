@@ -140,7 +140,7 @@ def _sound(array: pa.Array) -> pa.Array:
 
 
 def _pick(columns: Columns, schema: pa.Schema, source: Source) -> Picked:
-    strings = [field.name for field in schema if _is_text(field.type)]
+    strings = [field.name for field in schema if is_text(field.type)]
     picked = columns.pick(schema.names, strings, source.label)
     for what, name in (("origin", picked.origin), ("licence", picked.licence)):
         if name is not None and name not in strings:
@@ -148,7 +148,8 @@ def _pick(columns: Columns, schema: pa.Schema, source: Source) -> Picked:
     return picked
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column holds strings, in a dictionary or not."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
