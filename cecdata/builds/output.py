@@ -78,7 +78,7 @@ class Folder(_Output):
     """The output of a build in a folder."""
 
     def __init__(self, work: Workspace) -> None:
-        super().__init__(Place(str(work.root), work.still_ours), work.identity)
+        super().__init__(Place(str(work.root)), work.identity)
         self._work = work
 
     def document(self, name: str, data: bytes) -> File:

@@ -42,13 +42,10 @@ class Done:
 
 
 class Place:
-    """A folder, or the URI of a place in a store. It can be sent to another process.
+    """A folder, or the URI of a place in a store. It can be sent to another process."""
 
-    `guard` runs before a file of a folder gets its name, and raises if it must not.
-    """
-
-    def __init__(self, out: str, guard: Callable[[], None] = lambda: None) -> None:
-        self.out, self._guard = out, guard
+    def __init__(self, out: str) -> None:
+        self.out = out
         self.store = Store(out) if is_remote(out) else None
         self.root = Path(out)
 
@@ -62,7 +59,7 @@ class Place:
         """Write the file `name` whole, and return its sums."""
         if self.store is None:
             path, tmp = self.staged(name), self.root / STATE / "tmp"
-            record = durable.write(path, fill, check, tmp=tmp, guard=self._guard)
+            record = durable.write(path, fill, check, tmp=tmp)
         else:
             record = self._upload(self.store, name, fill, check)
         return File(name, record.sha256, record.bytes, rows)

@@ -70,14 +70,8 @@ def encode(value: object) -> Json:
 def decode(cls: type[T], value: Json, where: str) -> T:
     """Return an instance of the dataclass `cls`.
 
-    Raises MalformedError, which names the place in the value, for a wrong type or a missing key.
-
-    >>> decode(_Point, {"x": 1, "y": 2.5, "colour": "red"}, "point")
-    _Point(x=1, y=2.5, extra={'colour': 'red'})
-    >>> decode(_Point, {"x": "1", "y": 2.5}, "point")
-    Traceback (most recent call last):
-    ...
-    cecdata.common.codec.MalformedError: point.x must be a whole number, not '1'
+    Raises MalformedError, such as "point.x must be a whole number, not '1'", for a wrong type or a
+    missing key.
     """
     value = _object(value, where)
     key: Any = cls
@@ -157,13 +151,6 @@ def _scalar(hint: Any, value: Json, where: str) -> Any:
 def _shown(value: Json) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Point:
-    x: int
-    y: float
-    extra: Mapping[str, Json] = dataclasses.field(default_factory=dict)
 
 
 def parse(data: bytes | str) -> Json:

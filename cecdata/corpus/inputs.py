@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fnmatch
 import glob
-import hashlib
 import os
 import re
 import stat
@@ -12,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
 from cecdata.common.store import fetched, is_remote
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
@@ -150,23 +149,16 @@ def _named_folder(pattern: str) -> tuple[Path, str]:
 
 
 def _remote(uri: str, form: str | None) -> list[Source]:
-    """Return local copies of an object, of those that match a glob, or of all below a name.
+    """Return local copies of an object, or of all below a name.
 
     Of a dataset they are `data/*.parquet`, as of a local folder.
     """
-    base = re.split(r"/[^/]*[*\[]", uri, maxsplit=1)[0]
-    label = without_userinfo(base.rstrip("/"))
-    copies = fetched(base)
-    if base != uri:
-        pattern = without_userinfo(uri)
-        copies = {n: p for n, p in copies.items() if fnmatch.fnmatchcase(f"{label}/{n}", pattern)}
-        if not copies:
-            raise InputError(f"{pattern}: no object matches this glob")
-    elif shards := [name for name in copies if re.fullmatch(r"data/[^/]+\.parquet", name)]:
+    label, copies = without_userinfo(uri.rstrip("/")), fetched(uri)
+    if shards := [name for name in copies if re.fullmatch(r"data/[^/]+\.parquet", name)]:
         copies = {name: copies[name] for name in shards}
     elif "" not in copies:
         copies = {n: p for n, p in copies.items() if not n.startswith(".") and "/." not in n}
-    one = form is not None or "" in copies or base != uri
+    one = form is not None or "" in copies
     return [
         _source(path, f"{label}/{name}" if name else label, form)
         if one
@@ -249,12 +241,5 @@ def hashed(source: Source) -> InputFile:
     """Return a file of a corpus with its SHA-256 and its size."""
     if source.path is None or source.problem:
         return InputFile(source.label, "", 0)
-    digest, size = hashlib.sha256(), 0
-    try:
-        with source.path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-                size += len(block)
-    except OSError as error:
-        raise InputError(reason(source, error)) from error
-    return InputFile(source.label, digest.hexdigest(), size)
+    record = sha256_of(source.path)
+    return InputFile(source.label, record.sha256, record.bytes)

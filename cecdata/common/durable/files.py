@@ -51,14 +51,12 @@ def write(
     check: Callable[[Path], object] | None = None,
     *,
     tmp: Path | None = None,
-    guard: Callable[[], None] = lambda: None,
 ) -> FileRecord:
     """Let `fill` write a temporary file, check it, and rename it to `path`.
 
     `check` reads the temporary file (a footer, a row count) and raises where it is not complete.
     `tmp` is a folder on the same filesystem. Without it, `path` is one that a user named: a link is
-    followed, and a device or a pipe is refused. An existing file is replaced. `guard` runs before
-    the rename and raises if the file must not get its name.
+    followed, and a device or a pipe is refused. An existing file is replaced.
     Raises `DiskFullError` or `CecError` with the path, and leaves nothing behind.
     """
     path = Path(path)
@@ -79,7 +77,6 @@ def write(
             if check is not None:
                 check(temporary)
             proof = sha256_of(temporary)
-            guard()
             temporary.replace(path)
             fsync_folder(path.parent)
         except BaseException:
@@ -90,9 +87,7 @@ def write(
     return FileRecord(path, proof.sha256, proof.bytes)
 
 
-def write_bytes(
-    path: Path, data: bytes, *, tmp: Path | None = None, guard: Callable[[], None] = lambda: None
-) -> FileRecord:
+def write_bytes(path: Path, data: bytes, *, tmp: Path | None = None) -> FileRecord:
     """Write bytes as `write` does, read them back and compare."""
 
     def fill(temporary: Path) -> None:
@@ -102,7 +97,7 @@ def write_bytes(
         if temporary.read_bytes() != data:
             raise CecError(f"{path}: the bytes read back differ from those written")
 
-    return write(path, fill, check, tmp=tmp, guard=guard)
+    return write(path, fill, check, tmp=tmp)
 
 
 def write_text(path: Path, text: str, *, tmp: Path | None = None) -> FileRecord:

@@ -28,20 +28,6 @@ class Lock:
         self._name = name or str(path.parent.parent)  # in messages
         self._descriptor: int | None = None
 
-    @property
-    def held(self) -> bool:
-        """Return whether this object holds the lock."""
-        return self._descriptor is not None
-
-    def in_place(self) -> bool:
-        """Return whether the locked file is still the one at the path."""
-        if self._descriptor is None:
-            return False
-        try:
-            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
-        except OSError:
-            return False
-
     def acquire(self) -> None:
         """Take the lock, or raise RefusedError with the name of its holder."""
         with naming(self.path):

@@ -21,7 +21,7 @@ from cecdata.common.durable.files import (
 )
 from cecdata.common.durable.journal import MOVED, Entry, Journal
 from cecdata.common.durable.lock import Lock
-from cecdata.common.errors import CecError, RefusedError
+from cecdata.common.errors import RefusedError
 
 STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
 FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable and sealed
@@ -88,11 +88,11 @@ class Workspace:
         check: Callable[[Path], None] | None = None,
     ) -> FileRecord:
         """Write the file `name` below the root as `durable.write` does."""
-        return write(self._own(name), fill, check, tmp=self.tmp, guard=self.still_ours)
+        return write(self._own(name), fill, check, tmp=self.tmp)
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         """Write the file `name` below the root as `durable.write_bytes` does."""
-        return write_bytes(self._own(name), data, tmp=self.tmp, guard=self.still_ours)
+        return write_bytes(self._own(name), data, tmp=self.tmp)
 
     def write_text(self, name: str, text: str) -> FileRecord:
         """Write the UTF-8 of `text` as `write_bytes` does."""
@@ -105,7 +105,6 @@ class Workspace:
         journal records the move first, so that a run killed between the two still knows its files.
         """
         source, target = self._inside(staged), self._inside(final)
-        self.still_ours()
         if not source.exists() and target.exists() and self.journal.get(MOVED, final):
             return
         moved = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
@@ -114,16 +113,6 @@ class Workspace:
             moved.update(_names(before))
         self.journal.record(MOVED, final, staged=staged, names=sorted(moved))
         publish(source, target, again=before is not None and target.exists())
-
-    def still_ours(self) -> None:
-        """Raise an error if the run has ended (a thread may go on) or its folder was removed."""
-        if not self._lock.held:
-            raise RefusedError(f"{self.root}: the run that wrote here has ended")
-        if not self._lock.in_place():
-            raise CecError(
-                f"{self.root} was removed or replaced while this run was writing there. Run the "
-                "same command again: it starts from the beginning."
-            )
 
     def _own(self, name: str) -> Path:
         path = self._inside(name)
