@@ -81,29 +81,6 @@ def test_killed_at_every_call_the_run_goes_on(tmp_path):
         assert list((out / STATE / "tmp").iterdir()) == []
 
 
-@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.95])
-def test_killed_for_real(tmp_path, share):
-    """SIGKILL at a call: nothing partial under a final name, and the run goes on."""
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    stop = int(share * len(counted(whole, lambda: build(whole))))
-    code = textwrap.dedent(
-        f"""
-        import os, signal, sys
-        from pathlib import Path
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from test_durable_workspace import build, nth, struck
-        out = Path({str(out)!r})
-        with struck(out, nth({stop}, lambda: os.kill(os.getpid(), signal.SIGKILL))):
-            build(out)
-        """
-    )
-    done = subprocess.run([sys.executable, "-B", "-c", code], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert tree(out).items() <= tree(whole).items()
-    build(out)
-    assert tree(out) == tree(whole)
-
-
 def refused(out: Path, config=CONFIG, **options) -> str:
     with pytest.raises(RefusedError) as caught:
         build(out, config, **options)
@@ -321,7 +298,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 @pytest.mark.parametrize("make", [begun, build], ids=["begun", "finished"])
-@pytest.mark.parametrize("seed", [42, 7, 43])
+@pytest.mark.parametrize("seed", [42, 43])
 def test_a_fingerprint_that_is_not_the_journals_is_refused(tmp_path, make, spoil, seed):
     """Lost, damaged, edited: what lies there is bound to none, and the whole folder has to go."""
     make(tmp_path)
