@@ -22,7 +22,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar, cast
@@ -64,7 +64,7 @@ def fused(kernel: Kernel) -> Kernel:
 
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `compiled` for kernels of their folder's files and `packages`."""
-    return partial(_of_folder, packages)
+    return lambda kernel: _of_folder(packages, kernel)
 
 
 def entry(kernel: Kernel) -> Kernel:
@@ -74,7 +74,7 @@ def entry(kernel: Kernel) -> Kernel:
 
 def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `entry` for kernels of their folder's files and `packages`."""
-    return partial(_of_folder, packages, **_UNCOUNTED)
+    return lambda kernel: _of_folder(packages, kernel, **_UNCOUNTED)
 
 
 def _of_folder(packages: Sequence[ModuleType], kernel: Kernel, **options: bool) -> Kernel:
