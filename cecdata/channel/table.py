@@ -131,8 +131,7 @@ def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:
     total = sum(config.prior.values())
     rows = _characters(config, kept)
     for span, row in _spans(config, total).items():
-        likeliest = sorted(row.items(), key=lambda item: (-item[1], item[0]))[:SPANS_KEPT]
-        rows.setdefault(span, []).extend(likeliest)  # `merge` writes single characters
+        rows[span] = sorted(row.items(), key=lambda item: (-item[1], item[0]))[:SPANS_KEPT]
     observed = tuple(sorted(rows))
     bounds = np.cumsum([0, *(len(rows[text]) for text in observed)]).astype(np.int64)
     pairs = [pair for text in observed for pair in rows[text]]

@@ -23,22 +23,6 @@ from cecdata.common.errors import CecError
 from cecdata.common.machine import total_memory, usable_cores
 
 DISTRIBUTION = "cec-zero"
-#: what each extra adds
-EXTRAS = {
-    "embed": "encoders of sentence-transformers",
-    "train": "training and the built-in policy (PyTorch, TRL)",
-    "bench": "pretrained systems in cecbench",
-    "experiments": "studies, figures and the classifier of experiments/",
-    "lm": "causal language models that judge corrections",
-    "serve": "the web page of `cectrain serve`",
-    "script": "`cectrain correct --script traditional`",
-    "ray": "builds on a Ray cluster",
-    "vllm": "generation by vLLM in PPO",
-    "docs": "the documentation site",
-    "dev": "tests, linters and type checks",
-}
-
-
 # Commands that call every kernel (a test counts them), on `_FILES`.
 _BUILD = (
     "cecdata build text.txt --out built --copies 1 --workers 1 --recipe context --encoder builtin "
@@ -93,10 +77,8 @@ def doctor(compiles: bool, as_json: bool) -> None:
     model = facts["input_method_model"]
     click.echo(f"{'input-method model':24}{model or 'not installed: `make lm`'}")
     click.echo("\noptional packages (install with: pip install -e '.[NAME]')")
-    for name, extra in facts["extras"].items():
-        missing = ", ".join(extra["missing"])
-        state = f"missing {missing}" if missing else "installed"
-        click.echo(f"  {name:8}{extra['adds']}: {state}")
+    for name, missing in facts["extras"].items():
+        click.echo(f"  {name:14}{'missing ' + ', '.join(missing) if missing else 'installed'}")
 
 
 def compile_kernels() -> dict[str, Any]:
@@ -144,8 +126,9 @@ def examine() -> dict[str, Any]:
         "input_method_model": str(table) if table.is_file() else None,
         "packages": packages,
         "extras": {
-            name: {"adds": adds, "missing": [each for each in needed[name] if each not in packages]}
-            for name, adds in EXTRAS.items()
+            extra: [name for name in listed if name not in packages]
+            for extra, listed in sorted(needed.items())
+            if extra
         },
     }
 

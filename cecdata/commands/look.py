@@ -70,19 +70,12 @@ def preview(
 
 def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
     from cecdata.builds.pairs import pairs_of
-    from cecdata.hanzi.edits import Edit, invert
 
     rows, lines = pairs_of(sentence, config), []
     for row in rows:
-        edits = [Edit(**edit) for edit in row["edits"]]
-        shown, done = "", 0
-        for edit in invert(edits):
-            edited = click.style(row["source"][edit.start : edit.end], fg="red", bold=True)
-            shown += row["source"][done : edit.start] + edited
-            done = edit.end
-        changes = ", ".join(f"{e.target or '∅'}→{e.source or '∅'} {e.kind}" for e in edits)
-        shown += row["source"][done:]
-        lines.append(f"{row['copy']:>3}  {row['operator']:<11}{shown}   {changes}")
+        changes = (f"{e['target'] or '∅'}→{e['source'] or '∅'} {e['kind']}" for e in row["edits"])
+        start = f"{row['copy']:>3}  {row['operator']:<11}{row['source']}"
+        lines.append(f"{start}   {', '.join(changes)}")
     return rows, lines
 
 

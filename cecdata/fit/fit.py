@@ -24,7 +24,6 @@ ANSWERS: Mapping[str, str] = {
     "repeated": "repeated",
     "swapped": "swap",
     "split": "split",
-    "merged": "merge",
     "symbol": "width",
 }
 # Operators that write single characters depending on the word, and for each the operator from

@@ -7,7 +7,7 @@ target, half-open; an insertion has ``start == end``, a deletion an empty ``sour
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,23 +45,6 @@ def splice(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
         pieces += (text[done:start], written)
         done = end
     return "".join([*pieces, text[done:]])
-
-
-def invert(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Return the edits that lead from the source back to the target, in code points of the source.
-
-    >>> invert([Edit(0, 1, "误", "言吴"), Edit(2, 3, "已", "己", "homophone")])
-    (Edit(start=0, end=2, target='言吴', source='误', operator='', kind=''), \
-Edit(start=3, end=4, target='己', source='已', operator='homophone', kind=''))
-    """
-    back: list[Edit] = []
-    shift = 0  # how much longer the source is than the target so far
-    for edit in edits:
-        start = edit.start + shift
-        end = start + len(edit.source)
-        back.append(replace(edit, start=start, end=end, target=edit.source, source=edit.target))
-        shift += len(edit.source) - len(edit.target)
-    return tuple(back)
 
 
 def align(source: str, target: str) -> tuple[Edit, ...]:

@@ -10,7 +10,6 @@ from cecdata.operators import (
     function_word,
     homophone,
     lexical,
-    merge,
     missing,
     near_glyph,
     noise,
@@ -19,7 +18,6 @@ from cecdata.operators import (
     slip,
     split,
     swap,
-    traditional,
     width,
     word,
 )
@@ -40,11 +38,9 @@ OPERATORS: dict[str, Operator] = {
         lexical,
         missing,
         repeated,
-        traditional,
         width,
         word,
         swap,
-        merge,
         slip,
     )
 }

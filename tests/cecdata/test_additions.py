@@ -192,7 +192,7 @@ def test_an_operator_touches_four_files(tree):
     (tree / "cecdata/operators/toy.py").write_text(OPERATOR, "utf-8")
     edit(
         tree / "cecdata/operators/__init__.py",
-        ("    traditional,\n    width,\n", "    toy,\n"),
+        ("    swap,\n    width,\n", "    toy,\n"),
         ("    )\n}", "        toy,\n"),
     )
     (tree / "toy.toml").write_text(RECIPE, "utf-8")

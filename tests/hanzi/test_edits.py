@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.hanzi.edits import Edit, align, apply, invert
+from cecdata.hanzi.edits import Edit, align, apply
 
 # Few letters, so that texts share stretches; with characters beyond the BMP, full width, an
 # emoji sequence's joiner and a combining mark.
@@ -33,16 +33,6 @@ def test_apply_agrees_with_replacing_from_the_end(case):
     """Carrying edits out from left to right gives what replacing from the right gives."""
     target, edits = case
     assert apply(target, edits) == slow_apply(target, edits)
-
-
-@given(edited())
-def test_invert_leads_back(case):
-    """The inverse fits the source, leads back to the target, and its inverse is the original."""
-    target, edits = case
-    source = apply(target, edits)
-    back = invert(edits)
-    assert apply(source, back) == target
-    assert list(invert(back)) == edits
 
 
 @given(TEXT, TEXT)

@@ -40,17 +40,6 @@ def test_spans_have_the_share_of_their_operator() -> None:
     assert all(len(right) >= 2 for right in row)
 
 
-def test_a_merged_character_keeps_its_other_right_texts() -> None:
-    """With `merge`, 好 was written for 女子 or for a character that looks or sounds like it."""
-    usual = load("realistic")
-    merging = load(
-        "realistic", prior={**usual.prior, "merge": 0.01}, rate={**usual.rate, "merge": 0.02}
-    )
-    row = dict(invert(merging).row("好"))
-    assert "女子" in row
-    assert row.keys() > dict(of_recipe("realistic").row("好")).keys()
-
-
 def test_what_the_recipe_never_writes_has_no_row(paper: Channel) -> None:
     """Nothing is said of signs and of spans that no operator of the recipe writes."""
     assert paper.row("A") == []
