@@ -137,7 +137,7 @@ def study(
     chosen = load_study(study, parse_seeds(seeds) if seeds else (), benchmarks)
     run_study(experiment, chosen)
     report = experiment.out / chosen.name
-    click.echo(report.with_suffix(".md").read_text("utf-8"), nl=False)
+    click.echo(Path(f"{report}.md").read_text("utf-8"), nl=False)
     click.echo(f"wrote {report}.html, .md and .json", err=True)
 
 

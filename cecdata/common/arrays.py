@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -19,8 +20,12 @@ from cecdata.common.durable import write_bytes
 from cecdata.common.errors import InputError
 
 _ABOUT = "about"
-# the errors of NumPy for a damaged file; EOFError is that for an empty one
-_DAMAGE = (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error)
+# the errors of NumPy and zipfile for a damaged file: EOFError for an empty one, RuntimeError for
+# one that seems encrypted or compressed in another way, MemoryError for a shape out of all reason
+_DAMAGE = (
+    *(OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
 Array = NDArray[np.generic]
 
 
@@ -48,6 +53,9 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str,
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
+            raw.seek(-12, io.SEEK_END)
+            if int.from_bytes(raw.read(2), "little") != len(arrays):
+                raise ValueError("an array is missing")
         about = json.loads(arrays.pop(_ABOUT).tobytes())
         actual = about["kind"]
     except FileNotFoundError as error:

@@ -14,7 +14,13 @@ from cecbench.causal import is_built_in_kind
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 from cectrain.corrector.correction import Change
-from cectrain.corrector.folder import WEIGHTS, longest_source, model_folder, trained_prompt
+from cectrain.corrector.folder import (
+    WEIGHTS,
+    longest_source,
+    model_folder,
+    prove_weights,
+    trained_prompt,
+)
 from cectrain.corrector.numpy_policy import BLAS_THREADS, Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
@@ -74,6 +80,7 @@ class ChangeScorer:
                 f"{name}: the channel can be combined only with a policy of the built-in kind, "
                 "which has one token for each character: name the folder of such a run or model"
             )
+        prove_weights(name)
         self._policy = NumpyPolicy(Path(folder))
         self._prompt = trained_prompt(name)
         self.tokens = Tokens(Path(folder) / "tokenizer.json")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from importlib.resources import files
 from pathlib import Path
 
 from cecbench import prompts
 from cecbench.causal import PROMPT_FILE, is_built_in_kind, prompt_record
 from cecdata.common.codec import parse
+from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, VerificationError
 
 BUILTIN = "builtin"  # the policy that ships, alone
 WEIGHTS = Path(str(files("cectrain"))) / "weights"  # of the built-in policy
 RUN, MODEL = "run.json", "model"  # in a run's folder: its settings, and the model that it trained
+SUMMARY = "summary.json"  # there, too, once the run is finished
 BUILTIN_CHARS = 128  # longest sentence of the built-in policy's last training
 
 
@@ -24,6 +27,29 @@ def model_folder(name: str) -> str | None:
         return str(WEIGHTS) if (WEIGHTS / "config.json").is_file() else None
     inner = Path(name) / MODEL
     return str(inner) if (inner / "config.json").is_file() else name
+
+
+def weights_sha256(folder: Path) -> str:
+    """Return one SHA-256 of the names and contents of a folder's safetensors files."""
+    total = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        total.update(f"{path.name} ".encode())
+        total.update(bytes.fromhex(sha256_of(path).sha256))
+    return total.hexdigest()
+
+
+def prove_weights(name: str) -> None:
+    """Raise VerificationError where a run's weights are not those that its summary records."""
+    path, model = Path(name) / SUMMARY, Path(name) / MODEL
+    if not path.is_file() or not model.is_dir():
+        return
+    try:
+        summary = parse(path.read_bytes())
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+    recorded = summary.get("model_sha256") if isinstance(summary, dict) else None
+    if recorded is not None and recorded != weights_sha256(model):
+        raise _damaged(model, f"these are not the weights that {SUMMARY} records")
 
 
 def trained_prompt(name: str) -> str:

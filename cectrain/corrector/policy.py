@@ -37,6 +37,7 @@ def load(name: str, prompt: str | None = None, device: str = "auto", **settings:
     where = folder.model_folder(name)
     if where is None:
         raise InputError(f"the built-in policy's weights are not in {folder.WEIGHTS}")
+    folder.prove_weights(name)
     # fp32: steps at the end of a schedule are smaller than bf16 can add.
     settings = settings or {"dtype": torch.float32}
     loaded = causal.load(where, version, device, extra="train", **settings)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -85,6 +86,7 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
         "target": [target for _, target, group in groups for _ in group],
     }
     texts, function = columns["completions"], load(name)
+    here = Path.cwd()
     try:
         rewards = list(function(**{key: list(column) for key, column in columns.items()}))
     except (Exception, SystemExit) as error:  # a function that exits would end the run silently
@@ -93,6 +95,8 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
             f"reward function {name} raised {type(error).__name__}: {error} "
             f"({Path(last.filename).name}, line {last.lineno})"
         ) from error
+    finally:
+        os.chdir(here)  # the paths of the run may be relative
     if len(rewards) != len(texts):
         raise RewardFunctionError(
             f"reward function {name} returned {len(rewards)} values for {len(texts)} candidates: "

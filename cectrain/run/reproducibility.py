@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import platform
 import random
@@ -115,15 +114,6 @@ def hardware() -> dict[str, Json]:
         "gpus": gpus,
         "cuda": torch.version.cuda or "",
     }
-
-
-def weights_sha256(folder: Path) -> str:
-    """Return one SHA-256 of the names and contents of a folder's safetensors files."""
-    total = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")):
-        total.update(f"{path.name} ".encode())
-        total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()
 
 
 def command_line() -> str:

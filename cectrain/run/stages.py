@@ -14,7 +14,7 @@ from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import RefusedError, UsageError, VerificationError
 from cecdata.embed import Encoder, encoder
 from cectrain.config import Config, SftConfig
-from cectrain.corrector.folder import MODEL
+from cectrain.corrector.folder import MODEL, weights_sha256
 from cectrain.corrector.policy import Policy, check_context
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
@@ -268,7 +268,7 @@ def publish(
     kept = job.config.policy.save_dtype
     save_model(trained.policy, work.root / staged, facts, "" if kept == "float32" else kept)
     work.publish(staged, MODEL)
-    facts["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
+    facts["model_sha256"] = weights_sha256(work.root / MODEL)
     work.write_text(results.ANSWERS, _answers(job, trained))
     return results.write_summary(work, facts)
 

@@ -12,13 +12,12 @@ from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.version import git_commit
 from cectrain.config import Config
-from cectrain.corrector.folder import MODEL, RUN
+from cectrain.corrector.folder import MODEL, RUN, SUMMARY
 from cectrain.run import reproducibility
 from cectrain.run.progress import Logger, OnStep
 from cectrain.store import checkpoints, metrics_log
 from cectrain.store.metrics_log import MetricsLog
 
-SUMMARY = "summary.json"
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and after PPO
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)

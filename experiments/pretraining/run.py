@@ -23,7 +23,7 @@ from cecdata.hanzi.characters import is_han, table
 from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
 from cectrain.config import PolicyConfig
-from cectrain.corrector.folder import MODEL, model_folder
+from cectrain.corrector.folder import MODEL, model_folder, weights_sha256
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
@@ -140,7 +140,7 @@ def _identity(
         "configuration": config.as_dict(),
         "corpus": files(corpus),
         "benchmarks": files(benchmarks) if benchmarks else {},
-        "start": reproducibility.weights_sha256(Path(model_folder(start) or "")) if start else "",
+        "start": weights_sha256(Path(model_folder(start) or "")) if start else "",
         "versions": reproducibility.versions(),
     }
 
@@ -162,7 +162,7 @@ def _publish(work: Workspace, policy: Policy, summary: dict[str, Json]) -> dict[
     staged = f"{STATE}/{MODEL}"
     save_model(policy, work.root / staged, summary)
     work.publish(staged, MODEL)
-    summary["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
+    summary["model_sha256"] = weights_sha256(work.root / MODEL)
     return write_summary(work, summary)
 
 

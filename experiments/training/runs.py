@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from cecdata.common import command_group
 from cecdata.common.codec import Json, parse
+from cecdata.common.durable import STATE, running
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.machine import usable_cores
 from cectrain import config
@@ -207,11 +208,12 @@ def run_one(
     Raises CecError if the run fails, InterruptedRunError if a signal ended it.
     """
     folder = experiment.runs / run.name
+    stop = stop or threading.Event()
+    _wait_for_holder(folder, stop, experiment.log)
     if (done := finished(experiment, run)) is not None:
         experiment.log(f"{run.name}: finished before")
         return done
     folder.parent.mkdir(parents=True, exist_ok=True)
-    stop = stop or threading.Event()
     log = folder.with_name(f"{run.name}.{OUTPUT}")
     command = [sys.executable, "-m", "cectrain", "train", str(experiment.data)]
     command += ["--out", str(folder), "--recipe", run.recipe or experiment.recipe]
@@ -227,6 +229,15 @@ def run_one(
         raise CecError(f"{run.name} ended with exit code {code}: {last}")
     experiment.log(f"{run.name}: finished")
     return _read(run, folder)
+
+
+def _wait_for_holder(folder: Path, stop: threading.Event, log: Log) -> None:
+    """Wait for a process that works in the folder, as a killed command leaves it behind."""
+    lock = folder / STATE / "lock"
+    if holder := running(lock):
+        log(f"{folder.name}: waits for {holder}, which an earlier command started")
+    while running(lock) and not stop.wait(_POLL_S):
+        pass
 
 
 def finished(experiment: Experiment, run: Run) -> FinishedRun | None:

@@ -1,5 +1,7 @@
 """Reward functions of the user's own are called as TRL calls them, and their errors have names."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,11 @@ def breaking(completions, **_):
 def needs(tokens):
     return tokens
 
+def wandering(completions, source, target):
+    import os
+    os.chdir("/")
+    return [1.0] * len(completions)
+
 number = 3
 """
 SOURCES, TARGETS = ["己来", "好"], ["已来", "好"]
@@ -70,6 +77,13 @@ def test_a_function_replaces_the_terms_and_others_take_a_share():
     mixed = total_reward(batch('reward.functions={"own_rewards:copies" = 0.25}'))
     np.testing.assert_allclose(mixed.total_P_L, [[0.75, 1, 0], [1, 0, 0.75]])
     assert mixed.figures()["reward_functions"] == pytest.approx(2 / 6)
+
+
+def test_the_working_directory_stays():
+    """A function that changes it does not change where the run writes."""
+    here = Path.cwd()
+    values_P_L(batch(), "own_rewards:wandering")
+    assert Path.cwd() == here
 
 
 def test_the_vote_sees_no_reference():

@@ -169,6 +169,8 @@ def test_a_finished_run_is_verified_and_left_alone(finished, dataset_path, start
     shutil.copytree(out, copy)
     weights = copy / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(VerificationError, match="these are not the weights"):
+        policy.load_policy(config.PolicyConfig(name=str(copy)), 0)
     with pytest.raises(VerificationError, match="--overwrite"):
         train(dataset_path, copy, settings)
 

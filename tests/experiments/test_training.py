@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecbench.metrics.rows import Row as ScorerRow
 from cecbench.scorers import score
+from cecdata.common.durable import Workspace
 from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
 from cectrain import config
 from cectrain.store.metrics_log import Stopwatch
@@ -33,6 +35,7 @@ from experiments.training.runs import (
     Experiment,
     FinishedRun,
     Run,
+    _wait_for_holder,
     finished,
     run_all,
     run_one,
@@ -444,8 +447,7 @@ def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypa
 
 
 def test_a_variant_may_have_a_recipe_of_its_own(experiment):
-    """A variant's recipe replaces that of the command, and a finished run of another is not read.
-    """
+    """A variant's recipe replaces that of the command; no finished run of another is read."""
     run = Run("own-recipe", ("seed=1",), recipe="consensus")
     settings = config.load("consensus", [*experiment.settings, *run.settings])
     train(experiment.data, experiment.runs / run.name, settings)
@@ -548,6 +550,40 @@ def test_a_study_of_one_s_own_is_named_by_its_file(tmp_path, experiment):
         load("ablations")
     with pytest.raises(UsageError, match="x"):
         run_study(experiment, study)
+
+
+def test_a_study_with_a_dot_in_its_name_prints_its_table(experiment, tmp_path, monkeypatch):
+    """What follows the last dot of the name is no suffix."""
+    from click.testing import CliRunner
+
+    from experiments.__main__ import cli
+
+    def run(experiment, study):
+        experiment.out.mkdir()
+        (experiment.out / f"{study.name}.md").write_text("the table")
+
+    monkeypatch.setattr("experiments.training.study.run_study", run)
+    path = tmp_path / "tiny.v1.toml"
+    path.write_text('title = "T"\nseeds = [1]\nvariants = [{name = "a", settings = []}]')
+    words = ["study", str(path), str(experiment.data), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(cli, words)
+    assert (done.exit_code, "the table" in done.output) == (0, True), done.output
+
+
+def test_a_run_waits_for_the_process_that_has_its_folder(tmp_path):
+    """A killed command leaves its run at work; the same command waits for it, and says so."""
+    code = (
+        "import sys, time; from cecdata.common.durable import Workspace\n"
+        "with Workspace(sys.argv[1], {}): print('open', flush=True); time.sleep(1)"
+    )
+    folder, said = tmp_path / "run", []
+    command = [sys.executable, "-c", code, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        _wait_for_holder(folder, threading.Event(), said.append)
+    assert f"run: waits for process {other.pid} on " in said[0]
+    with Workspace(folder, {}):
+        pass
 
 
 def searched(**changes):

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import pytest
 
+from cecdata.common import arrays
 from cecdata.common.errors import InputError
 from cecdata.lm import arpa, ngrams, open_scorer
 from cecdata.lm.kernels import STEP, child, find_bigram, find_trigram
@@ -134,6 +135,23 @@ def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
     (tmp_path / "x.ngram").write_bytes(data)
     with pytest.raises(InputError, match=r"x\.ngram.*cectrain lm"):
         load(tmp_path / "x.ngram")
+
+
+def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    """Whatever bit it is, the arrays are those that were written, or the error names the file."""
+    path, held = tmp_path / "x.ngram", {"a": np.arange(30), "b": np.ones((3, 4), np.float32)}
+    arrays.save(path, "kind", {"name": "x"}, held)
+    data = path.read_bytes()
+    for bit in range(0, 8 * len(data), 5):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            about, found = arrays.load(path, "kind", "Make it anew.")
+        except InputError:
+            continue
+        assert (about["name"], found.keys()) == ("x", held.keys())
+        assert all(np.array_equal(found[name], array) for name, array in held.items())
 
 
 def test_an_arpa_file_is_compiled(tmp_path: Path) -> None:
