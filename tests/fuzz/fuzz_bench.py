@@ -33,22 +33,19 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-jsonl", "a.jsonl", _rows("table"), Mutator(_jsonl, "json")),
         Reader("bench-json", "a.json", _rows("table"), Mutator(_json, "json")),
         Reader("bench-parquet", "a.parquet", _rows("parquet"), Mutator(_parquet, "binary"),
-               memory=PAGE, suite=500),
+               memory=PAGE),
         Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=100),
         Reader("predictions-text", "p.tsv", _predictions, Mutator(_four, "lines")),
         Reader("predictions-jsonl", "p.jsonl", _predictions, Mutator(_answers, "json")),
-        Reader("score-json", "score.json", _score_json, Mutator(_scores, "json"),
-               suite=1000),
-        Reader("run-rows", "predictions.jsonl", _run_rows, Mutator(_run_lines, "json"),
-               suite=500),
+        Reader("score-json", "score.json", _score_json, Mutator(_scores, "json")),
+        Reader("run-rows", "predictions.jsonl", _run_rows, Mutator(_run_lines, "json")),
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
         Reader("api-error", "answer", _api_error, Mutator(_errors, "json"), names_file=False),
         Reader("api-kept", "requests.jsonl", _api_kept, Mutator(_kept, "json", reseal_lines),
-               names_file=False, suite=1000),
+               names_file=False),
         Reader("retry-after", "answer", _retry_after, Mutator(_waits, "text"), names_file=False),
         Reader("extract", "answer", _extract, Mutator(_said, "text"), names_file=False),
-        Reader("body-option", "body.txt", _body, Mutator(_bodies, "json"), names_file=False),
     )  # fmt: skip
 
 
@@ -219,13 +216,6 @@ def _extract(path: Path) -> Iterable[str]:
     return [extract(raw, source).text for source in (PAIRS[0][0], PAIRS[3][0], "“好”\n")]
 
 
-def _body(path: Path) -> Iterable[str]:
-    from cecbench.systems.api import _parse_body
-
-    body = _parse_body(None, None, (path.read_bytes().decode("utf-8", "replace"),))
-    return [json.dumps(body)]
-
-
 # --- seeds --------------------------------------------------------------------------------------
 
 
@@ -373,7 +363,3 @@ def _said() -> tuple[bytes, ...]:
             "好的，以下是修改后的句子：**他已经来了。**",
         )
     )
-
-
-def _bodies() -> tuple[bytes, ...]:
-    return (b"top_k=20", b'extra={"a": [1, null]}', b"temperature=null")

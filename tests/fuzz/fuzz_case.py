@@ -43,7 +43,7 @@ class Reader:
     mutator: Mutator
     names_file: bool = True
     memory: int = MEMORY
-    suite: int = 2000
+    suite: int = 500
 
 
 class LeakError(AssertionError):

@@ -26,32 +26,24 @@ def readers() -> tuple[Reader, ...]:
     """One a kind of file."""
     return (
         Reader("manifest", "manifest.json", _manifest,
-               Mutator(_manifests, "json", _reseal_manifest), suite=1000),
+               Mutator(_manifests, "json", _reseal_manifest)),
         Reader("shard", "a.parquet", _shard, Mutator(_shards, "binary"), memory=PAGE, suite=300),
         Reader("inventory", "manifest.json", _inventory,
                Mutator(_manifests, "json", _reseal_manifest), suite=400),
         Reader("store", "store.json", _store_json, Mutator(_stores, "json", reseal)),
-        Reader("faiss", "00000.faiss", _faiss_file, Mutator(_faiss, "binary"), suite=500),
+        Reader("faiss", "00000.faiss", _faiss_file, Mutator(_faiss, "binary")),
         Reader("journal", "journal.jsonl", _journal, Mutator(_journals, "json", reseal_lines),
                names_file=False),
-        Reader("fingerprint", "fingerprint.json", _fingerprint,
-               Mutator(_fingerprints, "json", reseal), suite=500),
-        Reader("lock-note", "lock", _lock, Mutator(_notes, "json"), names_file=False),
         Reader("recipe-data", "a.toml", _recipe, Mutator(_data_recipes, "lines")),
-        Reader("recipe-train", "a.toml", _train_recipe, Mutator(_train_recipes, "lines"),
-               suite=500),
-        Reader("train-setting", "set.txt", _setting, Mutator(_settings, "text"),
-               names_file=False, suite=500),
+        Reader("recipe-train", "a.toml", _train_recipe, Mutator(_train_recipes, "lines")),
         Reader("checkpoint", "checkpoint.json", _checkpoint,
-               Mutator(_checkpoints, "json", reseal), names_file=False, suite=1000),
+               Mutator(_checkpoints, "json", reseal), names_file=False),
         Reader("metrics-log", "metrics.jsonl", _metrics, Mutator(_metric_lines, "json"),
                names_file=False),
-        Reader("held-out", "after_sft.json", _held_out, Mutator(_held_outs, "json", reseal),
-               suite=1000),
-        Reader("train-summary", "summary.json", _summary, Mutator(_summaries, "json", reseal),
-               suite=1000),
+        Reader("held-out", "after_sft.json", _held_out, Mutator(_held_outs, "json", reseal)),
+        Reader("train-summary", "summary.json", _summary, Mutator(_summaries, "json", reseal)),
         Reader("policy-prompt", "prompt.json", _prompt,
-               Mutator(lambda: (b'{"version": "1"}', b"{}"), "json"), suite=1000),
+               Mutator(lambda: (b'{"version": "1"}', b"{}"), "json")),
     )  # fmt: skip
 
 
@@ -222,37 +214,6 @@ def _journal(path: Path) -> None:
     assert before.startswith(path.read_bytes()), "reading wrote something new"
 
 
-def _fingerprint(path: Path) -> None:
-    """Open a workspace whose fingerprint reads so, and whose journal was begun with that."""
-    from cecdata.common.durable import Journal, Workspace
-    from cecdata.common.durable.workspace import FINGERPRINT
-
-    root = path.parent / "w"
-    state = root / ".cecdata"
-    state.mkdir(parents=True, exist_ok=True)
-    (root / "kept.txt").write_text("kept")
-    (state / FINGERPRINT).write_bytes(path.read_bytes())
-    (state / "journal.jsonl").unlink(missing_ok=True)
-    Journal(state / "journal.jsonl").record("chunk", "00000")
-    with Workspace(root, {"seed": 42, "prior": {"noise": 0.2}, "x": [1, None]}):
-        pass
-
-
-def _fingerprints() -> tuple[bytes, ...]:
-    found = (b'{"seed": 42, "prior": {"noise": 0.2}, "x": [1, null]}', b"{}")
-    return tuple(map(reseal, found))
-
-
-def _notes() -> tuple[bytes, ...]:
-    return (b'{"pid": 1, "host": "here", "since": "2026-01-01T00:00:00+00:00"}',)
-
-
-def _lock(path: Path) -> Iterable[str]:
-    from cecdata.common.durable.lock import _holder
-
-    return [_holder(path.read_bytes()[:4096])]
-
-
 # --- recipes ------------------------------------------------------------------------------------
 
 
@@ -283,12 +244,6 @@ def _train_recipe(path: Path) -> None:
     json.dumps(plain)
 
 
-def _setting(path: Path) -> None:
-    from cectrain.config import load
-
-    load("paper", [path.read_bytes().decode("utf-8", "replace")])
-
-
 def _data_recipes() -> tuple[bytes, ...]:
     import cecdata
 
@@ -302,11 +257,6 @@ def _train_recipes() -> tuple[bytes, ...]:
 
     folder = Path(cectrain.__file__).parent / "recipes"
     return tuple(p.read_bytes() for p in sorted(folder.glob("*.toml")))
-
-
-def _settings() -> tuple[bytes, ...]:
-    return (b"ppo.groups=8", b'policy.name="x"', b"reward.tau=0.5", b"constants='auto'",
-            b"data.limit=null", b"seed=1")  # fmt: skip
 
 
 # --- training -----------------------------------------------------------------------------------
