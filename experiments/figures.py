@@ -19,7 +19,7 @@ from cecdata.common import html
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
-from cecdata.common.names import one_part
+from cecdata.common.names import inside
 from experiments.svg import Point, Series
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
     for file, document in documents.items():
         try:
             if "study" in document:
-                figures[f"study-{one_part(str(document['study']))}"] = _of_study(document)
+                name = inside(str(document["study"])).replace("/", "-")
+                figures[f"study-{name}"] = _of_study(document)
             else:
                 figures["paper-encoders"] = correlation(_correlations(document))
         except (KeyError, TypeError, ValueError, AttributeError) as error:

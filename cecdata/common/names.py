@@ -36,10 +36,3 @@ def below(root: Path, name: str) -> Path:
         if path.is_symlink():
             raise ValueError(f"{path} is a link, which could lead out of {root}")
     return path
-
-
-def one_part(name: str) -> str:
-    """Return a name that is to be a part of a path; raise ValueError for one with a slash."""
-    if "/" in inside(name):
-        raise ValueError(f"the name {name!r} has a slash, so it cannot name a file")
-    return name

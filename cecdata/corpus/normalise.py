@@ -92,20 +92,6 @@ def normalise(
     return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
 
 
-def distinct(clean: Normalised, seen: set[int]) -> Normalised:
-    """Keep the sentences whose id is new to `seen`; reject the others as `duplicate`."""
-    first = np.zeros(len(clean.batch), np.bool_)
-    for row, one in enumerate(clean.batch.column("id").to_pylist()):
-        first[row] = one not in seen
-        seen.add(one)
-    again = clean.batch.filter(pa.array(~first))
-    rejected = reject(
-        again, "duplicate", [f"id {value}" for value in again.column("id").to_pylist()]
-    )
-    merged = pa.concat_batches([clean.rejected, rejected])
-    return Normalised(clean.batch.filter(pa.array(first)), merged)
-
-
 def reject(batch: pa.RecordBatch, reason: str, details: list[str]) -> pa.RecordBatch:
     """Return rows with columns text, origin, file, row as a batch of the schema REJECTED_ROW."""
     made = {

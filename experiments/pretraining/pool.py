@@ -21,7 +21,7 @@ from cecdata.contamination.benchmarks import decontaminate
 from cecdata.contamination.benchmarks import load as known_benchmarks
 from cecdata.contamination.index import CONTAMINATED, SHARED
 from cecdata.corpus.ids import is_validation
-from cecdata.corpus.normalise import Options, distinct, normalise
+from cecdata.corpus.normalise import Normalised, Options, normalise, reject
 from cecdata.corpus.reading import read
 from cecdata.hanzi.characters import is_han
 from cectrain.data import shards
@@ -110,7 +110,7 @@ def _chosen(
         left_out += Counter(rows.rejected.column("reason").to_pylist())
         listed = pa.array([o in config.origins for o in rows.batch.column("origin").to_pylist()])
         left_out["origin not listed"] += rows.batch.num_rows - sum(listed.to_pylist())
-        sentences = distinct(normalise(rows.batch.filter(listed), options), seen)
+        sentences = _distinct(normalise(rows.batch.filter(listed), options), seen)
         if bench is not None:
             sentences = decontaminate(sentences, bench, kinds=CONTAMINATED | SHARED)
         left_out += Counter(sentences.rejected.column("reason").to_pylist())
@@ -124,6 +124,20 @@ def _chosen(
             pa.Table.from_batches([sentences.batch.filter(pa.array(fit))]).select(_COLUMNS)
         )
     return tables, left_out, total
+
+
+def _distinct(clean: Normalised, seen: set[int]) -> Normalised:
+    """Keep the sentences whose id is new to `seen`; reject the others as `duplicate`."""
+    first = np.zeros(len(clean.batch), np.bool_)
+    for row, one in enumerate(clean.batch.column("id").to_pylist()):
+        first[row] = one not in seen
+        seen.add(one)
+    again = clean.batch.filter(pa.array(~first))
+    rejected = reject(
+        again, "duplicate", [f"id {value}" for value in again.column("id").to_pylist()]
+    )
+    merged = pa.concat_batches([clean.rejected, rejected])
+    return Normalised(clean.batch.filter(pa.array(first)), merged)
 
 
 def _fits(text: str, known: frozenset[str], min_han: float) -> bool:

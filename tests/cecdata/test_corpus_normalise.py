@@ -16,7 +16,6 @@ from cecdata.corpus.normalise import (
     LOCATED_SENTENCE,
     Fault,
     Options,
-    distinct,
     normalise,
     normalise_text,
     scan,
@@ -210,14 +209,3 @@ def test_ids_of_every_length_class():
     values = [data[:length] for length in lengths]
     array = pa.array(values, pa.large_binary()).cast(pa.binary()).view(pa.string())
     assert ids(array).tolist() == [xxhash.xxh3_64_intdigest(value) for value in values]
-
-
-def test_the_second_occurrence_is_a_duplicate():
-    """Within a batch and across batches, after normalising, the first one stays."""
-    seen: set[int] = set()
-    one = distinct(normalise(rows(["他的病情好转。", "他的病情好转。 ", "另一句话在此"])), seen)
-    two = distinct(normalise(rows(["\ufeff他的病情好转。"])), seen)
-    assert one.batch.column("text").to_pylist() == ["他的病情好转。", "另一句话在此"]
-    assert [r["reason"] for r in one.rejected.to_pylist()] == ["duplicate"]
-    assert two.batch.num_rows == 0
-    assert two.rejected.to_pylist()[0]["reason"] == "duplicate"

