@@ -27,10 +27,9 @@ from cecbench.benchmarks.locate import load
 from cecdata.channel.table import SHIPPED, of_recipe
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
-from cectrain.corrector.combined import LEAST, CombinedProposer, chosen
+from cectrain.corrector.combined import LEAST, CombinedProposer, chosen, open_combined
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
-from cectrain.corrector.models import open_combined
 
 THRESHOLDS = (0.1, 0.2, 0.3, LEAST, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 Row = tuple[str, str]

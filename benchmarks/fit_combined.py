@@ -25,10 +25,9 @@ from cecbench.benchmarks.locate import load
 from cecbench.scorers import score
 from cecdata.hanzi.edits import align
 from cectrain.corrector.calibration import fit
-from cectrain.corrector.combined import JUDGED, chosen
+from cectrain.corrector.combined import JUDGED, chosen, open_combined
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
-from cectrain.corrector.models import open_combined
 from cectrain.corrector.rescoring import Weights
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)

@@ -11,18 +11,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cecbench import local_models, prompts
 from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, SureEdit, option
 from cecdata.common import pretrained
 from cecdata.common.errors import InputError
-from cectrain.corrector.folder import BUILTIN, model_folder
-from cectrain.corrector.models import CHANNEL, COMBINED, open_channel, open_combined
+from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 
 if TYPE_CHECKING:
-    from cectrain.corrector.correction import Correction, Proposer
-    from cectrain.corrector.wordlists import Term
+    from cectrain.corrector.correction import Correction
+    from cectrain.corrector.corrector import Corrector
 
 _TOGETHER = 256  # sentences corrected at once
 
@@ -55,17 +54,10 @@ class CorrectorSystem:
     """Answers with a corrector's targets."""
 
     def __init__(
-        self,
-        name: str,
-        proposer: Proposer,
-        identity: Mapping[str, object],
-        block: int = 0,
-        terms: Sequence[Term] = (),
+        self, name: str, corrector: Corrector, identity: Mapping[str, object], block: int = 0
     ) -> None:
-        from cectrain.corrector.corrector import Corrector
-
         self.name, self.identity, self.block = name, identity, block
-        self._corrector = Corrector(proposer, protect=[term.text for term in terms])
+        self._corrector = corrector
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """Return one answer for each source, in order."""
@@ -90,51 +82,25 @@ def _status(correction: Correction) -> str:
     return "unknown" if "unreadable" in kept else "ok"
 
 
-def channel(options: ChannelOptions) -> CorrectorSystem:
-    """Return the noisy channel, which needs no torch."""
-    terms = _terms(options)
-    proposer = open_channel(options.lm, options.confidence or None, terms)
-    identity = {"kind": CHANNEL, **proposer.identity, **_told(terms)}
-    return CorrectorSystem(CHANNEL, proposer, identity, terms=terms)
-
-
-def _terms(options: ChannelOptions) -> tuple[Term, ...]:
+def corrector_system(kind: str, options: ChannelOptions) -> CorrectorSystem:
+    """Return the noisy channel, alone or with a policy; neither needs torch."""
+    from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.wordlists import read_terms
 
-    return read_terms([Path(options.terms)]) if options.terms else ()
-
-
-def _told(terms: Sequence[Term]) -> dict[str, object]:
-    """Return what an identity says of terms; nothing where there are none."""
-    listed = json.dumps([(term.text, term.weight) for term in terms]).encode()
-    return {"terms": hashlib.sha256(listed).hexdigest()[:8]} if terms else {}
-
-
-def combined(options: CombinedOptions) -> CorrectorSystem:
-    """Return the channel and a policy together."""
-    name = f"{COMBINED}:{options.voter}"
-    terms = _terms(options)
-    proposer = open_combined(
-        name,
-        options.lm,
-        options.confidence or None,
-        terms=terms,
-        rescore=options.rescore or None,
-    )
-    judge = proposer.rescorer
-    weights = proposer.weights if judge is None else judge.weights
-    identity = {
-        **proposer.channel.identity,
-        "kind": COMBINED,
-        **local_models.checkpoint_identity(model_folder(options.voter) or "", None),
-        "least": proposer.least,
-        **{f"weight_{name}": value for name, value in weights._asdict().items()},
-        **(
-            {} if judge is None else {"judge": judge.scorer.name, "judge_id": judge.scorer.identity}
-        ),
-        **_told(terms),
-    }
-    return CorrectorSystem(COMBINED, proposer, identity, terms=terms)
+    terms = read_terms([Path(options.terms)]) if options.terms else ()
+    asked: dict[str, Any] = {"lm": options.lm, "terms": terms}
+    model, own = kind, dict[str, object]()
+    if isinstance(options, CombinedOptions):
+        model = f"{kind}:{options.voter}"
+        asked["rescore"] = options.rescore or None
+        own = local_models.checkpoint_identity(model_folder(options.voter) or "", None)
+    corrector = Corrector(model, confidence=options.confidence or None, **asked)
+    proposer: Any = corrector.proposer
+    identity = {**proposer.identity, **own, "kind": kind}
+    if terms:
+        listed = json.dumps([(term.text, term.weight) for term in terms]).encode()
+        identity["terms"] = hashlib.sha256(listed).hexdigest()[:8]
+    return CorrectorSystem(kind, corrector, identity)
 
 
 def policy(name: str, options: LocalOptions) -> CorrectorSystem:
@@ -142,6 +108,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
 
     `./builtin` is a folder of that name.
     """
+    from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.policy import load
     from cectrain.corrector.proposals import PolicyProposer
 
@@ -165,21 +132,21 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
         "unchanged": "what is not Han, what the policy cannot read, answers that stray",
     }
     called = BUILTIN if name == BUILTIN else "policy"
-    return CorrectorSystem(called, proposer, identity, 8 * options.batch)
+    return CorrectorSystem(called, Corrector(proposer), identity, 8 * options.batch)
 
 
 CHANNEL_KIND = Kind(
     CHANNEL,
     "the noisy channel that `cectrain correct --model channel` asks",
     ChannelOptions,
-    lambda _, options, __: channel(options),
+    lambda _, options, __: corrector_system(CHANNEL, options),
     recorded=False,
 )
 COMBINED_KIND = Kind(
     COMBINED,
     "the channel and a policy together, as `cectrain correct` asks them",
     CombinedOptions,
-    lambda _, options, __: combined(options),
+    lambda _, options, __: corrector_system(COMBINED, options),
     recorded=False,
 )
 POLICY_KIND = Kind(

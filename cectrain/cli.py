@@ -30,10 +30,6 @@ COMMANDS = {
             "cectrain.commands.train:train",
             "Train by supervised steps, then by PPO with the recipe's reward.",
         ),
-        "export": (
-            "cectrain.commands.train:export",
-            "Write a policy as one folder for transformers and vLLM.",
-        ),
     },
 }
 

@@ -17,7 +17,7 @@ import click
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
-from cectrain.corrector.models import COMBINED
+from cectrain.corrector.folder import COMBINED
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector

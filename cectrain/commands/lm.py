@@ -68,7 +68,7 @@ def calibrate(
     """
     from cecdata.lm import open_scorer
     from cectrain.corrector import calibration as room
-    from cectrain.corrector.models import open_combined
+    from cectrain.corrector.combined import open_combined
     from cectrain.corrector.rescoring import keep
 
     scorer = open_scorer(model)

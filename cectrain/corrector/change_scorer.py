@@ -31,23 +31,18 @@ _MOST_TOKENS = 2048  # in a forward pass: more of them cost memory and are no fa
 class Tokens:
     """The tokens of a policy of the built-in kind: characters, placeholders, bytes for the rest.
 
-    Raises InputError where the file of a tokenizer is damaged or of another kind.
+    document: the text of `tokenizer.json`. Raises ValueError, KeyError or TypeError where it is
+    damaged or that of another kind.
     """
 
-    def __init__(self, path: Path) -> None:
-        try:
-            document: Any = parse(path.read_bytes())
-            self._numbers: dict[str, int] = dict(document["model"]["vocab"])
-            added: dict[str, int] = {one["content"]: one["id"] for one in document["added_tokens"]}
-            special: list[str] = [
-                one["content"] for one in document["added_tokens"] if one["special"]
-            ]
-            self.source, self.target, self.end = (
-                added[f"<|{name}|>"] for name in ("source", "target", "end")
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} cannot be read ({error}): copy the folder again") from error
-        self._numbers |= added
+    def __init__(self, document: str | bytes) -> None:
+        held: Any = parse(document)
+        added: dict[str, int] = {one["content"]: one["id"] for one in held["added_tokens"]}
+        special: list[str] = [one["content"] for one in held["added_tokens"] if one["special"]]
+        self._numbers: dict[str, int] = {**held["model"]["vocab"], **added}
+        self.source, self.target, self.end = (
+            added[f"<|{name}|>"] for name in ("source", "target", "end")
+        )
         self.characters = {text: n for text, n in self._numbers.items() if len(text) == 1}
         self.special = re.compile("|".join(map(re.escape, special)))
         self._parts = re.compile("|".join([*map(re.escape, added), "(?s:.)"]))
@@ -83,7 +78,11 @@ class ChangeScorer:
         prove_weights(name)
         self._policy = NumpyPolicy(Path(folder))
         self._prompt = trained_prompt(name)
-        self.tokens = Tokens(Path(folder) / "tokenizer.json")
+        path = Path(folder) / "tokenizer.json"
+        try:
+            self.tokens = Tokens(path.read_bytes())
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} cannot be read ({error}): copy the folder again") from error
         self._written = {**self.tokens.characters, _END: self.tokens.end}
         self._batch, self._threads = batch, threads or 1
         self.longest = (self._policy.context - len(self._question("")) - 1) // 2

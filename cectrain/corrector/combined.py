@@ -12,21 +12,22 @@ too: `rescoring.py`.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Collection, Sequence
 
+from cecdata.lm import Scorer, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel.proposer import LEAST as CHANNEL_LEAST
-from cectrain.corrector.channel.proposer import ChannelProposer, Reading
-from cectrain.corrector.correction import Alternative, Change, Edit
-from cectrain.corrector.rescoring import HOPELESS, MOST, Rescorer, Weights, overlap
+from cectrain.corrector.channel.proposer import ChannelProposer, Reading, open_channel
+from cectrain.corrector.correction import Change, Edit, edits_of
+from cectrain.corrector.folder import BUILTIN, COMBINED
+from cectrain.corrector.rescoring import HOPELESS, MARGIN, MOST, Rescorer, Weights, overlap
 from cectrain.corrector.rescoring import JUDGED as JUDGED_BY_MODEL
+from cectrain.corrector.wordlists import Term
 
 JUDGED = 0.005  # least posterior of a change that the policy judges
-_SHOWN = 0.02  # least confidence of an alternative
-
-
 #: By the name of the channel's n-gram model; other models take those of the input-method model.
 SHIPPED = Weights(-0.12, 0.85, 0.30)
 INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
@@ -39,7 +40,7 @@ class CombinedProposer:
     """Proposes the changes of a channel that a policy confirms.
 
     least: least confidence of an edit that is proposed, 0..1: a higher one gives fewer and surer
-    edits. rescorer: a language model that judges the changes as well.
+    edits; None: the default. rescorer: a language model that judges the changes as well.
     """
 
     def __init__(
@@ -47,15 +48,34 @@ class CombinedProposer:
         channel: ChannelProposer,
         scorer: ChangeScorer,
         *,
-        least: float = LEAST,
+        least: float | None = None,
         weights: Weights | None = None,
         rescorer: Rescorer | None = None,
     ) -> None:
-        self.channel, self.scorer, self.least = channel, scorer, least
+        self.channel, self.scorer = channel, scorer
+        self.least = LEAST if least is None else least
         self.weights = weights or weights_beside(str(channel.identity["model"]))
         self.rescorer = rescorer
         self.longest: int | None = scorer.longest
         self.most: int | None = None
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What the answers depend on, besides the policy."""
+        judge = self.rescorer
+        weights = self.weights if judge is None else judge.weights
+        return {
+            **self.channel.identity,
+            "least": self.least,
+            **{f"weight_{name}": value for name, value in weights._asdict().items()},
+            **({"judge": judge.scorer.name, "judge_id": judge.scorer.identity} if judge else {}),
+        }
+
+    def with_terms(self, lm: str | None, terms: Sequence[Term]) -> CombinedProposer:
+        """Return this proposer with a channel of its own for these terms."""
+        made = copy.copy(self)
+        made.channel = self.channel.with_terms(lm, terms)
+        return made
 
     def unread(self, text: str) -> list[bool]:
         """Return for each character whether the policy cannot read it."""
@@ -137,20 +157,35 @@ def chosen(
     terms: Collection[Change] = (),
 ) -> list[Edit]:
     """Return the surest changes that do not overlap, in order of place."""
-    edits: list[Edit] = []
-    for (start, end, target), confidence in sorted(
-        confidences.items(), key=lambda one: (-one[1], one[0])
-    ):
-        if confidence < least:
+    taken: list[Change] = []
+    for change in sorted(confidences, key=lambda one: (-confidences[one], one)):
+        if confidences[change] < least:
             break
-        if any(overlap((start, end, target), (e.start, e.end, e.target)) for e in edits):
-            continue
-        others = [
-            Alternative(text, round(share, 4))
-            for (low, high, text), share in confidences.items()
-            if (low, high) == (start, end) and text != target and share >= _SHOWN
-        ]
-        others.sort(key=lambda one: (-one.confidence, one.target))
-        source, rule = piece[start:end], "term" if (start, end, target) in terms else ""
-        edits.append(Edit(start, end, source, target, round(confidence, 4), tuple(others), rule))
-    return sorted(edits, key=lambda edit: edit.start)
+        if not any(overlap(change, other) for other in taken):
+            taken.append(change)
+    return edits_of(piece, taken, confidences, terms)
+
+
+def open_combined(
+    name: str = COMBINED,
+    lm: str | None = None,
+    terms: Sequence[Term] = (),
+    *,
+    least: float | None = None,
+    batch: int = 64,
+    threads: int = 0,
+    rescore: str | Scorer | None = None,
+) -> CombinedProposer:
+    """Return the channel over an n-gram model with the built-in policy, or that of a folder.
+
+    lm: see `cecdata.lm.ngrams.find`. rescore: a language model that judges the changes as well, or
+    its name.
+    """
+    scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, batch, threads)
+    channel = open_channel(lm, terms, margin=None if rescore is None else MARGIN)
+    ngrams = str(channel.identity["model"])
+    judge = None
+    if rescore is not None:
+        model = open_scorer(rescore) if isinstance(rescore, str) else rescore
+        judge = Rescorer(model, weights_beside(ngrams), ngrams)
+    return CombinedProposer(channel, scorer, least=least, rescorer=judge)

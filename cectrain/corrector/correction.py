@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -21,6 +21,7 @@ REASONS = {
     "too_long": "stretches without a punctuation mark to cut at, longer than the model reads",
 }
 
+SHOWN = 0.02  # least confidence of an alternative
 
 Change = tuple[int, int, str]  # start and end in a piece, and the text that belongs there
 
@@ -56,6 +57,31 @@ class Edit:
         from cecbench.errortypes import edit_type
 
         return self.rule or edit_type(self.source, self.target)
+
+
+def edits_of(
+    piece: str,
+    changes: Iterable[Change],
+    confidences: Mapping[Change, float],
+    terms: Collection[Change],
+) -> list[Edit]:
+    """Return changes of a piece as edits, in order, with what else may belong at their places.
+
+    terms: the changes that lead to a term of the user.
+    """
+    chosen = sorted(changes)
+    others: dict[tuple[int, int], list[Alternative]] = {(low, high): [] for low, high, _ in chosen}
+    for (low, high, text), confidence in confidences.items():
+        if (low, high) in others and confidence >= SHOWN:
+            others[low, high].append(Alternative(text, round(confidence, 4)))
+    edits = []
+    for change in chosen:
+        start, end, target = change
+        shown = [one for one in others[start, end] if one.target != target]
+        shown.sort(key=lambda one: (-one.confidence, one.target))
+        confidence, rule = round(confidences[change], 4), "term" if change in terms else ""
+        edits.append(Edit(start, end, piece[start:end], target, confidence, tuple(shown), rule))
+    return edits
 
 
 @dataclass(frozen=True, slots=True)

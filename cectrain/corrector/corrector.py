@@ -23,15 +23,7 @@ from cectrain.corrector.edit_guard import (
     replaced,
     stand_in,
 )
-from cectrain.corrector.models import (
-    CHANNEL,
-    COMBINED,
-    check_name,
-    open_channel,
-    open_combined,
-    open_policy,
-    with_terms,
-)
+from cectrain.corrector.folder import CHANNEL, COMBINED, check_name
 from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditional, simplified
 from cectrain.corrector.wordlists import Term, Wordlists, terms_of
 
@@ -128,22 +120,27 @@ class Corrector:
             return self._loaded
 
     def _load(self, model: str) -> Proposer:
+        least, batch, threads = self._confidence, self._batch, self._threads
         if model == CHANNEL:
-            return open_channel(self._lm, self._confidence, self._words.terms)
-        batch, threads = self._batch, self._threads
+            from cectrain.corrector.channel.proposer import open_channel
+
+            return open_channel(self._lm, self._words.terms, least=least)
         if _is_combined(model):
+            from cectrain.corrector.combined import open_combined
+
             return open_combined(
                 model,
                 self._lm,
-                self._confidence,
-                terms=self._words.terms,
+                self._words.terms,
+                least=least,
                 batch=batch,
                 threads=threads,
                 rescore=self._rescore,
             )
-        return open_policy(
-            model, self._confidence, batch=batch, device=self._device, threads=threads
-        )
+        from cectrain.corrector.policy import load
+        from cectrain.corrector.proposals import PolicyProposer
+
+        return PolicyProposer(load(model, device=self._device), batch, threads, least=least)
 
     def correct(
         self, texts: str | Iterable[str], given_up: Callable[[], bool] = lambda: False
@@ -222,12 +219,14 @@ class Corrector:
         return plain if self._script == SCRIPTS[0] else simplified(plain)
 
     def _with_terms(self, terms: tuple[Term, ...]) -> Proposer:
-        proposer = self.proposer
+        with_terms = getattr(self.proposer, "with_terms", None)
+        if with_terms is None:
+            raise UsageError("terms need a model with the channel: channel or combined")
         with self._loading:
             if terms not in self._of_terms:
                 while len(self._of_terms) >= _LISTS_KEPT:
                     del self._of_terms[next(iter(self._of_terms))]
-                self._of_terms[terms] = with_terms(proposer, self._lm, terms)
+                self._of_terms[terms] = with_terms(self._lm, terms)
             return self._of_terms[terms]
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:

@@ -22,13 +22,14 @@ class PolicyProposer:
     """A policy as a corrector asks it.
 
     batch: pieces in a forward pass. threads: of the processor; 0 takes one for a small model.
-    least: least confidence of an edit that is proposed, 0..1.
+    least: least confidence of an edit that is proposed, 0..1; None: the default.
     """
 
     def __init__(
-        self, policy: Policy, batch: int = 64, threads: int = 0, *, least: float = LEAST
+        self, policy: Policy, batch: int = 64, threads: int = 0, *, least: float | None = None
     ) -> None:
-        self.policy, self._batch, self.least = policy, batch, least
+        self.policy, self._batch = policy, batch
+        self.least = LEAST if least is None else least
         self._readable: dict[str, bool] = {}
         self._threads = thread_count(policy.model, threads)
         self.longest = self.most = self._longest()

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
-from cecdata.lm import Scorer, open_scorer
+from cecdata.lm import Scorer
 from cecdata.lm.ngrams import user_table
 from cectrain.corrector.correction import Change
 
@@ -60,7 +60,8 @@ MEASURED = Weights(-1.94, 0.63, 0.18, 0.23)
 
 
 class Rescorer:
-    """A language model and its weights. plain: those for changes that it cannot judge.
+    """A language model and its weights. plain: those for changes that it cannot judge. lm: the name
+    of the channel's n-gram model.
 
     `note` says where the weights are from.
     """
@@ -166,11 +167,6 @@ def marginals(
             for change in changes:
                 (inside if change in chosen else outside)[change] += weight
     return {c: math.log(max(inside[c], 1e-300) / outside[c]) for c in changes}
-
-
-def open_rescorer(named: str | Scorer, plain: Weights, lm: str) -> Rescorer:
-    """Return the judge of that name, or over a scorer; lm: the name of the channel's n-grams."""
-    return Rescorer(open_scorer(named) if isinstance(named, str) else named, plain, lm)
 
 
 def calibration_path(identity: str, lm: str) -> Path:

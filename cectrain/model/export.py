@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecbench.causal import PROMPT_FILE
-from cecdata.common import durable, markdown
+from cecdata.common import markdown
 from cecdata.common.codec import Json
-from cecdata.common.durable.files import naming, sweep, temporary_name
 from cectrain.corrector.policy import Policy
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     """Write the files that `transformers`, vLLM and `cecbench` load; remove `folder` first.
 
     A killed run may have left other files or half of the weights there. `dtype` (float32,
-    bfloat16, float16) converts the weights. With a `dtype` or an adapter, the policy's own
-    model is changed in place and must not be used afterwards.
+    bfloat16, float16) converts the weights. With a `dtype` or an adapter the policy's own model is
+    changed in place and must not be used afterwards.
     """
     from transformers.utils import logging
 
@@ -46,24 +45,6 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     prompt = json.dumps({"version": policy.prompt, "template": template})
     (folder / PROMPT_FILE).write_text(prompt + "\n", encoding="utf-8")
     (folder / CARD).write_text(card(policy, facts), encoding="utf-8")
-
-
-def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: str) -> None:
-    """Call `save_model` for a temporary folder and rename it to `out` when it is complete.
-
-    An error leaves nothing, and temporary folders of killed calls are removed. Raises
-    DiskFullError or CecError with the path.
-    """
-    whole = out.absolute()
-    staged = temporary_name(whole)
-    with naming(out):
-        sweep(whole)
-        try:
-            save_model(policy, staged, facts, dtype)
-            durable.publish(staged, whole)
-        except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)
-            raise
 
 
 def _plain(model: PreTrainedModel, dtype: str) -> PreTrainedModel:

@@ -11,7 +11,7 @@ from cecbench.causal import prompt_ids
 from cectrain.corrector.policy import Policy, target_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
-from cectrain.model.tokenizer import END, SOURCE, TARGET, character_table
+from cectrain.model.tokenizer import character_tokens
 
 if TYPE_CHECKING:
     import torch
@@ -40,17 +40,12 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
 
 
 def tokens(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:
-    """Return `prompt_ids` of the source and `target_ids` of the target, by table if possible."""
-    table = character_table(policy.tokenizer)
-    if table is None:
+    """Return `prompt_ids` of the source and `target_ids` of the target."""
+    own = character_tokens(policy.tokenizer)
+    if own is None:
         return prompt_ids(policy, pair.source), target_ids(policy, pair.target)
-    question = table.encode(prompts.messages(pair.source, policy.prompt)[-1]["content"])
-    answer = table.encode(pair.target)
-    first, last, end = (policy.tokenizer.convert_tokens_to_ids(t) for t in (SOURCE, TARGET, END))
-    return (
-        prompt_ids(policy, pair.source) if question is None else [first, *question, last],
-        target_ids(policy, pair.target) if answer is None else [*answer, end],
-    )
+    question = own.of(prompts.messages(pair.source, policy.prompt)[-1]["content"])
+    return [own.source, *question, own.target], [*own.of(pair.target), own.end]
 
 
 def loss_function(

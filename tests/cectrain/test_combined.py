@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from cecbench.causal import prompt_ids
 from cecdata.lm.ngrams import SHIPPED_NAME, shipped
 from cectrain.corrector.change_scorer import FLOOR
-from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, chosen
+from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, chosen, open_combined
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.models import open_combined
 from cectrain.corrector.policy import load
 from cectrain.corrector.proposals import PolicyProposer
 

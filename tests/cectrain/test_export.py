@@ -1,6 +1,7 @@
 # ruff: noqa: E402 - what is not installed is asked first
 """An exported folder has greedy decoding, merged weights and a card of that model."""
 
+import copy
 import json
 
 import pytest
@@ -60,18 +61,14 @@ def adapted(start):
     return policy
 
 
-def same(ours, theirs):
-    ours, theirs = ours.state_dict(), theirs.state_dict()
-    assert ours.keys() == theirs.keys()
-    return all(torch.equal(ours[name], theirs[name]) for name in theirs)
-
-
-def test_the_card_is_of_the_merged_model(adapted, start, tmp_path):
-    """The card has the merged model's class and parameters, not the adapter's."""
+def test_an_adapter_is_merged(adapted, start, tmp_path):
+    """The weights are peft's, and the card has the merged model's class and parameters."""
     plain = load_policy(PolicyConfig(name=str(start)), 7, "cpu").model
+    merged = copy.deepcopy(adapted.model).merge_and_unload().state_dict()
     save_model(adapted, tmp_path / "model", {})
+    written = load_policy(PolicyConfig(name=str(tmp_path / "model")), 7, "cpu").model.state_dict()
+    assert all(torch.equal(written[name], merged[name]) for name in merged)
+    assert not all(torch.equal(plain.state_dict()[name], merged[name]) for name in merged)
     told = (tmp_path / "model" / "README.md").read_text("utf-8")
     count = sum(parameter.numel() for parameter in plain.parameters())
     assert f"{count / 1e6:.1f} M parameters, Qwen3ForCausalLM" in told
-
-

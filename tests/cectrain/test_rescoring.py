@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from cecdata.common.errors import InputError, UsageError
 from cecdata.lm import open_scorer
 from cectrain.cli import cli
-from cectrain.corrector.combined import SHIPPED
+from cectrain.corrector.combined import SHIPPED, open_combined
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.models import open_combined
 from cectrain.corrector.rescoring import (
     MEASURED,
     Rescorer,

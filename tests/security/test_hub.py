@@ -28,7 +28,6 @@ ENCODED = (
 )
 ASKED = (
     ("cectrain", "correct", "--model", "x/y", "他己经来了。"),
-    ("cectrain", "export", "--model", "x/y", "--out", "out"),
     ("cecbench", "run", "--system", "tagger:x/y", "--benchmark", "b.tsv", "--out", "out"),
 )
 

@@ -27,15 +27,36 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core import config, event
-from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
 from cecdata.common.progress import say
+
+
+@contextlib.contextmanager
+def _hidden(*names: str) -> Iterator[None]:
+    """Let these packages, where they are not loaded yet, look as if they were not installed."""
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+# numba looks whether these are installed by loading them, a quarter of the time until the first
+# sentence is corrected. No kernel multiplies matrices by BLAS or calls C by cffi.
+with _hidden("scipy.linalg", "cffi"):
+    import numba
+    from numba.core import config, event
+    from numba.core.caching import NullCache
+    from numba.core.compiler import CompileResult
+    from numba.core.registry import cpu_target
+    from numba.core.serialize import dumps
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 Uint64s = npt.NDArray[np.uint64]
 

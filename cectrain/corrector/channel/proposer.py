@@ -8,15 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from cecdata.hanzi.characters import is_han
+from cecdata.lm.ngrams import find
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
-from cectrain.corrector.channel.tables import ChannelTables
-from cectrain.corrector.correction import Alternative, Change, Edit
+from cectrain.corrector.channel.tables import ChannelTables, open_tables, tables_of
+from cectrain.corrector.correction import Change, Edit, edits_of
+from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
 #: half of them clean, by sentence-level F1: benchmarks/tune_channel.py.
 LEAST = 0.5
-_SHOWN = 0.02  # least posterior of an alternative
 _COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
 _MOST_EDITS = 64  # edits of a text for which there is room at first
 
@@ -35,28 +36,38 @@ class ChannelProposer:
     """The noisy-channel corrector over the tables of an n-gram model and a recipe's channel.
 
     least: least posterior of an edit that is proposed, 0..1: a higher one gives fewer and surer
-    edits. settings: the decoder's weights; the default has the model's cost of an error.
+    edits; None: the default. settings: the decoder's weights; the default has the model's cost of
+    an error.
     """
 
     longest: int | None = None
     most: int | None = None
 
     def __init__(
-        self, tables: ChannelTables, *, least: float = LEAST, settings: Settings | None = None
+        self,
+        tables: ChannelTables,
+        *,
+        least: float | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.name = f"channel {tables.recipe} × {tables.model}"
-        self._tables, self.least = tables, least
+        self._tables, self.least = tables, LEAST if least is None else least
         self.settings = settings or Settings(error=tables.error)
         self.identity = {
             "model": tables.model,
             **dict(zip(("words", "pairs", "triples"), tables.counts, strict=True)),
             "recipe": tables.recipe,
-            "least": least,
+            "least": self.least,
             **self.settings._asdict(),
         }
         single = tables.channel.word_points[tables.channel.word_size == 1, 0]
         self._known = set(map(chr, single.tolist()))
         self._terms = frozenset(tables.terms.tolist())
+
+    def with_terms(self, lm: str | None, terms: Sequence[Term]) -> ChannelProposer:
+        """Return this channel over the same n-gram model with these terms, kept in memory alone."""
+        tables = tables_of(find(lm), terms=terms)
+        return ChannelProposer(tables, least=self.least, settings=self.settings)
 
     def unread(self, text: str) -> list[bool]:
         """Return whether each character is Han but not in the model; others separate clauses."""
@@ -69,8 +80,8 @@ class ChannelProposer:
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
         return [
-            self._chosen(piece, reading)
-            for piece, reading in zip(pieces, self.readings(pieces), strict=True)
+            edits_of(piece, (c for c in best if held[c] >= self.least), held, terms)
+            for piece, (held, best, terms) in zip(pieces, self.readings(pieces), strict=True)
         ]
 
     def readings(self, pieces: Sequence[str]) -> list[Reading]:
@@ -109,18 +120,20 @@ class ChannelProposer:
                 terms.add(key)
         return readings
 
-    def _chosen(self, piece: str, reading: Reading) -> list[Edit]:
-        posterior, best, terms = reading
-        chosen = [change for change in sorted(best) if posterior[change] >= self.least]
-        others: dict[tuple[int, int], list[Alternative]] = {(s, e): [] for s, e, _ in chosen}
-        for (start, end, text), share in posterior.items():
-            if (start, end) in others and share >= _SHOWN:
-                others[start, end].append(Alternative(text, round(share, 4)))
-        edits = []
-        for change in chosen:
-            start, end, target = change
-            shown = [one for one in others[start, end] if one.target != target]
-            shown.sort(key=lambda one: (-one.confidence, one.target))
-            confidence, rule = round(posterior[change], 4), "term" if change in terms else ""
-            edits.append(Edit(start, end, piece[start:end], target, confidence, tuple(shown), rule))
-        return edits
+
+def open_channel(
+    lm: str | None = None,
+    terms: Sequence[Term] = (),
+    *,
+    least: float | None = None,
+    margin: float | None = None,
+) -> ChannelProposer:
+    """Return the channel over an n-gram model and terms of the user.
+
+    lm: see `cecdata.lm.ngrams.find`. margin: nats that a change may lose; None: the default.
+    """
+    tables = open_tables(lm, terms)
+    settings = Settings(error=tables.error)
+    if margin is not None:
+        settings = settings._replace(margin=margin)
+    return ChannelProposer(tables, least=least, settings=settings)
