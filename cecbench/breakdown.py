@@ -63,8 +63,6 @@ class Breakdown:
             times = np.array([triples[tuple(one)] for one in kinds.tolist()], dtype=np.int64)
             tp, predicted, gold = (times @ kinds).tolist()
             interval = interval_of(kinds, times, beta=self._scorer.beta)
-            precision = tp / predicted if predicted else None
-            recall = tp / gold if gold else None
             table[name] = {
                 "sentences": int(times.sum()),
                 "tp": tp,
@@ -72,20 +70,13 @@ class Breakdown:
                 "gold": gold,
                 # The sentences of a part all have errors, so precision is the share of changed
                 # sentences that were corrected.
-                "p": precision,
-                "r": recall,
-                "f": _f(precision, recall, self._scorer.beta),
+                "p": tp / predicted if predicted else None,
+                "r": tp / gold if gold else None,
+                "f": interval.value if gold else None,
                 "low": interval.low,
                 "high": interval.high,
             }
         return table
-
-
-def _f(precision: float | None, recall: float | None, beta: float) -> float | None:
-    if recall is None:
-        return None
-    below = beta**2 * precision + recall if precision else 0.0
-    return (1 + beta**2) * precision * recall / below if precision and below else 0.0
 
 
 def _parts_of(kind: SentenceType) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from cecdata.hanzi import components, readings, shapes
 from cecdata.hanzi.characters import is_han, is_standard
@@ -59,13 +60,11 @@ EDITS = {
 REACH = 4  # the largest distance, in code points, over which moved text counts as changed order
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """One error: the edit (its source is wrong, its target right), its category, its properties."""
+class Typed(NamedTuple):
+    """One error: the edit, whose source is wrong and whose target is right, and its category."""
 
     edit: Edit
     category: str
-    properties: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,8 @@ def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
     >>> [error.category for error in errors_of("言吴会己经#", "误会已经")]
     ['split-merge', 'same-stroke', 'symbol']
     """
-    return tuple(_typed(edit) for edit in _joined(align(source, reference), reference))
+    edits = _joined(align(source, reference), reference)
+    return tuple(Typed(edit, _category(edit.source, edit.target)) for edit in edits)
 
 
 def sentence_type(source: str, reference: str) -> SentenceType:
@@ -125,48 +125,33 @@ def in_row(category: str, row: str) -> bool:
     return category == row or (row == "stroke" and category in STROKE)
 
 
-def _typed(edit: Edit) -> Typed:
-    properties = _properties(edit.source, edit.target)
-    return Typed(edit, properties[0], properties)
-
-
 @lru_cache(maxsize=65536)
-def _properties(wrong: str, right: str) -> tuple[str, ...]:
-    properties = set()
+def _category(wrong: str, right: str) -> str:
+    """Return the first category that applies, in the order of LEAVES."""
     if len(wrong) == len(right) == 1 and is_han(ord(wrong)) and is_han(ord(right)):
-        properties = _of_characters(wrong, right)
-    elif _is_split(wrong, right) or _is_split(right, wrong):
-        properties.add("split-merge")
-    elif all(_is_symbol(character) for character in wrong + right):
-        properties.add("symbol")
-    elif sorted(wrong) == sorted(right):
-        properties.add("order")
-    ordered = sorted(properties, key=LEAVES.index)
-    if ordered[:1] == ["near-sound"] and _only_mistyped(wrong, right):
-        ordered = [*ordered[1:], "near-sound"]
-    return tuple(ordered) or ("other",)
+        return _of_characters(wrong, right)
+    if _is_split(wrong, right) or _is_split(right, wrong):
+        return "split-merge"
+    if all(_is_symbol(character) for character in wrong + right):
+        return "symbol"
+    return "order" if sorted(wrong) == sorted(right) else "other"
 
 
-def _only_mistyped(wrong: str, right: str) -> bool:
-    """Return whether only a slip of the keyboard links them: 己 for 已 is rather a look-alike."""
-    return readings.near_sound(wrong, right) in ("keyboard", "edit1")
-
-
-def _of_characters(wrong: str, right: str) -> set[str]:
-    properties = set()
+def _of_characters(wrong: str, right: str) -> str:
     if readings.same_sound(wrong, right):
-        properties.add("homophone")
-    elif readings.near_sound(wrong, right) is not None:
-        properties.add("near-sound")
+        return "homophone"
+    sound = readings.near_sound(wrong, right)
+    mistyped = sound in ("keyboard", "edit1")  # 己 for 已 is rather a look-alike than a slip
+    if sound is not None and not mistyped:
+        return "near-sound"
     if shapes.similarity(wrong, right) > 0:
         more = shapes.stroke_count(wrong) - shapes.stroke_count(right)
-        properties.add("more-stroke" if more > 0 else "fewer-stroke" if more < 0 else "same-stroke")
-    if not (is_standard(wrong) and is_standard(right)):
-        return properties
+        return "more-stroke" if more > 0 else "fewer-stroke" if more < 0 else "same-stroke"
     changed = (components.deletions, components.additions, components.exchanges)
-    if any(right in change(wrong) for change in changed):
-        properties.add("radical")
-    return properties
+    standard = is_standard(wrong) and is_standard(right)
+    if standard and any(right in change(wrong) for change in changed):
+        return "radical"
+    return "near-sound" if mistyped else "other"
 
 
 def _is_split(parts: str, whole: str) -> bool:

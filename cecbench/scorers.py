@@ -270,7 +270,7 @@ class Tally:
         """Add a scanned block, of which no rows were built; for scorers that count facts."""
         from cecbench.metrics.scan import behaviour_of, lengths_differ, under_policy
 
-        self._digest.update(block.identity.data)
+        self._digest.update(block.identity)
         policy = self._policy(stops=bool(self.scorer.stop_error) and lengths_differ(block))
         counts = self.scorer.count_facts(*under_policy(block, policy))
         self._add(len(block), counts, behaviour_of(block))

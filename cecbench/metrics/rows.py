@@ -128,7 +128,7 @@ class SeenIds:
 
     def add_rows(self, rows: Sequence[Row]) -> None:
         """Add the next rows."""
-        self.add(hashes_of(row.id.encode("utf-8", "surrogatepass") for row in rows))
+        self.add(hashes_of(row.id for row in rows))
 
     def suspects(self) -> frozenset[int]:
         """Return the hashes that were added more than once."""
@@ -138,8 +138,8 @@ class SeenIds:
         return frozenset(together[1:][together[1:] == together[:-1]].tolist())
 
 
-def hashes_of(ids: Iterable[bytes]) -> NDArray[np.int64]:
-    """Return a hash of every id in UTF-8, which is valid in this process only."""
+def hashes_of(ids: Iterable[str]) -> NDArray[np.int64]:
+    """Return a hash of every id, which is valid in this process only."""
     return np.fromiter(map(hash, ids), dtype=np.int64)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -157,24 +156,15 @@ def _own_line(name: str, runs: Sequence[Run]) -> Line:
 def row_names(runs: Sequence[Run]) -> list[str]:
     """Return the systems' names, with the scoring where it is not the default.
 
-    Runs of one name on one benchmark get the end of their folder's path, which differs.
+    Runs of one name on one benchmark get their folders behind it.
     """
     names = [name_of(run) for run in runs]
     often = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
     twice = {name for (_, name), count in often.items() if count > 1}
-    tails = _tails([run.folder for run, name in zip(runs, names, strict=True) if name in twice])
     return [
-        f"{name} [{tails[run.folder]}]" if name in twice else name
+        f"{name} [{run.folder}]" if name in twice else name
         for run, name in zip(runs, names, strict=True)
     ]
-
-
-def _tails(folders: Sequence[Path]) -> dict[Path, str]:
-    """Return each folder's last names, as many as distinguish it from the others."""
-    depth = 1
-    while len({folder.parts[-depth:] for folder in folders}) < len(set(folders)):
-        depth += 1
-    return {folder: "/".join(folder.parts[-depth:]) for folder in folders}
 
 
 def name_of(run: Run) -> str:
