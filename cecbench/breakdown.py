@@ -1,4 +1,4 @@
-"""Scores of the parts of a benchmark: by category, by number of errors, and clean ones.
+"""Scores of the parts of a benchmark: by category, and clean ones.
 
 Every number of a part comes from the pooled counts of its sentences; scores are never averaged.
 """
@@ -6,17 +6,15 @@ Every number of a part comes from the pooled counts of its sentences; scores are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from cecbench import errortypes
-from cecbench.errortypes import SentenceType
 from cecbench.metrics.base import Scorer
 from cecbench.metrics.rows import IntArray, Row
 from cecbench.resampling import interval_of
 
-COUNTS = ("1", "2", "3", "4+")
 ROWS = tuple(name for name in errortypes.SENTENCE if name != "clean")
 
 
@@ -25,27 +23,28 @@ class Breakdown:
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
-        self._triples: dict[tuple[str, str], Counter[tuple[int, ...]]] = {}
+        self._triples: dict[str, Counter[tuple[int, ...]]] = {name: Counter() for name in ROWS}
         self._clean = self._changed = 0
 
     def add(self, rows: Sequence[Row], counts: IntArray) -> None:
         """Add scored rows with their counts, shape (rows, fields)."""
         triples = counts[:, list(self._scorer.headline_columns)].tolist()
         for row, triple in zip(rows, triples, strict=True):
-            kind = errortypes.sentence_type(row.source, row.target)
-            if kind.category == "clean":
+            category = errortypes.sentence_type(row.source, row.target)
+            if category == "clean":
                 self._clean += 1
                 self._changed += row.prediction != row.source
-            for part in _parts_of(kind):
-                self._triples.setdefault(part, Counter())[tuple(triple)] += 1
+                continue
+            for name in ROWS:
+                if errortypes.in_row(category, name):
+                    self._triples[name][tuple(triple)] += 1
 
     def as_dict(self) -> dict[str, object]:
         """Return all breakdowns as one JSON object; each part has a bootstrap interval."""
         rate = self._changed / self._clean if self._clean else None
         return {
             "measure": self._scorer.headline,
-            "category": self._table("category", ROWS),
-            "errors": self._table("errors", COUNTS),
+            "category": self._by_category(),
             "clean": {
                 "sentences": self._clean,
                 "changed": self._changed,
@@ -53,11 +52,10 @@ class Breakdown:
             },
         }
 
-    def _table(self, kind: str, names: Sequence[str]) -> dict[str, object]:
+    def _by_category(self) -> dict[str, object]:
         table: dict[str, object] = {}
-        for name in names:
-            triples = self._triples.get((kind, name))
-            if triples is None:
+        for name, triples in self._triples.items():
+            if not triples:
                 continue
             kinds = np.array(sorted(triples), dtype=np.int64)
             times = np.array([triples[tuple(one)] for one in kinds.tolist()], dtype=np.int64)
@@ -77,18 +75,6 @@ class Breakdown:
                 "high": interval.high,
             }
         return table
-
-
-def _parts_of(kind: SentenceType) -> Iterator[tuple[str, str]]:
-    """Yield the parts that a sentence belongs to; a clean one belongs to none."""
-    if kind.category == "clean":
-        return
-    for name in ROWS:
-        if errortypes.in_row(kind.category, name):
-            yield "category", name
-    count = len(kind.errors)
-    if count:
-        yield "errors", str(count) if count < 4 else "4+"
 
 
 def traditional(rows: Sequence[Row]) -> int:

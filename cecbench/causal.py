@@ -55,7 +55,6 @@ def load(
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:
         raise InputError(f"{where}: no end token; set eos_token in tokenizer_config.json")
-    local_models.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
     model = model.to(local_models.pick_device(torch, device))
     return CausalModel(model, tokenizer, prompt)
@@ -101,11 +100,10 @@ def generate(
     policy: CausalModel,
     asked: Sequence[Sequence[int]],
     budgets: Sequence[int],
-    settings: Mapping[str, object] = GREEDY,
 ) -> list[list[int]]:
     """Return the tokens that `transformers` generates for each question, padding left out.
 
-    budgets: the most tokens of each answer. settings: of `generate`.
+    Decoding is greedy. budgets: the most tokens of each answer.
     """
     import torch
 
@@ -118,7 +116,7 @@ def generate(
         attention_mask=torch.tensor(mask, device=model.device),
         max_new_tokens=max(budgets),
         pad_token_id=pad,
-        **settings,
+        **GREEDY,
     )
     written = output[:, width:].tolist()
     return [

@@ -33,7 +33,7 @@ COMMANDS = {
         ),
         "report": (
             "cecbench.commands.report:report",
-            "Write a page and JSON of runs beside published rows.",
+            "Write a page and JSON of runs.",
         ),
     },
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -67,14 +66,6 @@ class Typed(NamedTuple):
     category: str
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceType:
-    """A sentence's category and its errors."""
-
-    category: str
-    errors: tuple[Typed, ...]
-
-
 def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
     """Return the errors of a sentence, each with its category.
 
@@ -85,23 +76,18 @@ def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
     return tuple(Typed(edit, _category(edit.source, edit.target)) for edit in edits)
 
 
-def sentence_type(source: str, reference: str) -> SentenceType:
-    """Return a sentence's category and errors.
+def sentence_type(source: str, reference: str) -> str:
+    """Return a sentence's category.
 
-    >>> sentence_type("我门在一起", "我们在一起").category
-    'near-sound'
-    >>> sentence_type("我们在一起", "我们在一起").category
-    'clean'
+    >>> sentence_type("我门在一起", "我们在一起"), sentence_type("我们在一起", "我们在一起")
+    ('near-sound', 'clean')
     """
-    errors = errors_of(source, reference)
-    kinds = {error.category for error in errors}
+    kinds = {error.category for error in errors_of(source, reference)}
     if not kinds:
-        return SentenceType("clean", ())
+        return "clean"
     if len(kinds) == 1:
-        category = next(iter(kinds))
-    else:
-        category = "stroke" if kinds <= set(STROKE) else "mixed"
-    return SentenceType(category, errors)
+        return kinds.pop()
+    return "stroke" if kinds <= set(STROKE) else "mixed"
 
 
 def edit_type(source: str, target: str) -> str:

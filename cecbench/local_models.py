@@ -9,25 +9,12 @@ from threading import Lock
 from types import ModuleType
 from typing import TypeVar
 
-from cecdata.common.errors import InputError
 from cecdata.common.hub import sha256_of_model
 
 # Below this, threads cost more by waiting than they save (docs/reference/systems.md).
 SMALL = 30_000_000  # parameters
 _TURN = Lock()
 T = TypeVar("T")
-
-
-def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
-    """Raise InputError if the tokenizer's end or padding token has no row in the model."""
-    rows = model.get_input_embeddings().weight.shape[0]  # type: ignore[attr-defined]
-    for name in ("eos_token_id", "pad_token_id"):
-        number = getattr(tokenizer, name)
-        if number is not None and number >= rows:
-            raise InputError(
-                f"{checkpoint}: the tokenizer's {name} is {number}, the model knows tokens below "
-                f"{rows}: is tokenizer_config.json the one that belongs to the model?"
-            )
 
 
 def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, object]:

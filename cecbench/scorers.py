@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cecbench.metrics.base import (
     BEHAVIOUR_FIELDS,
@@ -38,6 +39,7 @@ from cecbench.metrics.rows import (
     SeenIds,
     check_distinct,
     chunks,
+    hashes_of,
     parse,
     read_blocks,
     read_raw,
@@ -131,7 +133,7 @@ def score(
     ids: list[str] = []
     counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
     for block in chunks(rows):
-        seen.add_rows(block)
+        seen.add(hashes_of(block))
         read.extend(block)
         kept, counts = tally.take(block)
         ids.extend(row.id for row in kept)
@@ -172,12 +174,12 @@ def score_file(
     tally = Tally(rules, triples=bootstrap > 0)
     plain = _is_plain(path)
     seen = SeenIds()
-    for block in _blocks(path, scanned=rules.scans) if plain else _other_rows(path):
+    other = ((rows, hashes_of(rows)) for rows in _other_rows(path))
+    for block, hashes in _blocks(path, scanned=rules.scans) if plain else other:
+        seen.add(hashes)
         if isinstance(block, list):
-            seen.add_rows(block)
             tally.take(block)
         else:
-            seen.add(block.ids)
             tally.take_scan(block)
     if tally.read == 0:
         raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
@@ -195,16 +197,24 @@ def _with_policy(options: Options | None, policy: str | None) -> Options:
     return replace(options, policy=policy or options.policy)
 
 
-def _blocks(path: Path, *, scanned: bool) -> Iterator[list[Row] | Scan]:
-    """Yield the blocks of a plain table, scanned or parsed."""
+def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
+    """Yield the blocks of a plain table, scanned or parsed, each with the hashes of its ids."""
     look: Callable[[bytes], Scan | None] | None = None
+    hashed: Callable[[Sequence[Row]], NDArray[np.int64]] = hashes_of
     if scanned and _pays(path):
-        from cecbench.metrics.scan import scan as look
+        from cecbench.metrics import scan
+
+        look, hashed = scan.scan, lambda rows: scan.hashes_of([row.id for row in rows])
     done = 0
     for raw in read_raw(path):
-        block = (look(raw) if look else None) or parse(raw, done, path)
-        yield block
-        done += len(block)
+        block = look(raw) if look else None
+        if block is not None:
+            yield block, block.ids
+            done += len(block)
+            continue
+        rows = parse(raw, done, path)
+        yield rows, hashed(rows)
+        done += len(rows)
 
 
 _FOUR = ("id", "source", "target", "prediction")
@@ -270,7 +280,7 @@ class Tally:
         """Add a scanned block, of which no rows were built; for scorers that count facts."""
         from cecbench.metrics.scan import behaviour_of, lengths_differ, under_policy
 
-        self._digest.update(block.identity)
+        self._digest.update(block.identity.data)
         policy = self._policy(stops=bool(self.scorer.stop_error) and lengths_differ(block))
         counts = self.scorer.count_facts(*under_policy(block, policy))
         self._add(len(block), counts, behaviour_of(block))

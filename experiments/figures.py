@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from cecbench import published
-from cecbench.report.overview import drawn, overview
+from cecbench.report.overview import drawn, scores_of
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BEST = "Qwen3-32B-RL"  # of the published systems
+ROUNDING = 0.005  # the largest difference of a printed average from the exact one
 Drawing = Callable[["Axes"], None]
 _STYLE = {"svg.fonttype": "path", "svg.hashsalt": "cec-zero", "font.size": 9.0}
 _HEIGHT, _BAR = 3.4, 0.22  # inches: of a figure, and of a bar with its share of the margin
@@ -172,10 +173,27 @@ def _ablation() -> Figure:
     columns = [*published.SETS, "avg"]
     series = {row[0]: _row(source, row, columns) for row in source.rows}
     for row in source.rows:
-        mean = published.recomputed_average(source, row)
+        mean = recomputed_average(source, row)
         if mean is not None:
             series[row[0]]["avg"] = Point(mean)
     return bars("Reward ablation at 14B (averages recomputed)", columns, series)
+
+
+def recomputed_average(source: published.Table, row: tuple[str, ...]) -> float | None:
+    """Return the mean of a row's nine sets if the printed average differs from it, else None.
+
+    >>> main = published.table("main")
+    >>> wrong = {row[0]: recomputed_average(main, row) for row in main.rows}
+    >>> {name: round(value, 2) for name, value in wrong.items() if value is not None}
+    {'Qwen3-32B': 54.98}
+    """
+    values = [source.number(row, name) for name in published.SETS]
+    printed = source.number(row, "avg")
+    numbers = [value for value in values if value is not None]
+    mean = sum(numbers) / len(published.SETS)
+    if printed is None or abs(mean - printed) <= ROUNDING + 1e-9:
+        return None
+    return mean
 
 
 def correlation(own: Mapping[str, Point]) -> Figure:
@@ -192,26 +210,26 @@ def correlation(own: Mapping[str, Point]) -> Figure:
 
 def scores(runs: Sequence[Run]) -> Figure:
     """Return the headlines of the best systems with intervals, and published values as lines."""
-    view = overview(runs)
-    names = drawn(view)
-    yours = [line for line in view.lines if line.yours and line.name in names]
-    labels = [c for c in view.columns if c != "avg" and any(c in line.cells for line in yours)]
+    found, names = scores_of(runs), drawn(runs)
+    labels = list(dict.fromkeys(benchmark for name in names for benchmark in found[name]))
     series = {
-        line.name: {
-            name: Point(cell.value, cell.low, cell.high)
-            for name, cell in line.cells.items()
-            if cell.value is not None and name in labels
+        name: {
+            benchmark: Point(cell.value, cell.low, cell.high)
+            for benchmark, cell in found[name].items()
+            if cell.value is not None
         }
-        for line in yours
+        for name in names
     }
+    source = published.table("main")
+    set_of = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
     marks = {
-        line.name: {
-            name: Point(cell.value)
-            for name, cell in line.cells.items()
-            if cell.value is not None and name in labels
+        row[0]: {
+            label: Point(value)
+            for label in labels
+            if label in set_of and (value := source.number(row, set_of[label])) is not None
         }
-        for line in view.lines
-        if not line.yours and line.name in ("GPT-4", BEST)
+        for row in source.rows
+        if row[0] in ("GPT-4", BEST)
     }
     known = {name: points for name, points in marks.items() if points}
     return dots("F1 by benchmark, with 95 % intervals", labels, series, known)

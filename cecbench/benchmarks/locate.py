@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,16 +52,8 @@ ENVIRONMENT = "CECBENCH_DATA"
 
 
 def cache_folder() -> Path:
-    """Return the last folder searched: `cecbench` in $XDG_CACHE_HOME or the platform's cache."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        base = Path(given)
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    elif local := os.environ.get("LOCALAPPDATA"):
-        base = Path(local)
-    else:
-        base = Path.home() / ".cache"
-    return base / "cecbench"
+    """Return the last folder searched: `cecbench` in $XDG_CACHE_HOME or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cecbench"
 
 
 def data_folders(data: Path | None) -> tuple[Path, ...]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cecbench.tables import (
     ID_NAMES,
@@ -18,9 +17,6 @@ from cecbench.tables import (
     read_texts,
 )
 from cecdata.common.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +114,11 @@ def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
             yield Example(name, source, cell(record, REFERENCE_NAMES, where))
 
 
-# A benchmark is held in memory, and a kilobyte of Parquet can expand to 27 GB: one text of 900 kB
-# in its dictionary, 30,000 times. Few rows are decoded at a time, and their bytes are counted.
-_LARGEST = 2 << 30  # bytes of text in a file
-_BATCH = 256  # rows
-
-
 def _records(path: Path) -> Iterator[Mapping[str, object]]:
     """Yield the rows of a Parquet file, and verify its page checksums if it has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    size = 0
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
@@ -138,29 +127,10 @@ def _records(path: Path) -> Iterator[Mapping[str, object]]:
             twice = next((name for name in columns if names.count(name) > 1), None)
             if twice is not None:
                 raise InputError(f"{path} has two columns {twice!r}: remove or rename one")
-            for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
-                size += sum(_text_bytes(column) for column in batch.columns)
-                if size > _LARGEST:
-                    raise InputError(
-                        f"{path} holds more than {_LARGEST >> 20} MiB of text, and a benchmark is "
-                        "held in memory: split it into several files"
-                    )
+            for batch in file.iter_batches(columns=columns):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
-
-
-def _text_bytes(column: pa.Array) -> int:
-    """Return the bytes of text that the values of a column decode to."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    coded = pa.types.is_dictionary(column.type)
-    texts = column.dictionary if coded else column
-    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        return 0  # a number, or `cell` refuses it
-    lengths = pc.binary_length(texts)
-    return int(pc.sum(lengths.take(column.indices) if coded else lengths).as_py() or 0)
 
 
 def validation_shards(folder: Path) -> tuple[Path, ...]:

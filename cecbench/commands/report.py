@@ -36,7 +36,7 @@ _PREFIX = "signature."
     help="Folder of the report.",
 )
 def report(runs: tuple[Path, ...], out: Path) -> None:
-    """Write a report of RUNS beside the published rows.
+    """Write a report of RUNS.
 
     RUNS are folders, which are searched with their subfolders; without any, out/bench/runs is read.
     The report is index.html and report.json; `cecbench compare --format markdown` prints a table.
@@ -101,7 +101,7 @@ def compare(
 
 
 @click.command(epilog="Example: cecbench power lemon/car --f1 60 --points 2")
-@click.argument("names", nargs=-1, required=True)
+@click.argument("benchmark")
 @click.option(
     "--points",
     type=Finite(min=0, min_open=True),
@@ -115,12 +115,12 @@ def compare(
     type=Finite(min=1, max=99),
     default=60.0,
     show_default=True,
-    help="F1 of the two simulated systems, in percent, where NAMES is a benchmark.",
+    help="F1 of the two simulated systems, in percent.",
 )
 @DATA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def power(
-    names: tuple[str, ...],
+    benchmark: str,
     points: tuple[float, ...],
     f1: float,
     data: Path | None,
@@ -129,18 +129,12 @@ def power(
 ) -> None:
     """Say how many rows are needed to show a difference between two systems.
 
-    NAMES are two runs on one benchmark; or one benchmark or file, for which two systems with
-    independent errors are simulated. Systems with similar errors need fewer rows. A difference is
+    Two systems with independent errors are simulated on BENCHMARK, a name or a file. Systems with
+    similar errors need fewer rows: `cecbench compare` says what two runs show. A difference is
     shown if a test at the level of 5 % finds it with a probability of 80 %. The rows needed grow
     with the square of its inverse.
     """
-    if len(names) > 2:
-        raise UsageError("name two runs, or one benchmark")
-    if len(names) == 2:
-        scored = [rescored(read_run(Path(name))) for name in names]
-        test, rows = compare_scores(*scored), len(scored[0].ids)
-    else:
-        test, rows = imagined(load(names[0], data).rows, f1 / 100)
+    test, rows = imagined(load(benchmark, data).rows, f1 / 100)
     needed = {f"{one:g}": rows_needed(rows, test.detectable, one / 100) for one in points}
     if as_json:
         record = {"rows": rows, "detectable": test.detectable, "rows_needed": needed}

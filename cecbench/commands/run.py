@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,12 +22,13 @@ from cecbench.commands.options import (
     scoring_options,
     system_options,
 )
-from cecbench.report.overview import headline
 from cecbench.report.page import write_report
 from cecbench.results import RunScore, find_runs
 from cecbench.run import Settings, evaluate
+from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
 from cecdata.common.errors import CecError, InputError
+from cecdata.common.html import percent
 from cecdata.common.progress import Progress, suggest
 
 
@@ -111,8 +113,6 @@ def evaluated(settings: Settings) -> RunScore:
 
 def print_run(values: RunScore) -> None:
     """Print a score: the headline with its interval, remarks, parts, and the signature."""
-    from cecbench.report.overview import headline, lines_of
-
     click.echo(headline(values))
     for line in lines_of(values):
         click.echo(line)
@@ -120,6 +120,66 @@ def print_run(values: RunScore) -> None:
     if "matched_by" in identity:
         click.echo(f"predictions matched to the rows by {identity['matched_by']}")
     click.echo(values["signature"])
+
+
+def headline(values: RunScore) -> str:
+    """Return system, benchmark, the headline number and its interval in one line."""
+    name, interval = values["headline"], values.get("interval")
+    printed = values.get(name)
+    if printed is None:
+        value = interval["value"] if interval else None
+        printed = f"{percent(value)} (the published script prints nothing here)"
+    text = f"{values['system']} on {values['benchmark']}: {name} {printed}"
+    if interval:
+        low, high = percent(interval["low"]), percent(interval["high"])
+        text += f"  [{low}, {high}] at {interval['level']:.0%}"
+    return text + ("  (synthetic errors)" if values["synthetic"] else "")
+
+
+def lines_of(values: RunScore) -> Iterator[str]:
+    """Yield what a reader must know of the number, then its parts."""
+    if "detectable" in (interval := values.get("interval", {})):
+        least = percent(interval["detectable"])
+        yield f"  two systems that err independently: these rows show {least} points of difference"
+    if set(values["answers"]) != {"ok"}:
+        for status, count in values["answers"].items():
+            yield f"  {count:>6} × {status}: {STATUSES.get(status, 'a status of another version')}"
+    if values["unanswered"]:
+        means = values["unanswered_means"]
+        yield f"  {values['unanswered']} without a readable answer: {means}"
+    for what, count in values["retried"].items():
+        yield f"  {count:>6} × {what}: the request was sent again, or given up"
+    if values["traditional_predictions"]:
+        yield f"  {values['traditional_predictions']} predictions bring in traditional characters"
+    parts = values["breakdown"]
+    clean = parts["clean"]
+    if clean["sentences"]:
+        counts = f"{clean['changed']} of {clean['sentences']}"
+        rate = percent(clean["over_correction_rate"], unit=" %")
+        yield f"  clean sentences changed: {counts} ({rate})"
+    if "curve" in values:
+        yield from _curve(values["curve"])
+    yield from _table("by category", parts["category"])
+
+
+def _curve(curve: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"  best F while at most so many clean sentences are changed, mean up to "
+        f"{curve['reach']:.0%}: {percent(curve['area'])}"
+    )
+    for point in curve["points"]:
+        least = point["threshold"]
+        how = "no edit" if least is None else f"confidence ≥ {least:.3f}"
+        yield f"    at most {point['changed_at_most']:>5.1%}: {percent(point['f']):>6}  ({how})"
+
+
+def _table(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if not parts:
+        return
+    yield f"  {title:<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
+    for name, part in parts.items():
+        numbers = " ".join(f"{percent(rate):>7}" for rate in (part["p"], part["r"], part["f"]))
+        yield f"    {name:<28} {part['sentences']:>6} {numbers}"
 
 
 def _plain(name: str) -> str:

@@ -17,6 +17,8 @@ from cecdata.common.errors import InputError
 
 CHUNK_ROWS = 1024
 BLOCK_BYTES = 1 << 18
+_TAB, _LINE = b"\t\n"
+_ROW_ENDS = (_TAB, _TAB, _TAB, _LINE)
 COLUMNS = "id, source, target, prediction"
 
 
@@ -75,8 +77,31 @@ def read_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[list[Row]]:
 
 def parse(raw: bytes, before: int, path: Path) -> list[Row]:
     """Return the rows of a block; `before` is the number of lines before it, for messages."""
+    return _parse_sound(raw) or _parse_lines(raw, before, path)
+
+
+def _parse_lines(raw: bytes, before: int, path: Path) -> list[Row]:
     lines = raw.removesuffix(b"\n").split(b"\n")
     return [_parse(line, before + number, path) for number, line in enumerate(lines, start=1)]
+
+
+def _parse_sound(raw: bytes) -> list[Row]:
+    """Return all rows of a block at once; none if some line is malformed."""
+    if not raw.endswith(b"\n"):
+        raw += b"\n"
+    codes = np.frombuffer(raw, dtype=np.uint8)
+    ends = codes[(codes == _TAB) | (codes == _LINE)]
+    if b"\r" in raw or ends.size % 4 or not (ends.reshape(-1, 4) == _ROW_ENDS).all():
+        return []
+    try:
+        cells = raw.decode("utf-8").replace("\n", "\t").split("\t")
+    except UnicodeDecodeError:
+        return []
+    ids, sources = cells[:-1:4], cells[1::4]
+    if "" in ids or "" in sources:
+        return []
+    quadruples = zip(ids, sources, cells[2::4], cells[3::4], strict=True)
+    return [tuple.__new__(Row, row) for row in quadruples]  # twice as fast as Row(…)
 
 
 def _parse(raw: bytes, number: int, path: Path) -> Row:
@@ -126,10 +151,6 @@ class SeenIds:
         """Add the hashes of the next rows' ids."""
         self._hashes.append(hashes)
 
-    def add_rows(self, rows: Sequence[Row]) -> None:
-        """Add the next rows."""
-        self.add(hashes_of(row.id for row in rows))
-
     def suspects(self) -> frozenset[int]:
         """Return the hashes that were added more than once."""
         if not self._hashes:
@@ -138,9 +159,9 @@ class SeenIds:
         return frozenset(together[1:][together[1:] == together[:-1]].tolist())
 
 
-def hashes_of(ids: Iterable[str]) -> NDArray[np.int64]:
-    """Return a hash of every id, which is valid in this process only."""
-    return np.fromiter(map(hash, ids), dtype=np.int64)
+def hashes_of(block: Sequence[Row]) -> NDArray[np.int64]:
+    """Return a hash of every row's id, which is valid in this process only."""
+    return np.array([hash(row.id) for row in block], dtype=np.int64)
 
 
 def check_distinct(blocks: Iterable[list[Row]], where: str) -> None:

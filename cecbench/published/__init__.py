@@ -1,4 +1,4 @@
-"""The paper's tables as data: the printed numbers, and recomputed averages where they differ."""
+"""The paper's tables as data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ BENCHMARK_OF_SET = {
     "CSCD": "cscd-ns/test",
     "CS": "cs",
 }
-ROUNDING = 0.005  # the largest difference of a printed average from the exact one
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +55,6 @@ def table(name: str) -> Table:
     heads = [line.removeprefix("# ") for line in lines if line.startswith("#")]
     cells = [tuple(line.split("\t")) for line in lines if line and not line.startswith("#")]
     return Table(name, heads[0], " ".join(heads[1:]), cells[0], tuple(cells[1:]))
-
-
-def recomputed_average(source: Table, row: tuple[str, ...]) -> float | None:
-    """Return the mean of a row's nine sets if the printed average differs from it, else None.
-
-    >>> main = table("main")
-    >>> wrong = {row[0]: recomputed_average(main, row) for row in main.rows}
-    >>> {name: round(value, 2) for name, value in wrong.items() if value is not None}
-    {'Qwen3-32B': 54.98}
-    """
-    values = [source.number(row, name) for name in SETS]
-    printed = source.number(row, "avg")
-    numbers = [value for value in values if value is not None]
-    mean = sum(numbers) / len(SETS)
-    if printed is None or abs(mean - printed) <= ROUNDING + 1e-9:
-        return None
-    return mean
 
 
 @cache

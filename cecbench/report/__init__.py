@@ -1,1 +1,1 @@
-"""Reports: a user's results beside the published ones."""
+"""Reports of several runs, and tables for papers."""

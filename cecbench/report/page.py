@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from cecbench import errortypes
 from cecbench.breakdown import ROWS
 from cecbench.curve import REACH, SHARES
 from cecbench.metrics.rows import Row
-from cecbench.report.overview import Cell, Line, Overview, drawn, figures, overview, row_names
+from cecbench.report.overview import Cell, figures, row_names, scores_of, warnings_of
 from cecbench.results import Run
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
@@ -25,56 +26,43 @@ TITLE = "Chinese spelling correction: results"
 
 def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:
     """Write the report's files to `out`, replacing an earlier report, and return their paths."""
-    view = overview(runs)
-    texts = (page(view, runs), as_json(view, runs))
     with Workspace(out, {"kind": "report"}) as work:
-        for name, text in zip(FILES, texts, strict=True):
+        for name, text in zip(FILES, (page(runs), as_json(runs)), strict=True):
             work.write_text(name, text)
     return tuple(out / name for name in FILES)
 
 
-def as_json(view: Overview, runs: Sequence[Run]) -> str:
-    """Return the table and each run's whole score."""
+def as_json(runs: Sequence[Run]) -> str:
+    """Return the scores in percent, and each run's whole score."""
+    scores = {
+        system: {benchmark: asdict(cell) for benchmark, cell in cells.items()}
+        for system, cells in scores_of(runs).items()
+    }
     record = {
-        "columns": view.columns,
-        "rows": [
-            {
-                "system": line.name,
-                "group": line.group,
-                "remark": line.remark,
-                "over_correction_rate": line.over_correction,
-                "scores": {name: _json_cell(cell) for name, cell in line.cells.items()},
-            }
-            for line in view.lines
-        ],
-        "warnings": view.warnings,
+        "scores": scores,
+        "warnings": warnings_of(runs),
         "runs": [run.values for run in runs],
     }
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
-def _json_cell(cell: Cell) -> dict[str, object]:
-    return {"f1_percent": cell.value, "low": cell.low, "high": cell.high, "remark": cell.remark}
-
-
-def page(view: Overview, runs: Sequence[Run]) -> str:
+def page(runs: Sequence[Run]) -> str:
     """Return the whole page."""
-    sections = (_head(view, runs), _curves(view, runs), _scores(view), _behaviour(runs))
+    sections = (_head(runs), _curves(runs), _scores(runs), _behaviour(runs))
     return html.page(TITLE, "\n".join((*sections, _categories(runs), _sentences(runs))))
 
 
-def _head(view: Overview, runs: Sequence[Run]) -> str:
-    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in view.warnings)
-    systems, sets = len({run.system for run in runs}), len({run.benchmark for run in runs})
+def _head(runs: Sequence[Run]) -> str:
+    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in warnings_of(runs))
     return (
-        f"<header><h1>{TITLE}</h1><p>{systems} of your systems on {sets} benchmarks, beside the "
-        "rows that the CEC-Zero paper prints. Scores are sentence-level F1 in percent unless a "
-        "name says otherwise; the range under a score is its 95 % bootstrap interval over "
-        f"sentences.</p>{warnings}</header>"
+        f"<header><h1>{TITLE}</h1><p>Scores are sentence-level F1 in percent unless a name says "
+        "otherwise; the range under a score is its 95 % bootstrap interval over sentences. "
+        "<code>cecbench compare</code> tests the differences, and prints a table beside the rows "
+        f"of the CEC-Zero paper.</p>{warnings}</header>"
     )
 
 
-def _curves(view: Overview, runs: Sequence[Run]) -> str:
+def _curves(runs: Sequence[Run]) -> str:
     """Return the first section: what a system corrects for what it spoils."""
     rows = []
     for run in runs:
@@ -92,70 +80,37 @@ def _curves(view: Overview, runs: Sequence[Run]) -> str:
         "<section><h2>Corrected and over-corrected</h2>"
         "<p>Further up is better, further left too: users first leave a corrector that changes "
         "what was right. A dot is a run; a line shows every threshold of a system that gives a "
-        f"confidence.</p>{''.join(figures(runs, drawn(view)))}{listed}</section>"
+        f"confidence.</p>{''.join(figures(runs))}{listed}</section>"
     )
 
 
-def _scores(view: Overview) -> str:
-    notes: list[str] = []
-    columns = ("clean sentences changed, %", *view.columns)
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    rows, group = [], ""
-    for line in view.lines:
-        if line.group != group:
-            group = line.group
-            blank = f'<td colspan="{len(columns)}"></td>'
-            rows.append(f'<tr class="group"><td>{escape(group)}</td>{blank}</tr>')
-        name = f"<td>{escape(line.name)}{_note(line.remark, notes)}</td>{_over_correction(line)}"
-        cells = "".join(_cell(line.cells.get(column), notes) for column in view.columns)
-        kind = ' class="yours"' if line.yours else ""
-        rows.append(f"<tr{kind}>{name}{cells}</tr>")
-    listed = "".join(f"<li>{escape(text)}</li>" for text in notes)
-    return (
-        '<section><h2>Scores</h2><div class="scroll" tabindex="0"><table><thead><tr>'
-        f"<th>system</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f'<ol class="notes">{listed}</ol><p class="soft">The second column counts the sentences '
-        "without an error that a system changed, over all benchmarks together: over-correction, "
-        "which the paper does not print. Published rows: CEC-Zero, arXiv 2512.23971, tab:main; the "
-        "paper names the CSCD-NS script as its metric. CSCD stands for the test split of CSCD-NS; "
-        "CS is the authors’ private set.</p></section>"
-    )
+def _scores(runs: Sequence[Run]) -> str:
+    benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
+    rows = [
+        [system, *(_cell(cells.get(benchmark)) for benchmark in benchmarks)]
+        for system, cells in scores_of(runs).items()
+    ]
+    return f"<section><h2>Scores</h2>{table(['system', *benchmarks], rows)}</section>"
 
 
-def _over_correction(line: Line) -> str:
-    if line.over_correction is None:
-        return f'<td class="soft">{"–" if line.yours else ""}</td>'
-    share = percent(line.over_correction)
-    return f"<td>{share}<small>{line.clean_changed} of {line.clean}</small></td>"
-
-
-def _cell(cell: Cell | None, notes: list[str]) -> str:
-    if cell is None:
-        return '<td class="soft"></td>'
-    text = "–" if cell.value is None else f"{cell.value:.2f}"
-    text += _note(cell.remark, notes)
-    if cell.low is not None and cell.high is not None:
-        text += f"<small>{cell.low:.1f}–{cell.high:.1f}</small>"
-    return f"<td>{text}</td>"
-
-
-def _note(text: str, notes: list[str]) -> str:
-    if not text:
-        return ""
-    if text not in notes:
-        notes.append(text)
-    return f"<sup>{notes.index(text) + 1}</sup>"
+def _cell(cell: Cell | None) -> Html:
+    if cell is None or cell.value is None:
+        return Html("" if cell is None else "–")
+    ends = "" if cell.low is None else f"<small>{cell.low:.1f}–{cell.high:.1f}</small>"
+    return Html(f"{cell.value:.2f}{ends}")
 
 
 def _behaviour(runs: Sequence[Run]) -> str:
     """Return the section on what each run did, its answers by status, and its signature."""
     present = [name for name in STATUSES if any(name in run.values["answers"] for run in runs)]
-    heads = ["system", "benchmark", "rows scored", "other length", "copied", "sentences/s"]
+    heads = ["system", "benchmark", "rows scored", "clean changed"]
+    heads += ["other length", "copied", "sentences/s"]
     rows = [
         [
             run.system,
             run.benchmark + (" (synthetic)" if run.values["synthetic"] else ""),
             f"{run.values['rows_scored']} of {run.values['rows_read']}",
+            _clean(run),
             percent(run.values.get("behaviour.length_violation_rate"), unit=" %"),
             percent(run.values.get("behaviour.copy_rate"), unit=" %"),
             run.values["usage"].get("sentences_per_s", "–"),
@@ -171,6 +126,12 @@ def _behaviour(runs: Sequence[Run]) -> str:
         f"{folded('Meaning of the answers’ statuses', f'<ul>{meanings}</ul>')}"
         f"{folded('Signatures: what each number means', signed)}</section>"
     )
+
+
+def _clean(run: Run) -> Html:
+    clean = run.values["breakdown"]["clean"]
+    share = percent(clean["over_correction_rate"], unit=" %")
+    return Html(f"{share}<small>{clean['changed']} of {clean['sentences']}</small>")
 
 
 def _categories(runs: Sequence[Run]) -> str:
@@ -214,7 +175,7 @@ def _sentences(runs: Sequence[Run]) -> str:
         wrong = [(row, said) for row in run.rows if (said := judgement(row))] if run.active else []
         rows = []
         for row, said in wrong[:MOST_SENTENCES]:
-            kind = errortypes.sentence_type(row.source, row.target).category
+            kind = errortypes.sentence_type(row.source, row.target)
             rows.append([row.id, said, kind, row.source, row.prediction, row.target])
         if rows:
             title = f"{run.system}, {run.benchmark}: {len(rows)} of {len(wrong)}"

@@ -167,11 +167,9 @@ class ApiSystem:
         body: dict[str, object] = {
             "model": self._model,
             "messages": prompts.messages(source, options.prompt),
-            "temperature": options.temperature,
+            "temperature": 0,
             "stream": False,
         }
-        if options.temperature > 0:
-            body |= {"top_p": options.top_p, "seed": options.seed}
         if options.max_new_tokens:
             body["max_tokens"] = options.max_new_tokens
         if options.structured:

@@ -151,15 +151,6 @@ class PromptOptions(NoOptions):
         " or twice the source's tokens and 32 more.",
         type=FROM_0,
     )
-    temperature: float = option(
-        0.0, "Temperature of sampling; 0 decodes greedily.", type=NOT_NEGATIVE
-    )
-    top_p: float = option(
-        1.0,
-        "Share of the probability that nucleus sampling draws from.",
-        type=Finite(0, 1, min_open=True),
-    )
-    seed: int = option(42, "Seed of sampling.")
 
 
 Options = TypeVar("Options", bound=NoOptions)

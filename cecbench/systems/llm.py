@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cecbench import causal, local_models, prompts
-from cecbench.causal import GREEDY, decode, generate, prompt_ids, token_budget
+from cecbench.causal import decode, generate, prompt_ids, token_budget
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
 from cecdata.common import pretrained
 
@@ -37,7 +37,7 @@ class LlmSystem:
             **local_models.run_identity(torch, transformers, str(model.device)),
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
             "thinking": "off where the template has a switch; thoughts are taken off the answer",
-            "decoding": _decoding(options),
+            "decoding": "greedy",
             "max_new_tokens": options.max_new_tokens or "2 × source + 32",
             "dtype": str(model.dtype),
         }
@@ -59,14 +59,8 @@ class LlmSystem:
         started = time.perf_counter()
         limit = self._options.max_new_tokens
         budgets = [limit or token_budget(self._policy, source) for source in sources]
-        # Sampling draws from torch's global generator: it is seeded inside and restored after.
-        with (
-            local_models.use_threads(self._threads),
-            torch.inference_mode(),
-            torch.random.fork_rng(),
-        ):
-            torch.manual_seed(self._options.seed)
-            written = generate(self._policy, asked, budgets, self._sampling())
+        with local_models.use_threads(self._threads), torch.inference_mode():
+            written = generate(self._policy, asked, budgets)
         seconds = (time.perf_counter() - started) / len(sources)
         answers = []
         for source, ids, new, raw in zip(
@@ -77,23 +71,6 @@ class LlmSystem:
                 Answer(extracted.text, raw, extracted.status, len(ids), len(new), seconds)
             )
         return answers
-
-    def _sampling(self) -> Mapping[str, object]:
-        if self._options.temperature == 0:
-            return GREEDY
-        return {
-            "do_sample": True,
-            "temperature": self._options.temperature,
-            "top_p": self._options.top_p,
-            "top_k": 0,
-        }
-
-
-def _decoding(options: LlmOptions) -> str:
-    if options.temperature == 0:
-        return "greedy"
-    drawn = f"temperature {options.temperature}, top_p {options.top_p}, seed {options.seed}"
-    return f"sampled, {drawn}, batch {options.batch}"  # one batch draws from one stream
 
 
 KIND = Kind(

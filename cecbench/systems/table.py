@@ -40,23 +40,16 @@ def find_kind(name: str) -> Kind[Any]:
     for kind in BUILT_IN:
         if kind.name == name:
             return kind
-    points = _points().get(name, [])
-    if not points:
+    if name not in _points():
         names = [kind.name for kind in BUILT_IN] + sorted(_points())
         raise UsageError(f"no kind of system {name!r}: {did_you_mean(name, names)}")
-    if len(points) > 1:
-        packages = " and ".join(_package(point) for point in points)
-        raise UsageError(f"--system {name} is added by {packages}: uninstall all but one")
-    return _loaded(points[0])
+    return _loaded(_points()[name])
 
 
 @cache
 def _all() -> tuple[tuple[Kind[Any], ...], tuple[str, ...]]:
     found, reasons = list(BUILT_IN), []
-    for name, points in sorted(_points().items()):
-        if any(kind.name == name for kind in BUILT_IN):
-            reasons.append(f"--system {name} is cecbench's own, not that of {_package(points[0])}")
-            continue
+    for name in sorted(_points().keys() - {kind.name for kind in BUILT_IN}):
         try:
             found.append(find_kind(name))
         except UsageError as error:
@@ -65,11 +58,8 @@ def _all() -> tuple[tuple[Kind[Any], ...], tuple[str, ...]]:
 
 
 @cache
-def _points() -> dict[str, list[EntryPoint]]:
-    points: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
-        points.setdefault(point.name, []).append(point)
-    return points
+def _points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _loaded(point: EntryPoint) -> Kind[Any]:

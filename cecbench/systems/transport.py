@@ -1,5 +1,5 @@
-"""POST requests to an endpoint that may fail: retries with back-off, Retry-After, a rate limit, a
-deadline and a size limit for the whole answer.
+"""POST requests to an endpoint that may fail: retries with back-off, Retry-After, a deadline and
+a size limit for the whole answer.
 
 Proxies are those of the environment.
 """
@@ -60,9 +60,6 @@ class RequestOptions(NoOptions):
         1.0,
         "Pause before a request is sent again, in seconds; it doubles each time, up to a minute.",
         type=NOT_NEGATIVE,
-    )
-    requests_per_minute: float = option(
-        0.0, "Largest number of requests in a minute; 0 sets no limit.", type=NOT_NEGATIVE
     )
 
 
@@ -287,9 +284,7 @@ class Endpoint:
 
     def _take_turn(self) -> None:
         with self._guard:
-            start = max(time.monotonic(), self._free_at)
-            if self._options.requests_per_minute > 0:
-                self._free_at = start + 60.0 / self._options.requests_per_minute
+            start = self._free_at
         self.stop.wait(max(0.0, start - time.monotonic()))
 
 

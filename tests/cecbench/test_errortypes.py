@@ -36,10 +36,10 @@ def test_every_category_by_an_example(source, reference, categories):
 
 def test_a_sentences_category_follows_from_its_errors():
     """Without errors it is clean; equal categories keep theirs; others are stroke or mixed."""
-    assert sentence_type("好", "好").category == "clean"
-    assert sentence_type("他以经来了", "他已经来了").category == "homophone"
-    assert sentence_type("太家看大阳", "大家看太阳").category == "stroke"
-    assert sentence_type("他以经来了#", "他已经来了").category == "mixed"
+    assert sentence_type("好", "好") == "clean"
+    assert sentence_type("他以经来了", "他已经来了") == "homophone"
+    assert sentence_type("太家看大阳", "大家看太阳") == "stroke"
+    assert sentence_type("他以经来了#", "他已经来了") == "mixed"
 
 
 def test_the_stroke_row_takes_its_three_in_and_no_other():

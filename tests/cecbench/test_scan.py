@@ -16,7 +16,7 @@ from cecbench.metrics.base import (
     count_behaviour,
     flags,
 )
-from cecbench.metrics.rows import Row, count_positions, hashes_of, parse
+from cecbench.metrics.rows import Row, count_positions, parse
 from cecbench.metrics.scan import behaviour_of, under_policy
 from cecdata.common.errors import InputError
 
@@ -52,10 +52,10 @@ def test_a_scan_counts_what_the_rows_give(given_rows: list[tuple[str, str, str, 
         for mine, theirs in zip(whole, flags(kept), strict=True):
             assert mine.tolist() == theirs.tolist()
     assert behaviour_of(scanned).tolist() == count_behaviour(block).tolist()
-    assert scanned.ids.tolist() == hashes_of(row.id for row in block).tolist()
+    assert scanned.ids.tolist() == scan.hashes_of([row.id for row in block]).tolist()
     assert [Row(row.id, *scanned.texts(at)) for at, row in enumerate(block)] == block
     identity = "".join(f"{row.id}\t{row.source}\t{row.target}\n" for row in block)
-    assert scanned.identity == identity.encode()
+    assert scanned.identity.tobytes() == identity.encode()
 
 
 @given(st.binary(max_size=40), st.integers(0, 40))
@@ -70,6 +70,34 @@ def test_only_sound_blocks_are_scanned(noise: bytes, at: int) -> None:
     cells = [line.split("\t") for line in lines]
     whole = bool(cells) and all(len(c) == 4 and c[0] and c[1] for c in cells)
     assert (scan.scan(raw) is not None) == (whole and b"\r" not in raw)
+
+
+TAILS = (
+    b"",
+    b"\x80",
+    b"\x8f\x80",
+    b"\x90\x80",
+    b"\x9f\xbf",
+    b"\xa0\x80",
+    b"\x80\x80\x80",
+    b"\x8f\xbf\xbf",
+    b"\x90\x80\x80",
+)
+
+
+def test_every_lead_byte_is_judged_as_python_does() -> None:
+    """Overlong forms, surrogates and code points beyond the last plane are refused."""
+    for raw in (
+        b"1\tx\ty\t" + bytes([first]) + tail + b"\n"
+        for first in (0x41, *range(0x80, 0x100))
+        for tail in TAILS
+    ):
+        try:
+            raw.decode("utf-8")
+            sound = True
+        except UnicodeDecodeError:
+            sound = False
+        assert (scan.scan(raw) is not None) == sound, raw
 
 
 @pytest.mark.parametrize("scorer", ["cscd", "lemon"])

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("matplotlib", reason="the extra `experiments` is not installed")
 
+from cecbench import published
 from cecbench.run import Settings, evaluate
 from experiments import figures
 from experiments.__main__ import cli
@@ -115,3 +116,14 @@ def test_a_source_without_runs_is_refused(tmp_path):
 
     (tmp_path / "empty").mkdir()
     assert run(cli, ["figures", str(tmp_path / "empty"), "--out", str(tmp_path)]) == 1
+
+
+def test_averages_that_are_not_the_mean_are_recomputed() -> None:
+    """Three printed averages differ from the mean of their row."""
+    wrong = {
+        row[0]: round(mean, 2)
+        for name in ("main", "ablation")
+        for row in published.table(name).rows
+        if (mean := figures.recomputed_average(published.table(name), row)) is not None
+    }
+    assert wrong == {"Qwen3-32B": 54.98, "RLscore1": 62.77, "RLscore2": 61.86}
