@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from pathlib import Path
 
 import pytest
@@ -225,21 +223,6 @@ def test_confusable_characters_are_those_of_the_list(
         if a in number and b in number
     }
     assert table.attributes().confusable.tolist() == sorted(keys)
-
-
-def test_a_long_confusion_list_costs_a_new_character_little(tmp_path: Path) -> None:
-    """The cost of a new character does not grow with a list of 120,000 pairs."""
-    draw = random.Random(5)
-    characters = [chr(0x4E00 + number) for number in range(2000)]
-    path = tmp_path / "confusion.txt"
-    lines = (c + "".join(draw.choices(characters, k=60)) + "\n" for c in characters)
-    path.write_text("".join(lines), encoding="utf-8")
-    table = CharacterTable(Dictionaries(confusion=path))
-    started = time.process_time()
-    for character in characters[:500]:
-        table.numbers(character)
-        table.attributes()
-    assert time.process_time() - started < 3
 
 
 def test_files_that_are_no_dictionaries_are_refused(tmp_path: Path) -> None:
