@@ -51,20 +51,6 @@ def test_canonical_form_is_one_per_picture(left, right):
     assert canonical(parse("⿰日月")) != canonical(parse("⿰月日")) != canonical(parse("⿱日月"))
 
 
-@pytest.mark.parametrize(
-    ("sign", "written"),
-    [
-        ("误", "言吴"), ("好", "女子"), ("张", "弓长"), ("树", "木又寸"), ("转", "车专"),
-        ("吧", "口巴"), ("胖", "月半"), ("超", "走召"), ("章", "立早"), ("许", "言午"),
-        ("李", "木子"), ("谢", "言身寸"), ("陈", "耳东"), ("罗", "四夕"), ("吴", "口天"),
-        ("胡", "古月"), ("全", "人王"), ("会", "人云"),
-    ],
-)  # fmt: skip
-def test_splits_people_write(sign, written):
-    """The ways people take characters apart are among the splits."""
-    assert written in [split.parts for split in parts.splits(sign)]
-
-
 def test_splits_are_writable():
     """Parts are standard characters, two or three, never the character itself; weights fall."""
     assert sum(bool(parts.splits(sign)) for sign in STANDARD) > 6000
@@ -87,17 +73,6 @@ def test_deletions_and_additions_are_inverse():
     for sign, other in dropped:
         assert {sign, other} <= STANDARD
         assert stroke_count(other) < stroke_count(sign)
-
-
-@given(CHARACTERS)
-@settings(deadline=None)
-def test_dropping_one_of_two_parts_leaves_the_other(sign):
-    """A part of the character's own sequence is a deletion where it is standard and large."""
-    both = [part.character for part in parse(parts.ids(sign)).parts]
-    for left in both if len(both) == 2 else []:
-        large = max(2, stroke_count(sign) / 3) <= stroke_count(left) < stroke_count(sign)
-        if left in STANDARD and large:
-            assert left in parts.deletions(sign)
 
 
 @given(CHARACTERS)

@@ -26,34 +26,6 @@ def test_every_character_has_readings_whose_shares_make_one():
         assert sounds.common_readings(sign)
 
 
-@pytest.mark.parametrize(
-    ("sign", "first", "others"),
-    [
-        ("的", "de5", {"di1", "di2", "di4"}),
-        ("得", "de5", {"de2", "dei3"}),
-        ("行", "xing2", {"hang2", "heng2"}),
-        ("了", "le5", {"liao3"}),
-        ("都", "dou1", {"du1"}),
-        ("绿", "lv4", {"lu4"}),
-        ("教", "jiao4", {"jiao1"}),
-        ("还", "hai2", {"huan2"}),
-        ("好", "hao3", {"hao4"}),
-    ],
-)
-def test_heteronyms(sign, first, others):
-    """The reading met most often comes first; the rare ones are there."""
-    found = [str(reading) for reading in sounds.readings(sign)]
-    assert found[0] == first
-    assert set(found[1:]) == others
-
-
-def test_rare_readings_weigh_little():
-    """的 is read di4 in 目的 and hardly anywhere else."""
-    (share,) = [r.share for r in sounds.readings("的") if str(r) == "di4"]
-    assert 0 < share < 0.03
-    assert not sounds.same_sound("的", "弟")
-
-
 @given(CHARACTERS, CHARACTERS)
 @settings(deadline=None)
 def test_sound_relations_are_symmetric(left, right):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +16,6 @@ from perturb_toys import CHARACTERS, RATES, TOYS, sentences, settings, toy_table
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
 from cecdata.hanzi.characters import code_point_slots
-from cecdata.hanzi.readings import readings
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.context import Factors, confusions, shipped, sounds
 from cecdata.perturbation.engine import Perturber
@@ -247,25 +243,3 @@ def test_an_accepted_spelling_is_not_written_for_another():
     assert "它" in written("我们明天去找他。")
     assert "她" in written("我们还有其他办法。")
     assert "它" not in written("我们还有其他办法。")
-
-
-def test_listed_spellings_are_of_one_word():
-    """No word is in two lines or is a common error, and words of two lines do not sound alike.
-
-    An edit that turns one listed word into another has the factor 0.
-    """
-    tools = Path(__file__).parents[3] / "tools"
-    sys.path[:0] = [str(tools / "ngram")]
-    from build import MISSPELT
-
-    lines = (tools / "context/variants.txt").read_text("utf-8").splitlines()
-    words = [tuple(line.split()) for line in lines if not line.startswith("#")]
-    flat = [word for line in words for word in line]
-    assert len(flat) == len(set(flat))
-    assert not set(flat) & set(MISSPELT.split())
-    for line, other in combinations(words, 2):
-        for one, two in product(line, other):
-            differing = [pair for pair in zip(one, two, strict=True) if len(set(pair)) == 2]
-            if len(differing) == 1:
-                heard, said = ({r.syllable for r in readings(sign)} for sign in differing[0])
-                assert not heard & said, (one, two)
