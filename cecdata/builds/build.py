@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from cecdata.builds.blocks import Input, taken
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
-from cecdata.builds.engine import Engine, Step, Threads
+from cecdata.builds.engine import Step, Threads
 from cecdata.builds.output import identity_of, opened, paths_read
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
@@ -27,6 +28,9 @@ from cecdata.filters import active
 from cecdata.filters.cosine import choose_policy
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import About, Manifest
+
+if TYPE_CHECKING:
+    from cecdata.builds.cluster import Cluster
 
 
 def build(
@@ -75,7 +79,7 @@ def build(
 
 
 @contextmanager
-def engine_of(name: str, workers: int) -> Iterator[Engine]:
+def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
     """Start the engine `local` or `ray`; `workers` bounds the tasks under way."""
     if name == "local":
         yield Threads(workers)
@@ -133,7 +137,7 @@ class Run:
 
     place: Place
     build: str
-    engine: Engine
+    engine: Threads | Cluster
     bind: Callable[[], None] = lambda: None  # called as soon as there are sentences
 
     def start(self) -> tuple[Place, str, int]:

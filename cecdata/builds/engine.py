@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, TypeVar
 
 from cecdata.builds.place import Done, Place
 from cecdata.common.codec import Json
@@ -50,13 +50,6 @@ class Step:
             done = Done(task, self.build, tuple(files), facts)
             self.place.mark(done)
         return done
-
-
-class Engine(Protocol):
-    """What runs tasks; the bytes that they write do not depend on it."""
-
-    def map(self, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
-        """Yield the markers of these tasks, in the order in which they are done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ def _survey(corpus: tuple[str, ...], config: Config, how: dict[str, Any]) -> Non
 @click.argument("out", type=OutPath())
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def status(out: Path | str, as_json: bool) -> None:
-    """Show how far the build in OUT is: the tasks of each stage, their rate and the time left.
+    """Show how far the build in OUT is: the tasks of each stage that are done.
 
     \b
     cecdata status out/big
@@ -225,6 +225,4 @@ def status(out: Path | str, as_json: bool) -> None:
     click.echo(f"{now.out}: {now.stage}{by}")
     for stage in now.stages:
         total = "?" if stage.total is None else f"{stage.total:,}"
-        rate = "" if stage.tasks_per_s is None else f"  {stage.tasks_per_s:.3g} tasks a second"
-        left = "" if stage.eta_s is None else f"  about {stage.eta_s / 60:,.0f} minutes left"
-        click.echo(f"  {stage.name:<9}{stage.done:>9,} of {total}{rate}{left}")
+        click.echo(f"  {stage.name:<9}{stage.done:>9,} of {total}")
