@@ -254,17 +254,6 @@ def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
     assert "all 5 rows were rejected" in (out / "report.html").read_text("utf-8")
 
 
-def test_other_encodings_are_read(cecdata, tmp_path):
-    """`--encoding` reads text in that encoding, and its bad bytes cost their own line alone."""
-    lines = [f"第{n}次列車今天不會晚。" for n in range(9)]
-    data = "".join(f"{line}\r\n" for line in lines).encode("GBK")
-    (tmp_path / "a.txt").write_bytes(data + b"\xff\xff\n" + "最後一句。\n".encode("GBK"))
-    out = tmp_path / "out"
-    assert build(cecdata, out, tmp_path / "a.txt", "--encoding", "GBK")[0] == 0
-    assert set(lines) <= {row["target"] for row in read_rows(out)}
-    assert read_manifest(out).rows.rejected == {"invalid_gb18030": 1}
-
-
 def test_utf_8_is_not_misread_as_another_encoding(cecdata, tmp_path):
     """`--encoding gb18030` refuses a UTF-8 file; an unknown encoding is a wrong option."""
     (tmp_path / "a.txt").write_text("他的病情已经好转。\n", "utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections import Counter
 
 import pyarrow as pa
@@ -99,17 +98,6 @@ def test_a_plain_data_loader_takes_the_ids(built, tmp_path):
     assert min(ids) < 0 < max(ids)
 
 
-def test_the_second_of_two_like_sentences_is_the_duplicate(built, corpus, lines_of):
-    """A sentence that occurs twice is kept once and rejected where it comes again."""
-    [again] = [
-        row
-        for row in rows_of(built, "rejects", REJECTED_ROW, "rows-*.parquet")
-        if row["reason"] == "duplicate"
-    ]
-    assert (again["row"], again["text"], again["file"]) == (101, lines_of(8)[7], str(corpus))
-    assert sum(row["target"] == again["text"] for row in rows_of(built)) == 4
-
-
 def test_the_result_on_stdout(cecdata, corpus, flags, tmp_path):
     """`--json` prints one object, a finished dataset the same again; people get a summary."""
     out = tmp_path / "out"
@@ -122,28 +110,6 @@ def test_the_result_on_stdout(cecdata, corpus, flags, tmp_path):
     code, text, errors = cecdata("build", corpus, "--out", out, *flags)
     assert code == 0
     assert "pairs from 240 sentences" in text
-
-
-def test_order_and_shard_size_change_no_row(cecdata, built, corpus, tmp_path):
-    """The same set of rows for the corpus backwards and for other shards, `origin` apart."""
-    lines = corpus.read_bytes().splitlines()
-    backwards = tmp_path / "corpus.txt"
-    backwards.write_bytes(b"\n".join(reversed(lines)))
-
-    def key(row):
-        return row["id"], row["copy"]
-
-    wanted = sorted(rows_of(built), key=key)
-    for arguments in (
-        (backwards, "--shard-sentences", 40),
-        (corpus, "--shard-sentences", 17),
-        (corpus,),
-    ):
-        out = tmp_path / "out"
-        # the order decides which of two like rows is kept, and nothing else
-        assert cecdata("build", *arguments, "--out", out, "--filters", "levenshtein")[0] == 0
-        assert sorted(rows_of(out), key=key) == wanted
-        shutil.rmtree(out)
 
 
 def test_copies_of_eight_begin_with_those_of_four(cecdata, built, corpus, flags, tmp_path):
@@ -162,14 +128,6 @@ def test_a_dry_run_writes_nothing(cecdata, corpus, flags, tmp_path):
     assert (found["rows"], found["sentences"], found["pairs"]) == (244, 240, 960)
     assert found["shards"] == 6
     assert not out.exists()
-
-
-def test_limit_counts_rows_of_the_corpus(cecdata, corpus, flags, tmp_path):
-    """`--limit 103` reads 103 rows, rejected ones included."""
-    out = tmp_path / "out"
-    assert cecdata("build", corpus, "--out", out, *flags, "--limit", 103)[0] == 0
-    counts = read_manifest(out).rows
-    assert (counts.read, counts.kept) == (103, 100)
 
 
 def test_too_many_rejects_exit_3(cecdata, corpus, flags, tmp_path):

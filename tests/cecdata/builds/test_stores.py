@@ -374,7 +374,7 @@ def test_thirty_kills_of_a_build_in_a_store(corpus, bucket, flags, built, tree_o
 
 
 @pytest.mark.parametrize("name", ["/VICTIM/kept", "UP/kept", "a/../../../x", "a//b", "a\\..\\b"])
-@pytest.mark.parametrize("words", [("status",), ("stats",), ("verify",), ("report",), ("build",)])
+@pytest.mark.parametrize("words", [("status",), ("verify",), ("build",)])
 def test_no_name_in_a_bucket_leads_out(bucket, server, cecdata, corpus, tmp_path, name, words):
     """A key that could name a file elsewhere is refused by name, and no file is made or cut."""
     import boto3

@@ -7,7 +7,6 @@ import math
 import os
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
 from cecdata.fit.fit import STRENGTHS, TWO_IN_A_ROW, fit, fitted, minimum, recipe_text
 from cecdata.fit.posterior import Parameters, Posterior, entries_of
-from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import weighed
 from cecdata.perturbation.tables import compiled
@@ -146,23 +144,6 @@ def test_wrong_words_raise_the_word_operator():
     assert found.counted["word"] == 20 / TWO_IN_A_ROW
     assert found.counted["homophone"] == 60 - 40 - 20
     assert found.config.prior["word"] > REALISTIC.prior["word"]
-
-
-def test_half_of_the_wrong_words_change_two_characters():
-    """`TWO_IN_A_ROW` is what the lexicon gives, by words weighed with the root of their counts."""
-    table, root = OPERATORS["word"].confusions.build(), {}
-    for length in LENGTHS:
-        listed = words(length)
-        root |= dict(zip(listed.texts, np.sqrt(listed.counts), strict=True))
-    two = whole = 0.0
-    for place in range(0, len(table.sources), 7):
-        source, row = table.sources[place], slice(table.bounds[place], table.bounds[place + 1])
-        for at, weight in zip(table.replacement[row], table.weight[row], strict=True):
-            changed = [a != b for a, b in zip(source, table.texts[at], strict=True)]
-            share = root[source] * weight / table.weight[row].sum()
-            whole += share
-            two += share * any(map(all, pairwise(changed)))
-    assert two / whole == pytest.approx(TWO_IN_A_ROW, abs=0.05)
 
 
 def test_reach_lengthens_the_rows():

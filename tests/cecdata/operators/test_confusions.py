@@ -11,7 +11,7 @@ from cecdata.config import Config
 from cecdata.hanzi.characters import frequency, is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.lexicon import LENGTHS, words
-from cecdata.hanzi.readings import common_readings, confusion, homophones, near_sound, spoken
+from cecdata.hanzi.readings import common_readings, confusion, homophones, near_sound
 from cecdata.hanzi.shapes import look_alikes
 from cecdata.operators import OPERATORS, function_word, homophone, lexical, near_glyph, radical
 from cecdata.operators.base import CharConfusions, confusion_set
@@ -92,14 +92,6 @@ def test_every_homophone_and_near_homophone_is_linked():
         assert {STANDARD[place] for place in row} == near | set(homophones(sign))
 
 
-def test_homophone_prefers_what_people_write():
-    """Same sound before near sound, the frequent before the rare, words before chance."""
-    first = [next(iter(OPERATORS["homophone"].confusions(sign))).replacement for sign in "的份在他"]
-    assert first == ["地", "分", "再", "她"]
-    rows = {item.replacement: item.weight for item in OPERATORS["homophone"].confusions("做")}
-    assert rows["作"] > 20 * rows["坐"] / 10 > 0
-
-
 def test_near_glyph_is_steep_in_likeness():
     """Weights are similarity to the sixth times the root of frequency, above the threshold."""
     row = {item.replacement: item.weight for item in near_glyph.OPERATOR.confusions("未")}
@@ -143,16 +135,6 @@ def test_lexical_slips_come_from_words():
         if item.kind == "word_neighbour":
             pair = {item.replacement + "设", "设" + item.replacement}
             assert any(part in word for part in pair for word in listed)
-
-
-def test_lexicon_is_read_in_context():
-    """A word's syllables are its own where they are not the usual ones of its characters."""
-    names = spoken().syllables
-    two = words(2)
-    places = {word: place for place, word in enumerate(two.texts)}
-    read = [names[s] for s in two.syllables[places["银行"]]]
-    assert read == ["yin", "hang"]
-    assert [names[s] for s in two.syllables[places["行驶"]]] == ["xing", "shi"]
 
 
 def test_words_of_one_sound_give_their_characters():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from math import comb
 
@@ -105,29 +104,6 @@ def test_closed_form_agrees_with_simulation():
         )
         error = found.std() / len(found) ** 0.5
         assert abs(found.mean() - rate.reachable) < 5 * error + 1e-9, toy.name
-
-
-def test_sentences_weigh_as_often_as_they_are_edited():
-    """Where few operators fit, those get more of the pairs: calibration must weigh likewise."""
-    texts = ["好已明在误会已好明在好已明在误会已好明在"] * 1 + ["the quick brown fox"]
-    config = settings(copies=1000, rate={"noise": 0.12})
-    histogram = Histogram(config, toy_tables())
-    histogram.add(pa.array(texts))
-    rate = histogram.rates()["noise"]
-    weights = Counter(
-        row["target"]
-        for seed in range(4)
-        for row in rows_of(settings(copies=1000, seed=seed), texts)
-        if row["operator"] == "noise"
-    )
-    assert weights[texts[1]] > 4 * weights[texts[0]]
-    alone = Histogram(config, toy_tables())
-    alone.add(pa.array(texts[1:]))
-    other = Histogram(config, toy_tables())
-    other.add(pa.array(texts[:1]))
-    share = [expected(h.counts[-1], rate.per_position, 8, 1) for h in (other, alone)]
-    # one in five pairs of the first, every pair of the second
-    assert (share[0] + 5 * share[1]) / 6 == pytest.approx(rate.reachable, rel=1e-5)
 
 
 def test_the_histogram_does_not_depend_on_order_or_batches():

@@ -17,7 +17,7 @@ from cecdata.config import load
 from cecdata.corpus.ids import id_column
 from cecdata.hanzi.characters import code_point_slots
 from cecdata.perturbation.calibrate import Rate
-from cecdata.perturbation.context import Factors, confusions, shipped, sounds
+from cecdata.perturbation.context import Factors, shipped
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.kernel.context import (
     CONFUSION,
@@ -185,22 +185,6 @@ def test_pairs_that_occur_can_be_asked_for(monkeypatch):
             before = row["source"][: edit["start"]][-1:]
             if before and slots[ord(before)]:
                 assert int(slots[ord(before)]) << 13 | int(slots[ord(edit["source"])]) in known
-
-
-def test_tables_by_hand():
-    """已 is confused with 己 by sight, with 以 by sound; 权利 and 权力 are words of one sound."""
-    slots = code_point_slots()
-    code = dict(zip(*(column.tolist() for column in confusions()), strict=True))
-
-    def of(pair: str) -> int:
-        return code.get(int(slots[ord(pair[0])]) << 13 | int(slots[ord(pair[1])]), 0)
-
-    assert of("已己") & 1
-    assert of("利力") >> 1
-    assert not of("我书")
-    heard = sounds()
-    assert heard[slots[ord("已")]] == heard[slots[ord("以")]]
-    assert heard[slots[ord("情")]] >> 3 == heard[slots[ord("请")]] >> 3
 
 
 def test_one_proposal_does_not_see_the_sentence():

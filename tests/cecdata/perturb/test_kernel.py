@@ -198,28 +198,6 @@ def test_operators_have_their_prior():
     assert chi_square([found["homophone"], found["noise"]], [1250, 3750]) < limit(2)
 
 
-def test_mixed_and_unchanged_have_their_share():
-    """`mixed` and `unchanged` are shares of pairs; a mixed pair is edited by several operators."""
-    texts = ["好已明在误会。" * 3, "女子已经好了，明日再会。"]
-    # kept duplicates: otherwise more are drawn, because all but one of a sentence's are dropped
-    config = settings(copies=1000, mixed=0.4, unchanged=0.2, keep_duplicates=True)
-    found = Counter(row["operator"] for row in rows_of(config, texts))
-    assert abs(found["unchanged"] / 2000 - 0.2) < 0.04
-    assert abs(found["mixed"] / 2000 - 0.8 * 0.4) < 0.05
-
-
-@pytest.mark.parametrize("max_edits", [2, 3, 4])
-def test_max_edits_counts_edits(max_edits):
-    """Pairs have up to `max_edits` edits, mixed ones too, whatever distance an edit may have."""
-    config = settings(copies=1000, mixed=0.5, max_edits=max_edits)
-    rows = rows_of(config, ["好已明在误会。" * 3], (0.9, 0.9, 0.9, 0.9, 0.9))
-    edits = {name: {len(r["edits"]) for r in rows if r["operator"] == name} for name in NAMES}
-    assert max(edits["split"]) == max_edits
-    mixed = [len(row["edits"]) for row in rows if row["operator"] == "mixed"]
-    assert set(mixed) == set(range(2, max_edits + 1))
-    assert abs(len(mixed) / 1000 - 0.5) < 0.1
-
-
 def test_a_sentence_that_is_too_long_is_refused():
     """The kernel's arrays are as long as max_chars says: more is an error, not a wild write."""
     with pytest.raises(ValueError, match="max_chars"):
