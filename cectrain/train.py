@@ -13,6 +13,7 @@ from cecdata.common.durable.files import naming
 from cecdata.common.hub import prepare_hub
 from cecdata.embed import folders_of
 from cectrain.config import Config
+from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.model.policy import load_policy
 from cectrain.run import distributed, preflight, reproducibility
@@ -49,7 +50,7 @@ def train(
     began = time.monotonic()
     # 1. Refuse what cannot work before the folder is touched.
     preflight.check_packages()
-    if overwrite or not (out / results.SUMMARY).is_file():
+    if overwrite or not (out / SUMMARY).is_file():
         preflight.check_settings(config, distributed.world_size())
     prepare_hub()
     dataset = open_shards(data) if isinstance(data, Path) else data

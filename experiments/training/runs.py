@@ -22,10 +22,10 @@ from cecdata.common.durable import STATE, running
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.machine import usable_cores
 from cectrain import config
-from cectrain.corrector.folder import RUN
+from cectrain.corrector.folder import RUN, SUMMARY
 from cectrain.data.shards import open_shards
 from cectrain.store import metrics_log, results
-from cectrain.store.results import ANSWERS, SUMMARY
+from cectrain.store.results import ANSWERS
 
 Log = Callable[[str], None]
 CAUTIOUS = "threshold.json"  # NAME.threshold.json has the answers after a threshold, if any
