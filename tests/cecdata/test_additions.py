@@ -1,9 +1,11 @@
-"""The recipes of CONTRIBUTING: a new operator or filter touches the files that they name alone."""
+"""The recipes of CONTRIBUTING: an addition touches the files that they name alone."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -81,6 +83,46 @@ MEASURE = """def _measure(pairs: Pairs, _config: Config, _sentences: int) -> Pai
     return pairs.with_column("signs", pc.count_substring(targets, "，").cast(pa.int32()))
 
 
+"""
+
+FORMAT = '''"""Records that a blank line ends; the first line of a record is its text."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from cecdata.corpus.lines import blocks, numbers
+from cecdata.corpus.rows import Format, Rows, gather
+from cecdata.corpus.sources import Columns, Source, opened
+
+
+def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the texts of the records of a file."""
+    texts = [record.partition(b"\\n")[0] for record in _records(source)]
+    yield gather(source, pa.array(texts, pa.binary()), None, numbers(1, len(texts)))
+
+
+def _values(source: Source) -> Iterator[list[str]]:
+    """Yield all lines of each record."""
+    return (record.decode("utf-8", "replace").split("\\n") for record in _records(source))
+
+
+def _records(source: Source) -> list[bytes]:
+    with opened(source) as stream:
+        data = b"".join(block.data for block in blocks(stream, source))
+    return [record for record in data.split(b"\\n\\n") if record.strip()]
+
+
+FORMAT = Format(_read, _values, (".toy",), columns=False)
+'''
+
+READS = """
+from cecdata.cli import cli
+from cecdata.common.command_group import run
+
+for words in (["a.toy"], ["a.toy.gz"], ["a.x", "--format", "toy"]):
+    assert run(cli, ["build", *words, "--dry-run", "--out", "out"]) == 0, words
+assert run(cli, ["build", "a.toy", "--dry-run", "--out", "out", "--text-column", "x"]) == 1
 """
 
 USES = """
@@ -221,3 +263,17 @@ def test_a_filter_touches_three_files(tree):
     assert manifest["pairs"]["rejected"]["has_digit"] == 4
     assert manifest["toy"] == {"seen": 16, "dropped": 4}
     cli(tree, "verify", "out", "--full")
+
+
+def test_a_format_touches_three_files(tree):
+    """Its module, its entry and a reader that is fuzzed: it is read by its suffix, and by name."""
+    (tree / "cecdata/corpus/formats/toy.py").write_text(FORMAT, "utf-8")
+    path = tree / "cecdata/corpus/formats/__init__.py"
+    edit(path, ("}\n", '    "toy": toy.FORMAT,\n'))
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("parquet, text\n", "parquet, text, toy\n"), "utf-8")
+    data = "他的病情已经好转。\n第一篇\n\n明天就可以出院了。\n第二篇\n".encode()
+    for name, content in (("a.toy", data), ("a.toy.gz", gzip.compress(data)), ("a.x", data)):
+        (tree / name).write_bytes(content)
+    said = run(tree, READS)
+    assert re.findall(r"^sentences +(\d+)$", said, re.MULTILINE) == ["2"] * 3
