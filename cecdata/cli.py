@@ -20,7 +20,6 @@ _GROUPS = {
         "stats": ("datasets", "Count the contents of a dataset."),
         "report": ("datasets", "Write a page to look at a dataset."),
         "export": ("datasets", "Write a split in the format of another tool."),
-        "push": ("datasets", "Upload a dataset to the Hugging Face hub."),
     },
     "Look at errors": {
         "preview": ("look", "Show what the operators write for a sentence or a character."),
@@ -29,8 +28,7 @@ _GROUPS = {
     },
     "Further": {
         "contamination": ("look", "Find the rows of a corpus that benchmarks also have."),
-        "embed": ("embed", "Embed a dataset or a pool into FAISS files."),
-        "neighbours": ("embed", "Find the sentences that are most similar to one."),
+        "neighbours": ("neighbours", "Find the sentences that are most similar to one."),
         "doctor": ("doctor", "Show what this machine and installation have."),
     },
 }

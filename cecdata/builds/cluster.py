@@ -8,12 +8,11 @@ be lost at any time: what is done is known by the markers alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import cycle
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,12 @@ from cecdata.builds.engine import Step
 from cecdata.builds.place import Done
 from cecdata.common.errors import CecError, MissingPackageError, how_to_install
 from cecdata.common.progress import step as advance
-from cecdata.embed import encoder, serve
+from cecdata.embed import Encoder, encoder, serve
 
 # A worker that dies is replaced; a task that kills this many workers in turn is itself at fault.
 _RETRIES = 20
 # The properties of an encoder, see `cecdata.embed.Encoder`.
-_FACTS = (
-    "name", "revision", "dimension", "fingerprint", "max_length", "sentences_per_s",
-)  # fmt: skip
+_FACTS = ("name", "revision", "dimension", "fingerprint", "sentences_per_s")
 
 
 @contextmanager
@@ -109,6 +106,20 @@ class Model:
         return self._model.encode(sentences)
 
 
+class _Served(Encoder):
+    """An encoder whose model is in another process."""
+
+    def __init__(
+        self, facts: dict[str, Any], ask: Callable[[Sequence[str]], npt.NDArray[np.float32]]
+    ) -> None:
+        self.__dict__.update(facts)
+        self._ask = ask
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return unit vectors [sentences, dimension]."""
+        return self._ask(sentences)
+
+
 def _models(ray: Any, name: str) -> list[Any]:
     """Return an actor for each GPU of the cluster, if an encoder uses GPUs.
 
@@ -137,4 +148,4 @@ def _ask(models: tuple[Any, ...], name: str) -> None:
     def ask(sentences: Sequence[str]) -> Any:
         return ray.get(next(turns).vectors.remote(list(sentences)))
 
-    serve(name, SimpleNamespace(**ray.get(models[0].facts.remote()), encode=ask))
+    serve(name, _Served(ray.get(models[0].facts.remote()), ask))

@@ -1,4 +1,4 @@
-"""`cecdata verify`, `stats`, `report`, `export` and `push`, which read a finished dataset."""
+"""`cecdata verify`, `stats`, `report` and `export`, which read a finished dataset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cecdata.commands.show import DatasetPath, print_json
-from cecdata.common.errors import UsageError, VerificationError
+from cecdata.common.errors import VerificationError
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, suggest
 
@@ -46,8 +46,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
     from cecdata.builds.pairs import rederiver
-    from cecdata.embed.fill import verify_stores
-    from cecdata.embed.store import STORE
+    from cecdata.embed.store import STORE, verify_stores
     from cecdata.shards.verify import verify as prove
 
     if (dataset / STORE).is_file():
@@ -193,30 +192,3 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
         )
     more = f" in {len(done.files):,} files" if len(done.files) > 1 else ""
     click.echo(f"{done.files[0]}: {done.rows:,} rows of {split}{more}")
-
-
-@click.command()
-@_DATASET
-@click.argument("repository")
-@click.option("--dry-run", is_flag=True, help="List the files without contacting the hub.")
-@click.option("--private", is_flag=True, help="Make a new repository private.")
-def push(dataset: Path, repository: str, dry_run: bool, private: bool) -> None:
-    """Upload DATASET (pairs or a pool) to REPOSITORY (OWNER/NAME) of the Hugging Face hub.
-
-    \b
-    cecdata push out/data OWNER/NAME --dry-run
-    cecdata push out/pool OWNER/NAME --private
-
-    The card, manifest.json and the shards arrive in one commit; each is hashed before. `hf auth
-    login` or the environment variable HF_TOKEN says who you are.
-    """
-    from cecdata.shards import push as hub
-    from cecdata.shards.manifest import PAIRS, POOL
-    from cecdata.shards.reader import open_dataset
-
-    if len([part for part in repository.split("/") if part.strip(".")]) != 2:
-        raise UsageError(f"{repository!r} is no repository: it must be named OWNER/NAME")
-    for name in hub.uploads(open_dataset(dataset, PAIRS, POOL)):
-        click.echo(name)
-    address = "" if dry_run else hub.push(dataset, repository, private=private)
-    click.echo(f"uploaded: {address}" if address else "not uploaded (--dry-run)")

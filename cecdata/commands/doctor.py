@@ -32,7 +32,6 @@ _BUILD = (
 _CALLS = (
     _BUILD,
     "cecdata pool gb18030.txt --out pool",
-    "cecdata embed pool --encoder builtin",
     "cectrain correct --model channel 他的病情己经好转。",
     "cecbench score few.tsv --scorer cherrant",
     "cecbench score many.tsv",

@@ -8,13 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cecdata.common.errors import UsageError, did_you_mean
-from cecdata.embed.base import Encoder, PairScorer, Scored
+from cecdata.embed.base import Encoder, Scored
 
 __all__ = [
     "CASCADE",
     "ENCODERS",
     "Encoder",
-    "PairScorer",
     "Scored",
     "encoder",
     "folders_of",

@@ -1,47 +1,16 @@
-"""The protocols of sentence encoders, and the scores of pairs."""
+"""What a sentence encoder is, and the scores of pairs."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.codec import Json
-
-
-class Encoder(Protocol):
-    """An encoder of sentences as unit vectors; equal sentences get equal bytes in any batch."""
-
-    @property
-    def name(self) -> str:
-        """Return the name on the command line."""
-
-    @property
-    def revision(self) -> str:
-        """Return the version of the weights; stored vectors of another one cannot be used."""
-
-    @property
-    def dimension(self) -> int:
-        """Return the length of a vector."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Return all that the vectors depend on, as text; a cache accepts only its own."""
-
-    @property
-    def max_length(self) -> int | None:
-        """Return the most tokens of a sentence that are read, or None for all."""
-
-    @property
-    def sentences_per_s(self) -> float:
-        """Return the nominal speed on one core; it decides whether a build scores all pairs."""
-
-    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors [sentences, dimension]. Several threads may call this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +26,41 @@ class Scored:
     targets: tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
 
 
-@runtime_checkable
-class PairScorer(Protocol):
-    """An encoder that scores pairs without embedding both sides."""
+class Encoder(ABC):
+    """An encoder of sentences as unit vectors; equal sentences get equal bytes in any batch."""
+
+    name: str  # on the command line
+    revision: str  # of the weights
+    dimension: int  # of a vector
+    fingerprint: str  # all that the vectors depend on; a store accepts only its own
+    sentences_per_s: float  # on one core, nominally; it decides whether a build scores all pairs
+
+    @abstractmethod
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return unit vectors [sentences, dimension]. Several threads may call this."""
 
     def score(self, pairs: pa.Table) -> Scored:
-        """Score a table of the schema PAIR; a score depends on its own pair alone."""
+        """Score the columns `source` and `target`; a score depends on its own pair alone.
 
-    def about(self) -> dict[str, Json]:
-        """Return the band, the teacher and their measured agreement, for the manifest."""
+        Equal targets are embedded once, and with their sources, since they share most of an
+        encoder's work.
+        """
+        coded = pairs.column("target").cast(pa.string()).combine_chunks().dictionary_encode()
+        target_of, sources = np.asarray(coded.indices), pairs.column("source").to_pylist()
+        targets = coded.dictionary.to_pylist()
+        # the target of a group, then its sources
+        group_of = np.r_[np.arange(len(targets)), target_of]
+        order = np.argsort(group_of, kind="stable")
+        texts = [*targets, *sources]
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        vectors[order] = self.encode([texts[i] for i in order])
+        clean, noisy = np.split(vectors, [len(targets)])
+        # the vectors have unit length; float64, because in float32 the order of the sum would show
+        wide = clean.astype(np.float64)[target_of]
+        cosine = np.einsum("pd,pd->p", noisy.astype(np.float64), wide)
+        first_pair = np.unique(target_of, return_index=True)[1]
+        return Scored(cosine.astype(np.float32), targets=(first_pair, clean))
+
+    def about(self, _scored: int, _passed_on: int) -> dict[str, Json]:
+        """Return facts about the scores of a build for the manifest."""
+        return {}

@@ -26,7 +26,7 @@ from cecdata.common.codec import Json, decode
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.embed import builtin_kernel as kernel
-from cecdata.embed.base import Encoder, PairScorer, Scored
+from cecdata.embed.base import Encoder, Scored
 
 Floats = npt.NDArray[np.float32]
 _FILES = ("rows.npy", "characters.npy", "network.npz")
@@ -49,12 +49,11 @@ class Calibration:
     measured: dict[str, Json]
 
 
-class BuiltinEncoder:
+class BuiltinEncoder(Encoder):
     """The encoder `builtin`; threads may share it."""
 
     name = "builtin"
     dimension = kernel.SPAN
-    max_length: int | None = None  # it reads sentences of any length
     sentences_per_s = 1_000_000.0
 
     def __init__(self) -> None:
@@ -80,19 +79,20 @@ class BuiltinEncoder:
         """
         return Scored(bend(raw_scores(pairs), self.calibration.knot))
 
-    def about(self) -> dict[str, Json]:
+    def about(self, scored: int, passed_on: int) -> dict[str, Json]:
         """Return the measured properties of the scores, for the manifest."""
         measured = {
             n: self.calibration.measured.get(n) for n in ("hard", "ordinary", "correlation")
         }
         return {
+            "decided": {"first": scored - passed_on, "passed_on": passed_on},
             "teacher": self.calibration.teacher,
             "teacher_revision": self.calibration.teacher_revision,
             "measured": measured,
         }
 
 
-class Cascade:
+class Cascade(Encoder):
     """The built-in encoder's scores; a pair whose score is in the band gets the teacher's cosine.
 
     The band belongs to the paper's threshold, 0.65. `encode` returns the teacher's vectors.
@@ -103,7 +103,7 @@ class Cascade:
         self.name = f"{first.name}+{teacher.name}"
         self.revision = f"{first.revision} + {teacher.revision}"
         self.fingerprint = f"{first.fingerprint} + {teacher.fingerprint}"
-        self.dimension, self.max_length = teacher.dimension, teacher.max_length
+        self.dimension = teacher.dimension
         self.sentences_per_s = 1 / (1 / first.sentences_per_s + _SHARE / teacher.sentences_per_s)
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -116,10 +116,10 @@ class Cascade:
         low, high = self._first.calibration.band
         unsure = np.flatnonzero((cosine >= np.float32(low)) & (cosine < np.float32(high)))
         if len(unsure):
-            cosine[unsure] = score_pairs(self._teacher, pairs.take(pa.array(unsure))).cosine
+            cosine[unsure] = self._teacher.score(pairs.take(pa.array(unsure))).cosine
         return Scored(cosine, len(unsure))
 
-    def about(self) -> dict[str, Json]:
+    def about(self, scored: int, passed_on: int) -> dict[str, Json]:
         """Return the built-in encoder's calibration, the band, and the errors that remain with it.
 
         `errors` has for hard and for ordinary pairs the measured share of the teacher's rejects
@@ -130,31 +130,7 @@ class Cascade:
             "decides_in_band": self._teacher.revision,
             "errors": remaining_errors(self._first.calibration),
         }
-        return self._first.about() | known
-
-
-def score_pairs(model: Encoder, pairs: pa.Table) -> Scored:
-    """Return cosines of the columns `source` and `target`; equal targets are embedded once.
-
-    A target and its sources are encoded together, since they share most of an encoder's work.
-    """
-    if isinstance(model, PairScorer):
-        return model.score(pairs)
-    coded = pairs.column("target").cast(pa.string()).combine_chunks().dictionary_encode()
-    target_of, sources = np.asarray(coded.indices), pairs.column("source").to_pylist()
-    targets = coded.dictionary.to_pylist()
-    # the target of a group, then its sources
-    group_of = np.r_[np.arange(len(targets)), target_of]
-    order = np.argsort(group_of, kind="stable")
-    texts = [*targets, *sources]
-    vectors = np.empty((len(texts), model.dimension), np.float32)
-    vectors[order] = model.encode([texts[i] for i in order])
-    clean, noisy = np.split(vectors, [len(targets)])
-    # the vectors have unit length; float64, because in float32 the order of the sum would show
-    wide = clean.astype(np.float64)[target_of]
-    cosine = np.einsum("pd,pd->p", noisy.astype(np.float64), wide)
-    first_pair = np.unique(target_of, return_index=True)[1]
-    return Scored(cosine.astype(np.float32), targets=(first_pair, clean))
+        return self._first.about(scored, passed_on) | known
 
 
 def remaining_errors(calibration: Calibration) -> dict[str, Json]:

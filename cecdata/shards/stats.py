@@ -114,25 +114,19 @@ def counted(
 
 def text(counts: Stats) -> str:
     """Return the counts as tables for a terminal."""
-    tables = {
-        "pairs by split": counts.splits,
-        "pairs by operator": counts.operators,
-        f"edits by kind ({counts.mean_edits:.2f} a pair)": counts.kinds,
-        "pairs by length of the target": {
-            f"{low}–{int(low) + LENGTH_BIN - 1}": count for low, count in counts.lengths.items()
-        },
-        "pairs by distance": counts.distances,
-    }
     lines = []
-    for title, column in tables.items():
-        total = sum(column.values()) or 1
-        lines += [title, *(f"  {n:<28}{c:>12,}{c / total:>8.1%}" for n, c in column.items()), ""]
-    if counts.scored:
-        quantiles = (f"  {name:<28}{value:>12.3f}" for name, value in counts.cosine.items())
-        lines += [f"quantiles of the cosine of {counts.scored:,} pairs", *quantiles, ""]
+    for name, value in counts.as_dict().items():
+        if isinstance(value, dict):
+            lines += [name, *(f"  {key:<28}{_shown(of):>14}" for key, of in value.items()), ""]
+        elif not isinstance(value, list):
+            lines += [f"{name:<30}{_shown(value):>14}", ""]
     lines += ["most frequent confusions: target, source, count"]
     lines += (f"  {c.target or '∅'}\t{c.source or '∅'}\t{c.count:,}" for c in counts.confusions)
     return "\n".join(lines) + "\n"
+
+
+def _shown(number: Json) -> str:
+    return f"{number:.3f}" if isinstance(number, float) else f"{number:,}"
 
 
 def _counts(pairs: pl.LazyFrame) -> dict[str, pl.LazyFrame]:

@@ -124,7 +124,7 @@ def open_embeddings(dataset: PairSource, used: Encoder | None, log: Logger) -> S
     try:
         store.check_encoder(used)
     except RefusedError as error:
-        log(f"{error}\nThe references are encoded anew; `cecdata embed` can replace that folder.")
+        log(f"{error}\nThe references are encoded anew.")
         return None
     if problems := store.verify():
         raise VerificationError(

@@ -15,8 +15,6 @@ import polars as pl
 from cecdata import config
 from cecdata.audit.pairs import errors_of
 from cecdata.builds.build import build
-from cecdata.cli import cli
-from cecdata.common.command_group import run
 from cecdata.common.progress import Progress
 from cecdata.contamination.benchmarks import judge, load
 from cecdata.fit.fit import fit
@@ -69,13 +67,12 @@ def test_corrections_go_to_the_file_and_progress_to_the_terminal(tmp_path):
 
 
 def test_the_last_line_says_what_to_type_next(tmp_path):
-    """On a terminal, after an embedding; the results stay in the file."""
-    pool = str(tmp_path / "pool")
-    assert run(cli, ["pool", "sample", "--limit", "20", "--out", pool]) == 0
-    words = ["cecdata", "embed", pool, "--encoder", "builtin"]
-    seen = on_a_terminal(words, tmp_path / "out.txt")
-    assert "next: cecdata neighbours" in seen.splitlines()[-1]
-    assert "20 vectors" in (tmp_path / "out.txt").read_text("utf-8")
+    """On a terminal, after a report; the result stays in the file."""
+    out = str(tmp_path / "out")
+    build(["sample"], Path(out), config.load(filters=("levenshtein",), limit=20))
+    seen = on_a_terminal(["cecdata", "report", out], tmp_path / "out.txt")
+    assert "cectrain train" in seen.splitlines()[-1]
+    assert "report.html" in (tmp_path / "out.txt").read_text("utf-8")
 
 
 def test_cosines_are_counted_while_a_chunk_is_under_way(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from stores import write_store
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
@@ -16,7 +17,7 @@ from cecdata.common.errors import (
     UsageError,
     VerificationError,
 )
-from cecdata.embed.store import ids_of, open_store, write_contents, write_range
+from cecdata.embed.store import ids_of, open_store
 from cectrain import config
 from cectrain.model import policy
 from cectrain.reward.config import RewardConfig
@@ -84,10 +85,7 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
 
 
 def stored(folder, model, texts):
-    write_contents(
-        folder, model, [write_range(folder / "00000.faiss", ids_of(texts), model.encode(texts))]
-    )
-    return folder
+    return write_store(folder, model, (ids_of(texts), model.encode(texts)))
 
 
 def test_a_datasets_own_embeddings_are_used_if_the_encoder_is_the_same(encoder, tmp_path):

@@ -1,7 +1,7 @@
 """The long campaigns, and the tables of docs/reports/reliability.md that they print.
 
     python tests/faults/figures.py kills --count 300
-    python tests/faults/figures.py calls --only embed
+    python tests/faults/figures.py calls --only bench
 
 `--only NAME` takes one scenario (repeatable); `--every N` of `calls` takes each N-th call only.
 """
@@ -26,8 +26,8 @@ from harness import Zygote
 from scenarios import Scenario
 
 #: kills out of every hundred; training costs a hundred times as much as the others
-SHARES = {"build": 35, "embed": 30, "bench": 10, "api": 15, "sft": 6, "train": 4, "export": 5}
-SMALL = {"build": (30, 20, "--holdout", "0"), "embed": (60,), "bench": (12,)}
+SHARES = {"build": 35, "bench": 10, "api": 15, "sft": 6, "train": 4, "export": 5}
+SMALL = {"build": (30, 20, "--holdout", "0"), "bench": (12,)}
 
 
 @contextmanager

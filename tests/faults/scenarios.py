@@ -74,29 +74,12 @@ def corpus(folder: Path, count: int) -> Path:
     return path
 
 
-def pool(folder: Path, count: int) -> Path:
-    """The pool of such a file."""
-    from cecdata.cli import cli
-    from cecdata.common.command_group import run
-
-    made = folder / f"pool-{count}"
-    assert run(cli, ["pool", str(corpus(folder, count)), "--out", str(made)]) == 0
-    return made
-
-
 def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenario:
     """Pairs, edits, rejects, the pool on the way, card, manifest."""
     words = ("build", str(corpus(folder, count)), "--out", "{out}", *FLAGS,
              "--shard-sentences", str(shard), "--workers", "2", *more)  # fmt: skip
     return Scenario("build", "cecdata", words, _pairs, {"run.json": _nothing},
                     last="manifest.json")  # fmt: skip
-
-
-def embed(folder: Path, count: int = 320, *more: str) -> Scenario:
-    """A FAISS file, and the list of files with its sum."""
-    words = ("embed", str(pool(folder, count)), "--out", "{out}", "--encoder", "builtin")
-    return Scenario("embed", "cecdata", (*words, *more), _vectors, growing=("store.json",),
-                    beside=True)  # fmt: skip
 
 
 def export(data: Path) -> Scenario:
@@ -223,14 +206,6 @@ def _pairs(out: Path) -> Counter[str]:
 def _lines(out: Path) -> Counter[str]:
     rows = map(json.loads, (out / "train.jsonl").read_text("utf-8").splitlines())
     return Counter(f"{row['id']}-{row['copy']}" for row in rows)
-
-
-def _vectors(out: Path) -> Counter[str]:
-    from cecdata.embed.store import open_store
-
-    store = open_store(out)
-    files = (store.rows_of(part) for part in store.contents.ranges)
-    return Counter(str(key) for rows in files for key in rows.ids.tolist())
 
 
 def _predictions(out: Path) -> Counter[str]:

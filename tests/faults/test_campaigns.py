@@ -15,8 +15,6 @@ from campaign import ORDEALS, Unbroken, kill_over_and_over, sweep
 QUICK = [
     ("bench", "ENOSPC for good", 5),
     ("bench", "EINTR", 3),
-    ("embed", "EIO", 7),
-    ("embed", "half, then ENOSPC", 3),
     ("build", "ENOSPC", 4),
     ("build", "EIO on reading back", 12),
     ("build", "short write", 3),
@@ -31,10 +29,10 @@ def flawless(found, kills):
     assert (found.partial, found.lost, found.duplicate, found.differing) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("name", ["build", "embed", "bench"])
+@pytest.mark.parametrize("name", ["build", "bench"])
 def test_killed_over_and_over(place, shimmed, name):
     """A handful of kills each: the finished output has the bytes of one that was never killed."""
-    sizes = {"build": (120, 40), "embed": (120,), "bench": (40,)}[name]
+    sizes = {"build": (120, 40), "bench": (40,)}[name]
     scenario = getattr(scenarios, name)(place, *sizes)
     kills = 10 if name == "build" else 5
     found = kill_over_and_over(shimmed, scenario, place, kills, seed=7)

@@ -43,11 +43,11 @@ def sound(out):
 
 
 @pytest.mark.parametrize(
-    ("name", "shares"), [("build", (0.1, 0.5, 0.8)), ("embed", (0.1, 0.6)), ("bench", (0.5,))]
+    ("name", "shares"), [("build", (0.1, 0.5, 0.8)), ("bench", (0.5,))]
 )
 def test_full_at_many_points(place, zygote, name, shares):
     """Exit 1 with the folder; the same command finishes with space."""
-    sizes = {"build": (120, 40), "embed": (1500,), "bench": (400,)}[name]
+    sizes = {"build": (120, 40), "bench": (400,)}[name]
     scenario = getattr(scenarios, name)(place, *sizes)
     whole = place / "whole"
     ended = zygote.run(*scenario.words(whole))

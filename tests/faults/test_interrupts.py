@@ -7,7 +7,7 @@ import signal
 import loopback
 import pytest
 from harness import differing
-from scenarios import asked, build, embed, pool, sentences
+from scenarios import asked, build, sentences
 
 WITHIN_S = 5.0
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -30,14 +30,6 @@ def test_a_build_that_embeds_for_long(place, zygote, number):
     begun = out / ".cecdata/distinct/00000.npy"
     told_and_soon(zygote.run(*words, after_s=0.5, when=begun, number=number), number)
     assert not (out / "data").exists()
-
-
-def test_embedding_for_long(place, zygote):
-    """One segment that takes long: nothing of it is kept, and nothing waited for."""
-    out = place / "out"
-    words = ["cecdata", "embed", pool(place, 20_000), "--out", out, "--encoder", "usem3"]
-    ended = zygote.run(*words, after_s=0.5, when=out / ".cecdata/lock", number=signal.SIGINT)
-    told_and_soon(ended, signal.SIGINT)
 
 
 @SIGNALS
@@ -64,10 +56,9 @@ def test_an_endpoint_that_does_not_answer(place, zygote, number):
 
 
 @SIGNALS
-@pytest.mark.parametrize("make", [build, embed])
-def test_at_every_stage(place, zygote, make, number):
+def test_at_every_stage(place, zygote, number):
     """At steps all along the way: 130 or done before it came; the bytes are those of one run."""
-    scenario = make(place, 120)
+    scenario = build(place, 120)
     whole = place / "whole"
     ended = zygote.run(*scenario.words(whole))
     assert ended.code == 0, ended.text

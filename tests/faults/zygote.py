@@ -42,7 +42,7 @@ def warm_data() -> None:
     from cecdata.config import load
     from cecdata.corpus.lines import split
     from cecdata.corpus.normalise import normalise
-    from cecdata.embed import encoder, fill
+    from cecdata.embed import encoder
     from cecdata.perturbation.engine import Perturber
     from cecdata.shards import export
     from cecdata.shards.schema import ROW, SENTENCE
@@ -61,8 +61,7 @@ def warm_data() -> None:
     importlib.import_module("faiss")
     assert build.build
     assert export.export
-    assert fill.embed
-    for name in ("build", "embed", "verify", "export"):
+    for name in ("build", "verify", "export"):
         cli.cli.get_command(None, name)  # type: ignore[arg-type]
 
 

@@ -138,13 +138,12 @@ class _Model:
 
 @cache
 def _store() -> dict[str, bytes]:
-    from cecdata.embed.store import write_contents, write_range
+    from stores import write_store
 
     with tempfile.TemporaryDirectory() as name:
         draw, root = np.random.default_rng(0), Path(name)
         keys = draw.integers(0, 2**64, 20, np.uint64)
-        part = write_range(root / "00000.faiss", keys, draw.standard_normal((20, 8), np.float32))
-        write_contents(root, _Model(), [part])  # type: ignore[arg-type]
+        write_store(root, _Model(), (keys, draw.standard_normal((20, 8), np.float32)))
         return {path.name: path.read_bytes() for path in root.iterdir()}
 
 

@@ -77,14 +77,13 @@ def dataset(out: Path) -> None:
 
 def store(out: Path) -> None:
     """Embeddings in two files."""
-    from cecdata.embed.store import write_contents, write_range
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from stores import write_store
 
-    draw, ranges = np.random.default_rng(0), []
-    for number, size in enumerate((5, 3)):
-        keys = draw.integers(0, 2**64, size, np.uint64)
-        vectors = draw.standard_normal((size, 8), np.float32)
-        ranges.append(write_range(out / f"{number:05d}.faiss", keys, vectors))
-    write_contents(out, Model(), ranges)  # type: ignore[arg-type]
+    draw = np.random.default_rng(0)
+    keys = [draw.integers(0, 2**64, size, np.uint64) for size in (5, 3)]
+    parts = [(part, draw.standard_normal((len(part), 8), np.float32)) for part in keys]
+    write_store(out, Model(), *parts)
 
 
 def run(out: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 
@@ -12,9 +11,8 @@ from click.testing import CliRunner
 from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common import names
-from cecdata.common.errors import CecError, InputError
+from cecdata.common.errors import InputError
 from cecdata.config import load
-from cecdata.shards.push import push
 
 OUTSIDE = ["/etc/x", "../x", "a/../../x", "a/..", "..", "", "a//b", "/", "a/", "./a", "a\\b",
            "..\\x", "C:/x", "c:x", "a\0b"]  # fmt: skip
@@ -71,55 +69,6 @@ def test_a_link_in_any_part_is_refused(tmp_path, secret):
     for name in ("a", "a/thesis.md", "b", "b/c"):
         with pytest.raises(ValueError, match="is a link"):
             names.below(root, name)
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    """What would have been uploaded, by path, in place of the hub."""
-    huggingface_hub = pytest.importorskip("huggingface_hub")
-    uploaded = {}
-
-    class Api:
-        def create_repo(self, *_args, **_words):
-            pass
-
-        def create_commit(self, _repository, operations, **_words):
-            for operation in operations:
-                with operation.as_file() as file:
-                    uploaded[operation.path_in_repo] = file.read()
-            return type("Commit", (), {"commit_url": "https://example.com/commit"})
-
-    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    return uploaded
-
-
-def test_push_uploads_what_the_manifest_says(dataset, hub):
-    """Every file that is uploaded has the digest of the manifest."""
-    push(dataset, "owner/name")
-    manifest = json.loads((dataset / "manifest.json").read_bytes())
-    shards = [file for files in manifest["outputs"].values() for file in files]
-    for file in (*shards, *manifest["documents"]):
-        assert hashlib.sha256(hub[file["path"]]).hexdigest() == file["sha256"]
-
-
-@pytest.mark.parametrize("name", ["README.md", "manifest.json", "data"])
-@pytest.mark.parametrize("same_size", [True, False])
-def test_push_follows_no_link_and_proves_every_file(dataset, hub, secret, name, same_size):
-    """A card that is a link or was changed, a linked manifest or folder: nothing is uploaded."""
-    path = dataset / name
-    if path.is_dir():
-        shutil.copytree(path, secret.parent / name)
-        shutil.rmtree(path)
-        path.symlink_to(secret.parent / name)
-    elif name == "manifest.json" or not same_size:
-        shutil.copy(path, secret)
-        path.unlink()
-        path.symlink_to(secret)
-    else:
-        path.write_bytes(path.read_bytes()[:-2] + b"!\n")  # changed, of the same size
-    with pytest.raises(CecError, match=r"is a link|damaged"):
-        push(dataset, "owner/name")
-    assert not hub
 
 
 @pytest.mark.parametrize("name", ["report.html", ".cecdata", ".cecdata/journal.jsonl"])

@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.embed import Encoder, encoder
-from cecdata.embed.builtin import score_pairs
 
 Floats = npt.NDArray[np.float64]
 _RESAMPLES = 1000
@@ -87,9 +86,9 @@ def study(
     """Score the pairs with an encoder, and compare the scores with the ratings."""
     # the first use compiles and loads; it must not be measured
     pairs = pa.table({"source": inputs, "target": outputs})
-    score_pairs(model, pairs.slice(0, 1))
+    model.score(pairs.slice(0, 1))
     started = time.perf_counter()
-    cosine = score_pairs(model, pairs).cosine.astype(np.float64)
+    cosine = model.score(pairs).cosine.astype(np.float64)
     seconds = time.perf_counter() - started
     low, high = _interval(cosine, ratings, pearson, seed)
     low_rank, high_rank = _interval(cosine, ratings, spearman, seed)

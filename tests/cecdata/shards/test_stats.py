@@ -57,7 +57,7 @@ def test_json_and_tables(dataset):
     counted = stats(dataset)
     assert json.loads(json.dumps(counted.as_dict()))["splits"] == counted.splits
     shown = text(counted)
-    assert "pairs by operator" in shown
+    assert f"  noise{counted.operators['noise']:>37,}" in shown
     assert "言吴" in shown
 
 
