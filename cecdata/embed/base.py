@@ -61,6 +61,6 @@ class Encoder(ABC):
         first_pair = np.unique(target_of, return_index=True)[1]
         return Scored(cosine.astype(np.float32), targets=(first_pair, clean))
 
-    def about(self, _scored: int, _passed_on: int) -> dict[str, Json]:
+    def about(self, scored: int, passed_on: int) -> dict[str, Json]:  # noqa: ARG002
         """Return facts about the scores of a build for the manifest."""
         return {}
