@@ -21,8 +21,8 @@ from cecdata.filters import active, measure
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
 from cecdata.perturbation.pairs import Mask, Pairs, named
 from cecdata.shards.manifest import SPLITS, read_manifest
-from cecdata.shards.proofs import Rederive
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, ROW, SENTENCE
+from cecdata.shards.verify import Rederive
 
 _DERIVED = ("source", "operator", "edits")
 

@@ -7,13 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.hanzi.edits import Edit, apply
 from cecdata.shards.manifest import MANIFEST, Counts, dumps, read_manifest
-from cecdata.shards.proofs import broken_rows
 from cecdata.shards.schema import PAIR
 from cecdata.shards.verify import verify
 
@@ -149,9 +145,9 @@ def repeat(rows):
     ("change", "what"),
     [
         (spoil(source=lambda r: r["source"] + "。"), "do not lead to the source"),
-        (spoil(edits=edit_of(start=-1)), "out of order, overlapping or outside"),
-        (spoil(edits=edit_of(end=10**6)), "out of order, overlapping or outside"),
-        (spoil(edits=lambda r: r["edits"] * 2), "edits"),
+        (spoil(edits=edit_of(start=-1)), "edits out of order"),
+        (spoil(edits=edit_of(end=10**6)), "edits out of order"),
+        (spoil(edits=lambda r: r["edits"] * 2), "edits out of order"),
         (spoil(edits=edit_of(target="另")), "do not quote their target"),
         (spoil(edits=edit_of(source="另")), "do not lead to the source"),
         (spoil(edits=edit_of(operator="near_glyph")), "operator that is not that"),
@@ -237,79 +233,6 @@ def test_a_million_rows_would_not_fit_one_batch(build, rows):
     ]
     assert len(long) > 8_192
     assert verify(build(train=[long])).ok
-
-
-TEXT = st.text(alphabet="误言吴𠀀Ａ👍#", max_size=6)
-EDITS = st.lists(st.builds(Edit, st.integers(0, 4), st.integers(0, 4), TEXT, TEXT), max_size=3)
-
-
-@given(st.lists(st.tuples(TEXT, TEXT, EDITS, st.booleans()), max_size=6))
-def test_vectorised_proofs_agree_with_one_row_at_a_time(cases):
-    """Carrying out edits on whole columns finds exactly the rows that `apply` refuses or alters."""
-    targets, sources, lists = [], [], []
-    for target, source, drawn, honest in cases:
-        edits = sorted(drawn)
-        if honest:
-            edits = [e for e in edits if e.end <= len(target) and e.start <= e.end][:1]
-            edits = [Edit(e.start, e.end, target[e.start : e.end], e.source) for e in edits]
-        targets.append(target)
-        sources.append(apply(target, edits) if honest else source)
-        lists.append(edits)
-    rows = [
-        {
-            "id": 0,
-            "copy": 0,
-            "target": target,
-            "source": source,
-            "operator": "",
-            "edits": [{n: getattr(e, n) for n in Edit.__slots__} for e in edits],
-            "distance": 0,
-            "cosine": None,
-            "origin": "",
-        }
-        for target, source, edits in zip(targets, sources, lists, strict=True)
-    ]
-    breaches = dict(broken_rows(pa.RecordBatch.from_pylist(rows, PAIR), None))
-    misplaced = breaches["edits out of order, overlapping or outside the target"]
-    assert misplaced.tolist() == [
-        not _in_place(target, edits) for target, edits in zip(targets, lists, strict=True)
-    ]
-    if not misplaced.any():
-        quotes = [
-            all(tgt[e.start : e.end] == e.target for e in es)
-            for tgt, es in zip(targets, lists, strict=True)
-        ]
-        assert (~breaches["edits that do not quote their target"]).tolist() == quotes
-        leads = [
-            _carried_out(tgt, es) == src
-            for tgt, es, src in zip(targets, lists, sources, strict=True)
-        ]
-        assert (~breaches["edits that do not lead to the source"]).tolist() == leads
-
-
-def _in_place(target, edits):
-    done = 0
-    for edit in edits:
-        if not done <= edit.start <= edit.end <= len(target):
-            return False
-        done = edit.end
-    return True
-
-
-def _carried_out(target, edits):
-    for edit in reversed(edits):
-        target = target[: edit.start] + edit.source + target[edit.end :]
-    return target
-
-
-def test_slices_are_understood(rows):
-    """A slice of a batch proves its own rows, not those of the whole."""
-    broken = [{**rows[0], "source": "。"}, *rows[1:]]
-    batch = pa.RecordBatch.from_pylist(broken, PAIR)
-    of_all = dict(broken_rows(batch, None))["edits that do not lead to the source"]
-    of_rest = dict(broken_rows(batch.slice(1), None))["edits that do not lead to the source"]
-    assert of_all.tolist() == [True, *of_rest]
-    assert not of_rest.any()
 
 
 def test_rows_are_in_the_range_of_ids_of_their_shard(build, rows):
