@@ -27,7 +27,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> list[str]:
     """Reports of data, of runs and of a protocol, and the server's page."""
-    from cectrain.run.page import write_report as write_protocol
+    from experiments.report import write_report as write_protocol
 
     folder = tmp_path_factory.mktemp("pages")
     build = ["build", "sample", "--limit", "200", "--filters", "levenshtein", "--out"]

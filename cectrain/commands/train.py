@@ -20,7 +20,7 @@ from cectrain.commands.options import (
 )
 from cectrain.config import load
 from cectrain.corrector.folder import BUILTIN
-from cectrain.data.labelled import FORMATS, LabelledPairs, labelled_pairs
+from cectrain.data.labelled import LabelledPairs, labelled_pairs
 from cectrain.data.shards import TRAIN
 
 #: labelled pairs have errors of their own, and as many clean sentences as the file has
@@ -87,21 +87,12 @@ def train(
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
     else:
-        click.echo(f"{page}\n{out / PAGE}.html")
+        click.echo(f"{page}\n{out / PAGE}")
         suggest(f"cectrain correct --model {out} TEXT", f"cecbench run --system policy:{out} …")
 
 
 @click.command()
 @run_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMATS)),
-    default="tsv",
-    show_default=True,
-    help="Columns of a file of labelled pairs: source and target, or CSCD-NS's label, source and "
-    "target.",
-)
 @click.option(
     "--held-out",
     type=click.Path(path_type=Path),
@@ -117,20 +108,20 @@ def sft(
     sft_steps: int | None,
     overwrite: bool,
     as_json: bool,
-    form: str,
     held_out: Path | None,
 ) -> None:
     """Train on the pairs of DATA by supervised steps only, without PPO.
 
-    DATA is a dataset of `cecdata build`, or a file of labelled pairs: UTF-8, source, tab and target
-    on each line, no header. A pair of equal sides is a clean sentence, which teaches the policy to
-    leave text as it is. A tenth of the targets of a file are held out to score the policy on.
+    DATA is a dataset of `cecdata build`, or a file of labelled pairs: source, tab and target on
+    each line, behind a label or an id if there is one, or a table or JSON that names its columns.
+    A pair of equal sides is a clean sentence, which teaches the policy to leave text as it is. A
+    tenth of the targets of a file are held out to score the policy on.
     Without --sft-steps a file is read three times, a dataset as the recipe says.
 
     \b
     cectrain sft out/data --out out/sft --sft-steps 2000
     cectrain sft pairs.tsv --out out/sft --model Qwen/Qwen3-0.6B
-    cectrain sft train.tsv --format cscd --held-out dev.tsv --out out/sft
+    cectrain sft train.tsv --held-out dev.tsv --out out/sft
     """
     wait_without_spinning()
     from cectrain.run.progress import displayed
@@ -141,15 +132,15 @@ def sft(
         settings = ("sft.learning_rate=null", *longest, *settings)
     if is_file := not data.is_dir():
         settings = (*_LABELLED, *settings)
-    elif held_out or form != "tsv":
-        raise click.UsageError(f"{data} is a dataset: --format and --held-out are for files")
+    elif held_out:
+        raise click.UsageError(f"{data} is a dataset: --held-out is for files")
     config = configured(
         recipe, settings, policy__name=model, seed=seed, sft__steps=sft_steps, ppo__updates=0
     )
     pairs: Path | LabelledPairs = data
     if is_file:
         kept = config.data.held_out + config.data.held_out_clean
-        pairs = labelled_pairs(data, form, held_out, kept)
+        pairs = labelled_pairs(data, held_out, kept)
         if sft_steps is None:
             steps = -(-_EPOCHS * pairs.rows(TRAIN) // config.sft.batch)
             config = replace(config, sft=replace(config.sft, steps=steps))

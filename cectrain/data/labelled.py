@@ -1,4 +1,4 @@
-"""Labelled pairs from a text file: UTF-8, one pair a line, columns separated by tabs, no header."""
+"""Labelled pairs from a file in any of the forms that cecbench reads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.tables import read_table
+from cecbench.tables import read_texts
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
 from cecdata.corpus.ids import id_column
 from cecdata.shards.schema import PAIR
 from cectrain.data.shards import HELD_OUT, TRAIN, drawn_ids
 
-#: format → its columns
-FORMATS: Mapping[str, tuple[str, ...]] = {
-    "tsv": ("source", "target"),
-    "cscd": ("label", "source", "target"),  # CSCD-NS: label 1 if the source has an error, else 0
-}
+#: number of columns → what they are, where no first line names them; a label is no id
+_WIDTHS = {2: ("source", "target"), 3: ("id", "source", "target")}
 _SCHEMA = pa.schema([PAIR.field(name) for name in ("id", "copy", "source", "target", "operator")])
 _ALIKE = 0.5  # least share of characters that the sides of a pair have in common
 UNCHANGED = "unchanged"  # operator of a pair with equal sides, as in datasets
@@ -60,7 +57,7 @@ class LabelledPairs:
         )
 
 
-def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> LabelledPairs:
+def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPairs:
     """Read training pairs from `path`, and pairs to score on from the file `held_out`.
 
     Without that file a tenth of the targets, at most `count`, are held out with all of their pairs,
@@ -68,10 +65,10 @@ def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> 
     line with other columns, if the sides of most pairs do not belong together, or if nothing can be
     held out.
     """
-    table, remark = _read(path, form)
+    table, remark = _read(path)
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
-        kept, _ = _read(held_out, form)
+        kept, _ = _read(held_out)
         digests[f"{HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
         shared = pc.sum(pc.is_in(kept["id"], table["id"])).as_py()
         if shared:
@@ -92,28 +89,28 @@ def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> 
     return LabelledPairs(path, digests, parts, remark)
 
 
-def _read(path: Path, form: str) -> tuple[pa.Table, str]:
+def _read(path: Path) -> tuple[pa.Table, str]:
     """Return the pairs of a file, and a sentence on those that are doubtful."""
     if not path.exists() or path.is_dir():
         raise InputError(
             f"{path} is not a file: name a file of pairs or, to train on, the folder of a dataset "
             "that `cecdata build` wrote"
         )
-    columns, rows = FORMATS[form], []
+    rows = []
     seen: Counter[str] = Counter()
     doubtful: list[int] = []  # numbers of lines whose sides have little in common
-    for number, cells in read_table(path, blank=True).rows:
-        if cells == [""]:
-            continue
-        _check(cells, columns, f"{path}, line {number}")
-        source, target = cells[-2:]
+    for number, where, texts in read_texts(path, ("source", "target"), _WIDTHS):
+        for name in ("source", "target"):
+            if not texts[name].strip():
+                raise InputError(f"{where}: the {name} is empty; write a pair, or remove the line")
+        source, target = texts["source"], texts["target"]
         operator = UNCHANGED if source == target else "labelled"
         if Levenshtein.normalized_similarity(source, target) < _ALIKE:
             doubtful.append(number)
         rows.append((seen[target] % _COPIES, source, target, operator))
         seen[target] += 1
     if not rows:
-        raise InputError(f"{path} has no pairs: a line is {' TAB '.join(columns)}")
+        raise InputError(f"{path} has no pairs: a line is source TAB target")
     remark = ""
     if doubtful:
         remark = (
@@ -121,25 +118,8 @@ def _read(path: Path, form: str) -> tuple[pa.Table, str]:
             f"their characters: the first is line {doubtful[0]}."
         )
     if 2 * len(doubtful) > len(rows):
-        raise InputError(f"{path}: {remark} Are the columns aligned, {' TAB '.join(columns)}?")
+        raise InputError(f"{path}: {remark} Are the columns aligned?")
     copies, *texts = zip(*rows, strict=True)
     named = dict(zip(("source", "target", "operator"), map(pa.array, texts), strict=True))
     ids = id_column(named["target"])
     return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA), remark
-
-
-def _check(cells: Sequence[str], columns: Sequence[str], where: str) -> None:
-    """Raise InputError unless a line has these columns, none of them empty, and is no header."""
-    if len(cells) != len(columns):
-        raise InputError(
-            f"{where} has {len(cells)} column{'s' if len(cells) > 1 else ''}, but must be "
-            + " TAB ".join(columns)
-            + ("; for CSCD-NS's three columns use --format cscd" if len(cells) == 3 else "")
-        )
-    if tuple(cell.strip().lower() for cell in cells) == tuple(columns):
-        raise InputError(f"{where} is a header: remove it, because every line must be a pair")
-    for name, cell in zip(columns, cells, strict=True):
-        if not cell.strip():
-            raise InputError(f"{where}: the {name} is empty; write a pair, or remove the line")
-    if columns[0] == "label" and cells[0] not in ("0", "1"):
-        raise InputError(f"{where}: the label is {cells[0]!r:.30}, but must be 0 or 1")

@@ -126,7 +126,8 @@ def select(
     candidates = inputs[:: size // oversampling]
     pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
     variance = reward_variance(policy, pairs, temperature)
-    positions = largest(variance, len(inputs) // size)
+    order = variance.argsort(descending=True, stable=True)  # the first of equal ones
+    positions = sorted(order[: len(inputs) // size].tolist())
     figures = {
         "reward_variance": float(variance[positions].mean()),
         "reward_variance_seen": float(variance.mean()),
@@ -151,17 +152,6 @@ def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -
         answers = _log_probs(policy, [pairs[position] for position in positions], temperature)
         probability[positions] = answers.double().exp().float().cpu()
     return probability * (1 - probability)
-
-
-def largest(values_N: torch.Tensor, count: int) -> list[int]:  # noqa: N803 - axes are in the names
-    """Return the positions of the `count` largest values, in rising order; the first of equal ones.
-
-    >>> import torch
-    >>> largest(torch.tensor([0.1, 0.25, 0.1, 0.2]), 3)
-    [0, 1, 3]
-    """
-    order = values_N.argsort(descending=True, stable=True)
-    return sorted(order[:count].tolist())
 
 
 def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:

@@ -88,15 +88,11 @@ class TrainingPairs:
     def batch(self, step: int, size: int) -> list[Pair]:
         """Return the pairs of a step; every epoch has an order of its own (see `shards.order`)."""
         first, total = step * size, len(self)
-        positions, epochs = [], []
-        for number in range(first, first + size):
-            epochs.append(number // total)
-            positions.append(number % total)
         pairs: list[Pair] = []
-        for epoch in sorted(set(epochs)):
-            walk = shards.order(total, self.seed, epoch)
-            mine = [int(walk[p]) for p, e in zip(positions, epochs, strict=True) if e == epoch]
-            pairs += self.take(mine, epoch)
+        for epoch in range(first // total, (first + size - 1) // total + 1):
+            before = epoch * total
+            mine = slice(max(first - before, 0), min(first + size - before, total))
+            pairs += self.take(shards.order(total, self.seed, epoch)[mine].tolist(), epoch)
         return pairs
 
 

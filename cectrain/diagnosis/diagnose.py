@@ -15,7 +15,6 @@ from cecdata.embed import Encoder
 from cectrain.data.shards import Pair
 from cectrain.diagnosis.candidates import KINDS, PROFILES, Bank, bank, draw_groups
 from cectrain.diagnosis.measures import (
-    ClusterFigures,
     Diagnosis,
     RewardFigures,
     favoured,
@@ -31,7 +30,7 @@ ABOVE_STAR = 0.15  # calibrated α − α*
 WRONG_QUANTILE = 0.05  # share of the wrong candidates that the calibrated τ and β reward with 0
 APART_QUANTILE = 0.05  # share of answers of other meanings that the calibrated ε takes for equal
 _SMALLEST = 1e-6  # radius; equal texts have distance 0 but for rounding
-#: figure → the kinds of answers that share a cluster or do not
+#: figure → the kinds of answers that share a cluster or do not; near misses are wrong
 TOGETHER = {
     "right_with_copy": ("correct", "copy"),
     "right_with_wrong": ("correct", "near_miss"),
@@ -132,16 +131,16 @@ def radius(candidates: Bank, vectors_P_K_D: FloatArray) -> float:
 
 def _cluster_figures(
     candidates: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int
-) -> ClusterFigures:
+) -> dict[str, float]:
     """Return how often answers of these kinds share a cluster, the last one repeated up to L."""
-    shares = {}
+    shares = {"epsilon": config.epsilon, "min_samples": config.min_samples}
     for name, kinds in TOGETHER.items():
         columns = [candidates.columns(kind)[0] for kind in kinds]
         drawn_1_L = np.array([columns + columns[-1:] * (size - len(columns))])
         labels_P_L = _rewards(candidates, vectors_P_K_D, drawn_1_L, config).batch.labels_P_L
         joined_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
         shares[name] = float(joined_P.mean())
-    return ClusterFigures(epsilon=config.epsilon, min_samples=config.min_samples, **shares)
+    return shares
 
 
 def _encode(candidates: Bank, encoder: Encoder) -> FloatArray:

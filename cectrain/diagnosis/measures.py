@@ -42,22 +42,6 @@ class RewardFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFigures:
-    """The shares of groups of L in which DBSCAN puts answers of these kinds into one cluster.
-
-    A wrong answer is a near miss; a variant is a right text that differs from the target.
-    """
-
-    epsilon: float
-    min_samples: int
-    right_with_copy: float
-    right_with_wrong: float
-    copy_with_wrong: float
-    right_copy_and_wrong: float
-    right_with_variant: float
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The result of `cectrain diagnose`.
 
@@ -76,7 +60,7 @@ class Diagnosis:
     delta: float
     blind: float
     rewards: Mapping[str, RewardFigures]
-    clusters: Mapping[str, ClusterFigures]
+    clusters: Mapping[str, Mapping[str, float]]
     suggested: RewardConfig
     favoured: str
     teaches: bool
@@ -135,17 +119,17 @@ def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
     return beyond and _ranking(rewards[favoured(rewards)]) >= TEACHES_SLOWLY
 
 
-def _clustering(clusters: Mapping[str, ClusterFigures]) -> list[str]:
+def _clustering(clusters: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Return what the two radii do to a right answer beside copies, and whether either helps."""
     given, calibrated = clusters["as given"], clusters["calibrated"]
     lines = [
         (
             "DBSCAN puts the right answer and copies of the source into one cluster in "
-            f"{given.right_with_copy:.0%} of the groups with ε {given.epsilon:g}, in "
-            f"{calibrated.right_with_copy:.0%} with ε {calibrated.epsilon:g}."
+            f"{given['right_with_copy']:.0%} of the groups with ε {given['epsilon']:g}, in "
+            f"{calibrated['right_with_copy']:.0%} with ε {calibrated['epsilon']:g}."
         )
     ]
-    if calibrated.right_with_copy > MOST_JOINED:
+    if calibrated["right_with_copy"] > MOST_JOINED:
         lines.append(
             "No radius separates right answers from wrong ones with this encoder, so the consensus "
             f"term says nothing. {HONEST_CHOICE}"

@@ -35,7 +35,7 @@ def text(diagnosis: Diagnosis) -> str:
     together = [
         (
             name.replace("_", " "),
-            *(percent(getattr(diagnosis.clusters[each], name), 1) for each in _SERIES),
+            *(percent(diagnosis.clusters[each][name], 1) for each in _SERIES),
         )
         for name in TOGETHER
     ]

@@ -52,22 +52,9 @@ def answer_loss(
     `ids` and `labels` are [rows, longest], padded on the right. A label is at its own token's
     position, negative without one, as in `transformers`.
     """
-    hidden, wanted = _before_answers(model, ids, labels, dtype)
+    hidden, wanted = before_answers(model, ids, labels, dtype)
     loss: torch.Tensor = norm_and_head()[1].apply(hidden, model.lm_head.weight.to(dtype), wanted)
     return loss
-
-
-def answer_hits(
-    model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
-) -> torch.Tensor:
-    """Return whether each labelled token is the most likely one at its position, [tokens]."""
-    import torch
-
-    with torch.no_grad():
-        hidden, wanted = _before_answers(model, ids, labels, dtype)
-        head = model.lm_head.weight.to(dtype)
-        likeliest = [(part @ head.t()).argmax(-1) for part in hidden.split(ROWS)]
-        return torch.cat(likeliest) == wanted
 
 
 def answer_log_probs(
@@ -81,7 +68,7 @@ def answer_log_probs(
     import torch
 
     with torch.no_grad():
-        hidden, wanted = _before_answers(model, ids, labels, dtype)
+        hidden, wanted = before_answers(model, ids, labels, dtype)
         head, log_probs = model.lm_head.weight.to(dtype), []
         for part, tokens in zip(hidden.split(ROWS), wanted.split(ROWS), strict=True):
             logits = (part @ head.t()).float() / temperature
@@ -90,7 +77,7 @@ def answer_log_probs(
         return torch.zeros(len(ids)).index_add_(0, owner, torch.cat(log_probs))
 
 
-def _before_answers(
+def before_answers(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the normed state one position before each label [tokens, width], and the labels."""

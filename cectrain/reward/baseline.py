@@ -38,13 +38,9 @@ class Baseline:
         self._ppo, self._accelerator = ppo, accelerator
         self._value: ValueNetwork | None = None
         if ppo.baseline in _WITH_VALUE:
-            self._value = ValueNetwork(
-                model.config.get_text_config().hidden_size,
-                seed,
-                rate=ppo.value_rate,
-                steps=ppo.value_steps,
-                frozen=ppo.baseline == "frozen_value",
-            )
+            width, frozen = model.config.get_text_config().hidden_size, ppo.baseline != "value"
+            rate, steps = ppo.value_rate, ppo.value_steps
+            self._value = ValueNetwork(width, seed, rate=rate, steps=steps, frozen=frozen)
 
     def advantages(
         self,
@@ -67,7 +63,12 @@ class Baseline:
         # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
         if self._value is not None and features_P_D is not None:
             self._value.fit(features_P_D, rewards_P_L.mean(dim=1))
-        return advantages_P_L, figures(rewards_P_L, ppo.baseline, values_P)
+        subtracted = baselines(rewards_P_L, ppo.baseline, values_P)
+        return advantages_P_L, {
+            "zero_advantage_share": zero_advantage_share(rewards_P_L),
+            "explained_variance": explained_variance(rewards_P_L, subtracted),
+            "value_mean": float(values_P.mean()),
+        }
 
     def _features(
         self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor]
@@ -122,16 +123,6 @@ def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) 
     if baseline == "group":
         return rewards_P_L.mean(dim=1, keepdim=True)
     return rewards_P_L.new_zeros(())
-
-
-def figures(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> dict[str, float]:
-    """Return the figures of a batch's baseline for metrics.jsonl."""
-    subtracted = baselines(rewards_P_L, baseline, values_P)
-    return {
-        "zero_advantage_share": zero_advantage_share(rewards_P_L),
-        "explained_variance": explained_variance(rewards_P_L, subtracted),
-        "value_mean": float(values_P.mean()),
-    }
 
 
 def explained_variance(rewards_P_L: torch.Tensor, predicted: torch.Tensor) -> float:

@@ -16,8 +16,6 @@ from cectrain.reward.cluster import FloatArray, unit
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import total_reward
 
-_KEPT = 50_000  # embeddings of references and sources in memory; candidates rarely recur
-
 
 @dataclass(frozen=True, slots=True)
 class Scored:
@@ -31,7 +29,7 @@ class GroupReward:
     """A callable that TRL asks for one reward a completion, in groups of L candidates.
 
     `last` has the rewards of the last call, [P, L] of this rank. `found` and `encoded` count the
-    references and sources embedded so far, by origin.
+    references embedded so far, by origin.
     """
 
     __name__ = "group_reward"  # TRL logs the reward under this name
@@ -45,7 +43,6 @@ class GroupReward:
     ) -> None:
         self._encoder, self._config, self._size = encoder, config, size
         self._store = embeddings
-        self._known: dict[str, FloatArray] = {}
         self.found = self.encoded = 0
         self.last: FloatArray = np.zeros((0, size))
 
@@ -91,28 +88,16 @@ class GroupReward:
             figures["found_share"] = self.found / max(1, self.found + self.encoded)
         return Scored(rewards.total_P_L, figures)
 
-    def embeddings(self, texts: Sequence[str]) -> FloatArray:
-        """Return the embeddings of texts, shape [texts, D], and remember them."""
-        unknown = sorted({text for text in texts if text not in self._known})
-        if len(self._known) + len(unknown) > _KEPT:
-            self._known.clear()
-            unknown = sorted(set(texts))
-        for text, vector in zip(unknown, self._looked_up(unknown), strict=True):
-            self._known[text] = vector
-        return np.stack([self._known[text] for text in texts])
-
     def _embed(
         self, groups: Sequence[Sequence[str]], targets: Sequence[str]
     ) -> tuple[FloatArray, FloatArray]:
         """Return the embeddings of candidates [P, L, D] and targets [P, D], each text once."""
-        references = self.embeddings(targets)
-        distinct = sorted({text for group in groups for text in group if text not in self._known})
-        fresh = dict(zip(distinct, self._encode(distinct), strict=True))
-        rows = [
-            [self._known[text] if text in self._known else fresh[text] for text in group]
-            for group in groups
-        ]
-        return np.array(rows), references
+        references = sorted(set(targets))
+        known = dict(zip(references, self._looked_up(references), strict=True))
+        others = sorted({text for group in groups for text in group} - known.keys())
+        known |= zip(others, self._encode(others), strict=True)
+        candidates = np.array([[known[text] for text in group] for group in groups])
+        return candidates, np.stack([known[target] for target in targets])
 
     def _looked_up(self, texts: Sequence[str]) -> FloatArray:
         """Return embeddings from the store, encode those that it lacks, and count both."""

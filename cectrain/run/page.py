@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -15,7 +13,7 @@ from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json
 from cectrain.store import metrics_log
 
-PAGE = "report"  # .html, .md and .json
+PAGE = "report.html"
 _MOST = 12  # points of a curve; more are averaged in equal parts
 _FIGURES = {
     "Held-out sentences by batch of PPO, %": (
@@ -27,11 +25,10 @@ _FIGURES = {
         {"reward": "reward", "exact_rate": "exact", "copy_rate": "copies of the source"},
     ),
 }
-Table = tuple[list[str], list[list[str]]]  # head, rows
 
 
 def write_page(out: Path, summary: Mapping[str, Json]) -> str:
-    """Write the page of the finished run in `out`, and return it in Markdown."""
+    """Write the page of the finished run in `out`, and return its tables in Markdown."""
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
     path = out / metrics_log.FILE
@@ -41,14 +38,17 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> str:
     ]
     note = (
         f"{summary['heldout_rows']} held-out sentences with synthetic errors. One seed shows no "
-        "difference between methods: `python -m experiments evidence` compares several."
+        "difference between methods: <code>python -m experiments evidence</code> compares several."
     )
-    title = f"Training run {out.resolve().name}"
     tables = [_scores(summary), (["run", "value"], facts)]
-    return write_report(out / PAGE, title, [_change(summary), note], figures, tables, summary)
+    title = f"Training run {out.resolve().name}"
+    shown = "".join([*figures, *(html.table(*table) for table in tables)])
+    words = f"<h1>{escape(title)}</h1>\n<p>{_change(summary)}</p>\n<p>{note}</p>\n"
+    durable.write_beside(out, {PAGE: html.page(title, words + shown)})
+    return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
 
 
-def _scores(summary: Mapping[str, Json]) -> Table:
+def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
     """Return the held-out scores at the start, before and after PPO."""
     stages = {
         name.replace("_", " "): scores
@@ -91,38 +91,4 @@ def _curve(title: str, lines: Sequence[Mapping[str, float]], columns: Mapping[st
 
 
 def _shown(value: Json) -> str:
-    return percent(value) if isinstance(value, float) else "–"
-
-
-def write_report(
-    base: Path,
-    title: str,
-    notes: Sequence[str],
-    figures: Sequence[str],
-    tables: Sequence[Table],
-    facts: Mapping[str, Json],
-) -> str:
-    """Write BASE.json, BASE.md and BASE.html, and return the Markdown.
-
-    Figures are SVG and come before the tables, in the HTML page only.
-    """
-    base.parent.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join([f"# {title}", *notes, *(markdown.table(*table) for table in tables)]) + "\n"
-    paragraphs = "".join(f"<p>{_with_code(note)}</p>\n" for note in notes)
-    shown = "".join([*figures, *(html.table(*table) for table in tables)])
-    page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
-    plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
-    contents = {"json": plain, "md": text, "html": page}
-    named = {f"{base.name}.{suffix}": content for suffix, content in contents.items()}
-    durable.write_beside(base.parent, named)
-    return text
-
-
-def _with_code(note: str) -> str:
-    """Return a note as HTML, with what is between backticks as code."""
-    return re.sub("`(.+?)`", r"<code>\1</code>", escape(note))
-
-
-def percent(value: float | None) -> str:
-    """Return a rate in percent with one decimal, without the sign; an en dash for None."""
-    return html.percent(value, 1)
+    return html.percent(value if isinstance(value, float) else None, 1)

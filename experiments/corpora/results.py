@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cectrain.run.page import write_report
+from experiments.report import write_report
 from experiments.svg import Point, bars, intervals
 
 SETS = ("car", "cot", "gam", "mec", "cscd-ns")

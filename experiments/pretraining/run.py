@@ -270,14 +270,19 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
     import torch
 
     model = policy.model
-    if qwen3_forward.supports(model):
-        return qwen3_forward.answer_hits(
-            model, batch["input_ids"], batch["labels"], product_dtype(precision)
+    if not qwen3_forward.supports(model):
+        with torch.no_grad(), autocast(model, precision):
+            logits, labels = answer_logits(model, batch)
+        asked = labels != IGNORED
+        return logits.argmax(-1)[asked] == labels[asked]
+    dtype = product_dtype(precision)
+    with torch.no_grad():
+        hidden, wanted = qwen3_forward.before_answers(
+            model, batch["input_ids"], batch["labels"], dtype
         )
-    with torch.no_grad(), autocast(model, precision):
-        logits, labels = answer_logits(model, batch)
-    asked = labels != IGNORED
-    return logits.argmax(-1)[asked] == labels[asked]
+        head = model.lm_head.weight.to(dtype)
+        likeliest = [(part @ head.t()).argmax(-1) for part in hidden.split(qwen3_forward.ROWS)]
+        return torch.cat(likeliest) == wanted
 
 
 def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, float]:

@@ -21,8 +21,8 @@ from cectrain.config import DataConfig
 from cectrain.corrector.policy import Policy, greedy, load
 from cectrain.data import shards
 from cectrain.data.shards import PairSource, open_shards
-from cectrain.run.page import write_report
 from cectrain.supervised.sft import RATE
+from experiments.report import write_report
 from experiments.training import evidence_report
 from experiments.training.comparison import Comparison, comparisons, f1
 from experiments.training.evidence_report import cost_column, training_seconds

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from cecdata.common.errors import CecError
-from cectrain.run.page import Table, percent
+from experiments.report import Table, percent
 from experiments.svg import Point, curves, intervals
 from experiments.training.comparison import MEASURES, Comparison, f1
 from experiments.training.runs import FinishedRun

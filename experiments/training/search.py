@@ -16,7 +16,7 @@ from types import MappingProxyType
 from cecdata.common.codec import Json
 from cecdata.common.errors import CecError, UsageError
 from cectrain import config
-from cectrain.run.page import percent, write_report
+from experiments.report import percent, write_report
 from experiments.training.runs import (
     Experiment,
     FinishedRun,

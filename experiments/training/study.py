@@ -13,7 +13,7 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cectrain import config
-from cectrain.run.page import Table, percent, write_report
+from experiments.report import Table, percent, write_report
 from experiments.svg import Point, bars, curves
 from experiments.training.comparison import (
     F1,

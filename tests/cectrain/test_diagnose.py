@@ -137,12 +137,12 @@ def test_the_calibrated_radius_separates_right_answers_from_copies(found):
     """With the printed ε they share a cluster in most groups; calibrated in few, and right answers
     that differ from the target stay with it more often than wrong ones."""
     printed, calibrated = found.clusters["as given"], found.clusters["calibrated"]
-    assert (printed.epsilon, printed.min_samples) == (0.10, 2)
-    assert printed.right_with_copy > 0.7
-    assert calibrated.right_with_copy <= 0.2
-    assert calibrated.right_with_variant > calibrated.right_with_wrong
-    assert found.suggested.epsilon == calibrated.epsilon < 0.02
-    assert any(f"with ε {calibrated.epsilon:g}" in line for line in found.verdict)
+    assert (printed["epsilon"], printed["min_samples"]) == (0.10, 2)
+    assert printed["right_with_copy"] > 0.7
+    assert calibrated["right_with_copy"] <= 0.2
+    assert calibrated["right_with_variant"] > calibrated["right_with_wrong"]
+    assert found.suggested.epsilon == calibrated["epsilon"] < 0.02
+    assert any(f"with ε {calibrated['epsilon']:g}" in line for line in found.verdict)
 
 
 def test_an_encoder_that_separates_nothing_is_told_so(dataset):
@@ -150,7 +150,7 @@ def test_an_encoder_that_separates_nothing_is_told_so(dataset):
     pairs = shards.sample(dataset, shards.HELD_OUT, 20, 42)
     told = diagnose.diagnose(pairs, Constant(), RewardConfig())
     assert told.suggested.epsilon > 0
-    assert told.clusters["calibrated"].right_with_copy == 1.0
+    assert told.clusters["calibrated"]["right_with_copy"] == 1.0
     assert any("says nothing. The honest choice is exact match" in line for line in told.verdict)
     assert told.teaches is False
 

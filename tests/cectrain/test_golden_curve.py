@@ -53,7 +53,7 @@ def pairs(tmp_path_factory):
             source = target[:place] + target[place].translate(CONFUSED) + target[place + 1 :]
             rows.append(f"{source}\t{target}\n")
     file.write_text("".join(rows[:160]), "utf-8")
-    return labelled_pairs(file, "tsv", None, 24)
+    return labelled_pairs(file, None, 24)
 
 
 def curve(pairs, recipe, out):

@@ -35,46 +35,59 @@ def written(path, rows):
 
 
 @pytest.mark.parametrize(
-    ("form", "line", "message"),
+    ("line", "message"),
     [
-        ("tsv", "他来了", "line 2 has 1 column, but must be source TAB target$"),
-        ("tsv", "1\t他己\t他已", "line 2 has 3 columns.*--format cscd"),
-        ("tsv", "他己\t", "line 2: the target is empty"),
-        ("tsv", "\t", "line 2: the source is empty"),
-        ("tsv", "source\ttarget", "line 2 is a header"),
-        ("cscd", "他己\t他已", "line 2 has 2 columns, but must be label TAB source TAB target$"),
-        ("cscd", "他己\t1\t他已", "line 2: the label is '他己', but must be 0 or 1"),
+        ("他来了", "line 2 has 1 columns, the first line has 2"),
+        ("1\t他己\t他已", "line 2 has 3 columns, the first line has 2"),
+        ("他己\t", "line 2: the target is empty"),
+        ("　\t他已", "line 2: the source is empty"),
     ],
 )
-def test_a_bad_line_is_named(form, line, message, tmp_path):
-    """The message has the file, the line and the columns that are due."""
-    first = "1\t他己经\t他已经" if form == "cscd" else "他己经\t他已经"
+def test_a_bad_line_is_named(line, message, tmp_path):
+    """The message has the file, the line and what is wrong."""
     path = tmp_path / "pairs.tsv"
-    path.write_text(f"{first}\n{line}\n", encoding="utf-8")
+    path.write_text(f"他己经\t他已经\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=rf"pairs\.tsv, {message}"):
-        labelled_pairs(path, form, None, 9)
+        labelled_pairs(path, None, 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0\t好的。\t好的。\n1\t他己经\t他已经\n",  # CSCD-NS
+        "target\tsource\n好的。\t好的。\n他已经\t他己经\n",
+        '{"source": "好的。", "target": "好的。"}\n{"source": "他己经", "target": "他已经"}\n',
+    ],
+)
+def test_labels_heads_and_json_are_read(text, tmp_path):
+    """A label is left out; columns that have names may have any order."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text(text, encoding="utf-8")
+    table = labelled_pairs(path, path, 9).tables[TRAIN]
+    assert table["source"].to_pylist() == ["好的。", "他己经"]
+    assert table["target"].to_pylist() == ["好的。", "他已经"]
 
 
 def test_a_file_without_pairs_or_with_one_target_is_refused(tmp_path):
     """There would be nothing to train on, or nothing to score on."""
     with pytest.raises(InputError, match="has no pairs"):
-        labelled_pairs(written(tmp_path / "none.tsv", [("",)]), "tsv", None, 9)
+        labelled_pairs(written(tmp_path / "none.tsv", [("",)]), None, 9)
     one = written(tmp_path / "one.tsv", PAIRS[:1] * 3)
     with pytest.raises(InputError, match="--held-out"):
-        labelled_pairs(one, "tsv", None, 9)
-    assert labelled_pairs(one, "tsv", one, 9).rows(TRAIN) == 3
+        labelled_pairs(one, None, 9)
+    assert labelled_pairs(one, one, 9).rows(TRAIN) == 3
     (tmp_path / "gb.tsv").write_bytes("他己\t他已\n".encode("gb18030"))
     with pytest.raises(InputError, match="UTF-8"):
-        labelled_pairs(tmp_path / "gb.tsv", "tsv", None, 9)
+        labelled_pairs(tmp_path / "gb.tsv", None, 9)
 
 
 def test_columns_that_do_not_belong_together_are_refused(tmp_path):
     """Most sides have little in common; a few are counted."""
     rows = [("他己经来了。", "今天天气好"), ("今天天汽好", "我们走吧！"), ("你好", "你好")]
     with pytest.raises(InputError, match=r"2 of 3 pairs.*line 1\. Are the columns aligned"):
-        labelled_pairs(written(tmp_path / "pairs.tsv", rows), "tsv", None, 9)
+        labelled_pairs(written(tmp_path / "pairs.tsv", rows), None, 9)
     good = [(f"第{n}个句字。", f"第{n}个句子。") for n in range(9)]
-    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), "tsv", None, 9)
+    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), None, 9)
     assert "2 of 12 pairs have sides that differ" in pairs.described()
     assert "line 10" in pairs.described()
 
@@ -100,22 +113,22 @@ def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
     """A file given twice has scores of pairs that the policy was trained on, and a line says so."""
     path = written(tmp_path / "pairs.tsv", PAIRS)
     other = written(tmp_path / "other.tsv", [("明夭见。", "明天见。"), PAIRS[0], PAIRS[0]])
-    told = labelled_pairs(path, "tsv", other, 5).described()
+    told = labelled_pairs(path, other, 5).described()
     assert "2 of 3 held-out pairs have a target that is trained on" in told
     clean = written(tmp_path / "clean.tsv", [("明夭见。", "明天见。")])
-    assert "trained on" not in labelled_pairs(path, "tsv", clean, 5).described()
+    assert "trained on" not in labelled_pairs(path, clean, 5).described()
 
 
 def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
     """The split depends on the targets alone; every line is in one of the two parts."""
     path = written(tmp_path / "pairs.tsv", PAIRS)
-    pairs = labelled_pairs(path, "tsv", None, 5)
+    pairs = labelled_pairs(path, None, 5)
     parts = [pairs.tables[name].to_pylist() for name in (TRAIN, HELD_OUT)]
     assert sorted((r["source"], r["target"]) for part in parts for r in part) == sorted(PAIRS)
     train, held = ({row["target"] for row in part} for part in parts)
     assert not train & held
     assert len(held) == 2
-    turned = labelled_pairs(written(tmp_path / "turned.tsv", PAIRS[::-1]), "tsv", None, 5)
+    turned = labelled_pairs(written(tmp_path / "turned.tsv", PAIRS[::-1]), None, 5)
     assert {*turned.tables[HELD_OUT]["target"].to_pylist()} == held
     assert "1 of them clean" in pairs.described()
     assert len({(r["id"], r["copy"]) for part in parts for r in part}) == len(PAIRS)
@@ -123,7 +136,7 @@ def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
 
 def test_labelled_pairs_are_not_corrupted(tmp_path):
     """`data.fresh` is refused, and without it the table has the lines as they are."""
-    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", PAIRS), "tsv", None, 5)
+    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", PAIRS), None, 5)
     with pytest.raises(UsageError, match=r"data\.fresh"):
         training_pairs(pairs, config.DataConfig(fresh=True), 40, 1, tmp_path / "arrow")
     kept = training_pairs(pairs, config.DataConfig(), 40, 1, tmp_path / "arrow")
@@ -143,7 +156,7 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     tokens = tmp_path / "bare" / "tokenizer.json"
     tokens.write_text(tokens.read_text("utf-8").replace("<|source|>", "<|other|>"), "utf-8")
     file = written(tmp_path / "train.tsv", [(str(int(a != b)), a, b) for a, b in PAIRS])
-    argv = ["sft", str(file), "--format", "cscd", "--out", str(tmp_path / "out"), "--model"]
+    argv = ["sft", str(file), "--out", str(tmp_path / "out"), "--model"]
     argv += [str(tmp_path / "bare"), "--set", "sft.batch=8", "--set", "sft.accumulation=2"]
     argv += ["--set", "sft.gradient_checkpointing=true", "--set", "policy.save_dtype=bfloat16"]
     assert run(cli, argv) == 0
@@ -241,22 +254,6 @@ def test_the_rate_follows_the_size(small_policy):
     assert learning_rate(config.SftConfig(), policy) == 4e-4
     assert learning_rate(config.SftConfig(learning_rate=0.1), policy) == 0.1
     assert config.load("consensus").sft.learning_rate is None
-
-
-def test_determinism_is_a_setting():
-    """It is on by default; without it no tensor differs on a CPU, but a GPU may be faster."""
-    import torch
-
-    from cectrain.run.reproducibility import set_all_seeds
-
-    assert config.load("exact-match").deterministic
-    try:
-        for wanted in (False, True):
-            set_all_seeds(7, deterministic=wanted)
-            assert torch.are_deterministic_algorithms_enabled() is wanted
-            assert not torch.utils.deterministic.fill_uninitialized_memory
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.slow  # a quarter of a minute: three processes, each with all of torch

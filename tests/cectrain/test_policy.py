@@ -1,7 +1,6 @@
 """The built-in policy's tokenizer is lossless; SFT learns, resumes bit for bit, and refuses bad
 input."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -215,22 +214,6 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
         runs.append(weights(tiny))
     assert losses[11] < losses[0] - 0.5
     assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
-
-
-def test_a_damaged_checkpoint_is_skipped(tmp_path):
-    """A checkpoint with a file cut short, changed or lost is skipped, and the one before is used.
-    """
-    for step in (1, 2, 3):
-        checkpoints.save(
-            tmp_path / f"checkpoint-{step}", lambda p: (p / "w").write_bytes(b"x" * 9), step=step
-        )
-    assert checkpoints.newest(tmp_path)[1] == {"step": 3}
-    (tmp_path / "checkpoint-3" / "w").write_bytes(b"x" * 8)
-    (tmp_path / "checkpoint-2" / "w").write_bytes(b"y" * 9)
-    assert checkpoints.newest(tmp_path)[1] == {"step": 1}
-    assert [p.name for p in checkpoints.damaged(tmp_path)] == ["checkpoint-2", "checkpoint-3"]
-    (tmp_path / "checkpoint-1" / checkpoints.PROOF).write_text(json.dumps([]))
-    assert checkpoints.newest(tmp_path) is None
 
 
 def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path):

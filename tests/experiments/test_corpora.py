@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-import sys
 from argparse import Namespace
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +11,7 @@ import numpy as np
 import pytest
 import tomllib
 
-from cecdata.hanzi.characters import is_han, standard_characters
-from cecdata.operators.links import sound_links
+from cecdata.hanzi.characters import is_han
 from experiments.corpora import compare, results
 
 ROOT = Path(__file__).parents[2]
@@ -37,20 +33,6 @@ def test_each_corpus_is_a_recipe_or_a_program_that_is_there(name):
         assert (HERE / asked["program"][0]).is_file()
     else:
         assert asked == {"listing": True}
-
-
-def test_the_uniform_corpus_draws_any_character_of_the_syllable():
-    """Rare characters of a syllable are as likely as frequent ones."""
-    characters = standard_characters()
-    ones = np.ones(len(characters))
-    found = sound_links({"tone": 1.0}, ("same_sound", "tone"), ones, 0.0)
-    links = [divmod(key, len(characters)) for key in found.key.tolist()]
-    same = {characters[other] for one, other in links if characters[one] == "他"}
-    texts = [f"他来到这里{number}次" for number in range(3000)]
-    pairs = compare.corrupted(texts, VARIANTS["f-pinyin-uniform"], 1, "")
-    wrong = Counter(source[0] for source, _ in pairs if source[0] != "他")
-    assert wrong.keys() == same
-    assert max(wrong.values()) < 4 * min(wrong.values())
 
 
 @pytest.mark.parametrize("name", FACTORS)
@@ -90,36 +72,6 @@ def test_a_score_of_other_settings_is_not_shown(tmp_path, change):
         compare.run(asked, "b-paper", 1)
 
 
-def test_the_digest_of_a_recipe_is_among_the_settings(tmp_path, monkeypatch):
-    """A recipe whose own file changes is another one, although corpora.toml names the same."""
-    asked = Namespace(corpus=tmp_path / "c", data=tmp_path, policy=None)
-    asked.__dict__.update(dict.fromkeys(compare.SETTINGS))
-    for file in ("c", *compare.FILES.values()):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).touch()
-    before = compare.settings_of(asked, {"recipe": "paper"}, 1)
-    changed = replace(compare.load("paper"), mixed=0.5)
-    monkeypatch.setattr(compare, "load", lambda _name, **more: replace(changed, **more))
-    assert compare.settings_of(asked, {"recipe": "paper"}, 1) != before
-
-
-def test_a_program_must_answer_each_sentence(tmp_path, monkeypatch):
-    """A line less, or another target, is refused: pairs would be of other sentences."""
-    monkeypatch.setattr(compare, "HERE", tmp_path)
-    (tmp_path / "own.py").write_text(
-        "import sys\n"
-        "for line in sys.stdin.read().split(chr(10))[: int(sys.argv[1])]:\n"
-        "    print(line, line, sep=chr(9))\n"
-    )
-    texts = ["今天好。", "明天\u2028也好。"]  # a separator of lines that is a character here
-    variant = {"program": ["own.py", "2"]}
-    assert compare.corrupted(texts, variant, 1, sys.executable) == [(text, text) for text in texts]
-    with pytest.raises(SystemExit, match="one line"):
-        compare.corrupted(texts, {"program": ["own.py", "1"]}, 1, sys.executable)
-    with pytest.raises(SystemExit, match="one line"):
-        compare.corrupted(["有\t表", "今天"], variant, 1, sys.executable)
-
-
 def test_differences_are_of_the_same_draws():
     """Two corpora with the same counts differ by nothing in every draw, whatever their seeds."""
     counts = [[1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 0]] * 5
@@ -156,16 +108,6 @@ def test_the_least_confidence_is_chosen_on_the_held_out_pairs(capsys):
 
     assert compare.threshold(Bold(), pairs) == max(compare.CONFIDENCES)
     assert "changes 100.0 % of the clean pairs" in capsys.readouterr().err
-
-
-def test_chances_are_counts():
-    """P(wrong | right) is a pair's share of the errors at a character; rare ones get less."""
-    pairs = [("他己来", "他已来")] * 3 + [("他以来", "他已来"), ("同", "同"), ("长", "很长")]
-    channel = compare.counted(pairs, "toy")
-    assert channel.observed == ("以", "己")
-    ((right, chance),) = channel.row("己")
-    assert right == "已"
-    assert chance == pytest.approx(math.log(3 / (4 + compare.UNSEEN)))
 
 
 def test_corpora_are_compared_where_as_many_error_free_sentences_change():

@@ -29,7 +29,7 @@ from experiments.training import comparison, evidence_report
 from experiments.training import evidence as evidence_protocol
 from experiments.training import search as search_protocol
 from experiments.training import study as study_protocol
-from experiments.training.comparison import Difference, difference, rate_interval
+from experiments.training.comparison import difference, rate_interval
 from experiments.training.evidence import Decision, best_threshold
 from experiments.training.runs import (
     Experiment,
@@ -99,13 +99,6 @@ def test_a_paired_interval_is_the_bootstrap_by_cluster():
     low, high = slowly(before.astype(float), after.astype(float), clusters)
     assert result.value == pytest.approx(float((after * 1.0 - before).mean()))
     assert (result.low, result.high) == pytest.approx((low, high), abs=0.03)
-
-
-def test_intervals_of_two_sentences_are_those_computed_by_hand():
-    """Of two clusters, one improved, a draw is 0 or 1 in a quarter of the cases each, else 1/2."""
-    assert difference([0, 0], [1, 0], [0, 1]) == Difference(0.0, 0.5, low=0.0, high=1.0)
-    assert difference([0, 0], [1, 0], [7, 7]) == Difference(0.0, 0.5, low=0.5, high=0.5)
-    assert difference([1, 1], [0, 1], [0, 1]) == Difference(1.0, 0.5, low=-1.0, high=0.0)
 
 
 def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
@@ -446,16 +439,6 @@ def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypa
     assert [(loaded.ppo.clip, loaded.ppo.decay, loaded.seed) for loaded in seen] == [(0.3, 0.2, 42)]
 
 
-def test_a_variant_may_have_a_recipe_of_its_own(experiment):
-    """A variant's recipe replaces that of the command; no finished run of another is read."""
-    run = Run("own-recipe", ("seed=1",), recipe="consensus")
-    settings = config.load("consensus", [*experiment.settings, *run.settings])
-    train(experiment.data, experiment.runs / run.name, settings)
-    done = finished(experiment, run)
-    assert done is not None
-    assert finished(experiment, replace(run, recipe="")) is None
-
-
 @pytest.mark.parametrize("name", study_protocol.shipped())
 @pytest.mark.parametrize("recipe", config.RECIPES)
 def test_every_shipped_study_loads_over_every_recipe(name, recipe):
@@ -537,19 +520,6 @@ def test_a_column_may_be_a_part_of_the_summary(tmp_path):
     assert run.number("after.f1") == 0.5
     assert run.number("seed") == 1.0
     assert [run.number(n) for n in ("after", "after.f2", "seed.f1", "note", "none")] == [None] * 5
-
-
-def test_a_study_of_one_s_own_is_named_by_its_file(tmp_path, experiment):
-    """--seeds replace the file's; a name that does not exist is refused with the nearest."""
-    path = tmp_path / "mine.toml"
-    path.write_text('title = "T"\nseeds = [1, 2]\nvariants = [{name = "a", settings = ["x=1"]}]')
-    assert load(str(path)).seeds == (1, 2)
-    study = load(str(path), (7,), ("lemon/car", "lemon/car"))
-    assert (study.name, study.seeds, study.benchmarks) == ("mine", (7,), ("lemon/car",))
-    with pytest.raises(UsageError, match="did you mean 'ablation'"):
-        load("ablations")
-    with pytest.raises(UsageError, match="x"):
-        run_study(experiment, study)
 
 
 def test_a_study_with_a_dot_in_its_name_prints_its_table(experiment, tmp_path, monkeypatch):
