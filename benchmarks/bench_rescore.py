@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from cecbench.benchmarks.locate import load
-from cecdata.channel.table import SHIPPED, of_recipe
+from cecdata.channel.table import read, shipped_channel
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
 from cectrain.corrector.combined import LEAST, CombinedProposer, chosen, open_combined
@@ -91,7 +91,7 @@ def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Count
 
     A cause is counted for each character or edit that no proposal sets right.
     """
-    channel = of_recipe(SHIPPED)
+    channel = read(shipped_channel())
     causes: Counter[str] = Counter()
     whole = erroneous = proposed = 0
     for (source, target), parts in zip(rows, found, strict=True):

@@ -39,7 +39,7 @@ import tomllib
 
 import cecbench
 from cecdata.builds import pairs as built
-from cecdata.channel.table import KEPT, Channel
+from cecdata.channel.table import Channel
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.hub import sha256_of_model
 from cecdata.config import Config, load
@@ -55,6 +55,7 @@ from cectrain.corrector.correction import Edit, apply
 from experiments.corpora.neural import Neural, trained
 from experiments.corpora.results import SETS, write_results
 
+_KEPT = 60  # right texts of a wrong one, as tools/channel/invert.py keeps them
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1] / name) for name in ("tools/ngram", "benchmarks")]
 from build import HELD_OUT, ORIGINS
@@ -156,7 +157,7 @@ def counted(pairs: Pairs, name: str) -> Channel:
         chance = float(np.log(count / (of_right[right] + UNSEEN)))
         rows.setdefault(wrong, []).append((right, chance))
     for wrong, row in rows.items():
-        rows[wrong] = sorted(row, key=lambda item: (-of_pair[wrong, item[0]], item[0]))[:KEPT]
+        rows[wrong] = sorted(row, key=lambda item: (-of_pair[wrong, item[0]], item[0]))[:_KEPT]
     observed = tuple(sorted(rows))
     flat = [item for sign in observed for item in rows[sign]]
     return Channel(
