@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
@@ -17,15 +17,11 @@ from typing import Any
 from cecbench import scorers
 from cecbench.benchmarks.locate import Dataset, load, sample
 from cecbench.benchmarks.readers import Example
-from cecbench.breakdown import Breakdown, traditional
-from cecbench.curve import CurveSums
-from cecbench.metrics.base import Scorer
 from cecbench.metrics.rows import Row
-from cecbench.resampling import interval_of
-from cecbench.results import FORMAT, PREDICTIONS, SCORE, RunScore
-from cecbench.scorers import Tally
+from cecbench.results import PREDICTIONS, SCORE, RunScore
 from cecbench.signature import package_version
-from cecbench.systems.base import UNANSWERED, Answer, Context, SureEdit, System
+from cecbench.sums import Blocks, RunSums
+from cecbench.systems.base import Answer, Context, SureEdit, System
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
 from cecdata.common.codec import sealed
@@ -36,7 +32,6 @@ from cecdata.common.errors import CecError
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
 Progress = Callable[[int, int], None]
-Blocks = Iterator[tuple[list[Row], list[Answer]]]
 
 
 def no_progress(done: int, total: int) -> None:
@@ -180,90 +175,6 @@ def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[A
         f"({reasons}; first: {failed[0][0]}). The other answers are kept: the same command asks "
         "for these alone. --allow-missing scores them as unchanged, and counts them"
     )
-
-
-class RunSums:
-    """Sums over the rows taken so far, with their answers."""
-
-    def __init__(self, scorer: Scorer) -> None:
-        self._tally = Tally(scorer, triples=True)
-        self._breakdown = Breakdown(scorer)
-        self._curve = CurveSums(scorer)
-        self._statuses: Counter[str] = Counter()
-        self._traditional = 0
-        self._sums: Counter[str] = Counter()
-        self._seconds = 0.0
-
-    def taken(self, blocks: Iterable[tuple[Sequence[Example], list[Answer]]]) -> Blocks:
-        """Yield the blocks, rows with their predictions, and add each to the sums."""
-        for examples, answers in blocks:
-            pairs = zip(examples, answers, strict=True)
-            rows = [Row(one.id, one.source, one.target, answer.text) for one, answer in pairs]
-            self._take(rows, answers)
-            yield rows, answers
-
-    def _take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        kept, counts = self._tally.take(rows)
-        by_id = {row.id: row for row in rows}
-        # A policy may replace an answer by its source; the breakdown counts the answer itself.
-        self._breakdown.add([by_id[row.id] for row in kept], counts)
-        self._curve.add(rows, answers)
-        self._statuses.update(answer.status for answer in answers)
-        self._traditional += traditional(rows)
-        self._sums["rows"] += len(rows)
-        self._sums["characters"] += sum(len(row.source) for row in rows)
-        self._sums["tokens_in"] += sum(answer.tokens_in for answer in answers)
-        self._sums["tokens_out"] += sum(answer.tokens_out for answer in answers)
-        self._seconds += sum(answer.seconds for answer in answers)
-
-    def summary(self, dataset: Dataset, name: str, system: System, called: str) -> RunScore:
-        """Return the object of score.json: the scorer's keys, then what explains them.
-
-        name: the benchmark's, with the part of it that was scored. called: the system's in reports.
-        """
-        tally, headline = self._tally, self._tally.scorer.headline
-        interval = None
-        if tally.kept and headline in tally.scorer.ratios:
-            interval = interval_of(*tally.triples(), beta=tally.scorer.beta)
-        signature = tally.signature(name, interval.signature if interval else "none")
-        statuses = dict(self._statuses.most_common())
-        curve = self._curve.as_dict()
-        return {
-            **tally.values(signature),
-            **({"interval": interval.as_dict(headline)} if interval else {}),
-            **({"curve": curve} if curve else {}),
-            "format": FORMAT,
-            "headline": headline,
-            "benchmark": dataset.name,
-            "benchmark_file_sha256": dataset.sha256,
-            "benchmark_rows": len(dataset.rows),
-            "benchmark_licence": dataset.licence,
-            "benchmark_notes": list(dataset.notes),
-            "synthetic": dataset.synthetic,
-            "system": called or system.name,
-            "system_identity": dict(system.identity),
-            "answers": statuses,
-            "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
-            "unanswered_means": "scored as unchanged; an empty line of a predictions file as it is",
-            "traditional_predictions": self._traditional,
-            "retried": dict(getattr(system, "troubles", {})),  # requests of this process
-            "usage": self._usage(),
-            "breakdown": self._breakdown.as_dict(),
-        }
-
-    def _usage(self) -> dict[str, object]:
-        """Return tokens and seconds; speeds are over the sum of the rows' seconds."""
-        sums, seconds = self._sums, self._seconds
-        usage: dict[str, object] = {
-            "tokens_in": sums["tokens_in"],
-            "tokens_out": sums["tokens_out"],
-            "seconds": round(seconds, 3),
-        }
-        if seconds > 0:
-            usage["sentences_per_s"] = round(sums["rows"] / seconds, 2)
-            usage["characters_per_s"] = round(sums["characters"] / seconds, 1)
-            usage["tokens_out_per_s"] = round(sums["tokens_out"] / seconds, 1)
-        return usage
 
 
 def _record(row: Row, answer: Answer) -> Mapping[str, object]:

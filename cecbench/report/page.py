@@ -9,11 +9,10 @@ from html import escape
 from pathlib import Path
 
 from cecbench import errortypes
-from cecbench.breakdown import ROWS
-from cecbench.curve import REACH, SHARES
 from cecbench.metrics.rows import Row
 from cecbench.report.overview import Cell, figures, row_names, scores_of, warnings_of
 from cecbench.results import Run
+from cecbench.sums import CATEGORIES, REACH, SHARES
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
 from cecdata.common.durable import Workspace
@@ -139,7 +138,7 @@ def _categories(runs: Sequence[Run]) -> str:
     shown = [(run, name) for run, name in zip(runs, row_names(runs), strict=True) if run.active]
     heads = ["category", *(Html(f"{escape(n)}, {escape(r.benchmark)}") for r, n in shown)]
     rows: list[list[object]] = []
-    for kind in ROWS:
+    for kind in CATEGORIES:
         parts = [run.values["breakdown"]["category"].get(kind) for run, _ in shown]
         if any(parts):
             rows.append([kind, *map(_part, parts)])

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench.cli import cli
-from cecbench.curve import REACH, CurveSums
 from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.rows import Row
 from cecbench.resampling import f_statistic
 from cecbench.results import read_run
 from cecbench.run import Settings, evaluate
 from cecbench.scorers import score
+from cecbench.sums import REACH, CurveSums
 from cecbench.systems.base import Answer, SureEdit, applied
 
 letter = st.sampled_from("甲乙丙")

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench import published
-from cecbench.breakdown import Breakdown
 from cecbench.cli import cli
 from cecbench.metrics.rows import Row
 from cecbench.report.page import judgement
 from cecbench.results import read_run
 from cecbench.scorers import score
+from cecbench.sums import Breakdown
 
 SHARED = os.environ.get("CEC_SHARED")
 needs_shared = pytest.mark.skipif(not SHARED, reason="CEC_SHARED does not name the shared folder")

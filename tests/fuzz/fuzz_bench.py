@@ -37,7 +37,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=100),
         Reader("predictions-text", "p.tsv", _predictions, Mutator(_four, "lines")),
         Reader("predictions-jsonl", "p.jsonl", _predictions, Mutator(_answers, "json")),
-        Reader("score-json", "score.json", _score_json, Mutator(_scores, "json")),
         Reader("run-rows", "predictions.jsonl", _run_rows, Mutator(_run_lines, "json")),
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
@@ -113,19 +112,6 @@ def _run_files() -> dict[str, str]:
         answers.write_text("".join(f"{a.replace('己', '已')}\n" for a, _ in PAIRS), "utf-8")
         evaluate(Settings(str(data), f"predictions:{answers}", out))
         return {p.name: p.read_text("utf-8") for p in out.iterdir() if p.is_file()}
-
-
-def _score_json(path: Path) -> None:
-    from cecbench.results import read_run
-
-    _once(path.with_name("predictions.jsonl"), _run_files()["predictions.jsonl"])
-    read_run(path.parent)
-
-
-def _once(path: Path, text: str) -> None:
-    """What lies beside the file of every case is written for the first one."""
-    if not path.exists():
-        path.write_text(text, "utf-8")
 
 
 def _run_rows(path: Path) -> Iterable[str]:
@@ -300,10 +286,6 @@ def _answers() -> tuple[bytes, ...]:
         "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode(),
         "\n".join(json.dumps({"output": b}) for _, b in PAIRS).encode(),
     )
-
-
-def _scores() -> tuple[bytes, ...]:
-    return (_run_files()["score.json"].encode(),)
 
 
 def _run_lines() -> tuple[bytes, ...]:
