@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from cecbench import published
-from cecbench.report.overview import drawn, scores_of
+from cecbench.report.page import drawn, scores_of
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse

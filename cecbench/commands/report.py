@@ -215,7 +215,7 @@ def _for_papers(
     form: str,
     quoted: Sequence[str],
 ) -> str:
-    from cecbench.report.overview import name_of
+    from cecbench.report.page import name_of
     from cecbench.report.paper_table import LEVEL, Entry, paper_table
 
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
