@@ -17,11 +17,10 @@ from cecbench.benchmarks.readers import Example
 from cecbench.metrics.rows import IntArray
 from cecbench.resampling import (
     CELLS_AT_ONCE,
-    LEVEL,
     SEED,
-    STANDARD_ERRORS,
     Floats,
     Statistic,
+    bootstrap,
     check_counts,
     f_statistic,
     sums_of,
@@ -102,38 +101,22 @@ def paired_randomisation(
         differences = statistic(sums_first + shift) - statistic(sums_second - shift)
         # The tolerance makes ties count as ties in spite of rounding.
         extreme += int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
-    resampled = _resampled_differences(together, times, width, statistic, seed)
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(resampled, (tail, 1 - tail))
+
+    def difference(sums: Floats) -> Floats:
+        return statistic(sums[:, :width]) - statistic(sums[:, width:])
+
+    interval = bootstrap(together, times, difference, draws=DIFFERENCE_DRAWS, seed=seed)
     return Comparison(
         first=_value(first, statistic),
         second=_value(second, statistic),
         p_value=(extreme + 1) / (draws + 1),
         draws=draws,
         seed=seed,
-        low=float(low),
-        high=float(high),
-        detectable=float(STANDARD_ERRORS * resampled.std(ddof=1)),
+        low=interval.low,
+        high=interval.high,
+        # that of an interval is for two systems that err independently
+        detectable=interval.detectable / math.sqrt(2),
     )
-
-
-def _resampled_differences(
-    together: IntArray, times: IntArray, width: int, statistic: Statistic, seed: int
-) -> Floats:
-    """Return the difference in samples of sentences drawn with replacement, shape (DRAWS,).
-
-    together: the distinct rows of both systems' counts side by side; times: how often each occurs.
-    """
-    sentences = int(times.sum())
-    generator = np.random.default_rng(seed)
-    values = np.empty(DIFFERENCE_DRAWS, dtype=np.float64)
-    step = max(1, CELLS_AT_ONCE // len(together))
-    for start in range(0, DIFFERENCE_DRAWS, step):
-        size = min(step, DIFFERENCE_DRAWS - start)
-        drawn = generator.multinomial(sentences, times / sentences, size=size)
-        sums = sums_of(drawn, together)
-        values[start : start + size] = statistic(sums[:, :width]) - statistic(sums[:, width:])
-    return values
 
 
 def rows_needed(rows: int, detectable: float, difference: float) -> int:
