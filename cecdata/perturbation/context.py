@@ -14,17 +14,13 @@ import numpy.typing as npt
 
 from cecdata.common import arrays
 from cecdata.hanzi.characters import code_point_slots, standard_characters
-from cecdata.hanzi.readings import readings
-from cecdata.hanzi.shapes import shape_pairs
-from cecdata.operators.links import looked_up, one_part_apart, word_pairs
+from cecdata.operators.links import looked_up
 from cecdata.operators.spans import LONGEST, SpanSet
 from cecdata.perturbation.kernel.context import CONFUSION, FREQUENCY, SIZE, SOUND
 from cecdata.perturbation.kernel.layout import EDGE, SLOT_BITS, Bytes, Context, Shorts, Words
 
-KIND = "cecdata context 1"
+KIND = "cecdata context 2"
 TONE_BITS = 3  # of `sounds`
-_ALIKE = 0.5  # minimum similarity of characters that look alike
-_CHANCES = (1e-9, 1e-3, 3e-3, 1e-2, 3e-2, 0.08, 0.2)  # where classes of `word_pairs` chances begin
 
 Numbers = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
@@ -38,7 +34,9 @@ class Factors:
     codes: npt.NDArray[np.uint8]  # of the pairs, 1..14
     classes: npt.NDArray[np.uint8]  # [numbers] classes of frequency
     sounds: Shorts  # [numbers] syllable << 3 | tone of the usual reading
-    confusions: tuple[Words, Words]  # as `confusions` returns them
+    # (right number << 13 | wrong number, code) of characters confused in words or by sight; the
+    # code is 2c, or 2c + 1 where the two look alike, by a class c of the chance in words
+    confusions: tuple[Words, Words]
     values: npt.NDArray[np.float32]  # [9, 16, 16], see `kernel.context`
 
     def of_pairs(self, old: Numbers, new: Numbers) -> Weights:
@@ -104,8 +102,8 @@ def shipped() -> Factors:
         keys=held["key"].astype(np.uint32),
         codes=held["code"].astype(np.uint8),
         classes=held["classes"].astype(np.uint8),
-        sounds=sounds(),
-        confusions=confusions(),
+        sounds=held["sounds"].astype(np.uint16),
+        confusions=(held["confused"].astype(np.uint32), held["confusion"].astype(np.uint32)),
         values=held["factors"].astype(np.float32),
     )
 
@@ -130,32 +128,3 @@ def without_context(operators: int) -> Context:
         of_slot=np.zeros((0, 0), np.float32),
         of_span=np.zeros((0, 0), np.float32),
     )
-
-
-def confusions() -> tuple[Words, Words]:
-    """Return (right number << 13 | wrong number, code) of characters confused in words or by sight.
-
-    The code is 2c, or 2c + 1 where the two look alike; c is the class of the chance that a word of
-    the same sound has the wrong character (`word_pairs`).
-    """
-    count = len(standard_characters())
-    keys, chance = word_pairs()
-    shapes = shape_pairs()
-    alike = shapes.similarity >= _ALIKE
-    seen = np.concatenate(
-        [shapes.left[alike].astype(np.int64) * count + shapes.right[alike], one_part_apart().key]
-    )
-    all_ = np.union1d(keys, seen)
-    level = np.array([np.searchsorted(_CHANCES, value, side="right") for value in chance.tolist()])
-    code = 2 * looked_up(all_, keys, level.astype(np.float64)) + np.isin(all_, seen)
-    both = (all_ // count + 1) << SLOT_BITS | all_ % count + 1
-    return both.astype(np.uint32), code.astype(np.uint32)
-
-
-def sounds() -> Shorts:
-    """Return syllable << 3 | tone of every standard character's usual reading; 0 for number 0."""
-    usual = [readings(sign)[0] for sign in standard_characters()]
-    number = {
-        name: position for position, name in enumerate(sorted({r.syllable for r in usual}), 1)
-    }
-    return np.array([0, *(number[r.syllable] << TONE_BITS | r.tone for r in usual)], np.uint16)

@@ -32,10 +32,13 @@ from cecdata.config import load
 from cecdata.corpus.ids import id_column
 from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, words
-from cecdata.perturbation.context import KIND, confusions, sounds
+from cecdata.hanzi.readings import readings
+from cecdata.hanzi.shapes import shape_pairs
+from cecdata.operators.links import looked_up, one_part_apart, word_pairs
+from cecdata.perturbation.context import KIND, TONE_BITS
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.kernel.context import LEFT, RIGHT
-from cecdata.perturbation.kernel.layout import EDGE
+from cecdata.perturbation.kernel.layout import EDGE, SLOT_BITS
 from cecdata.shards.schema import SENTENCE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ngram"))
@@ -51,6 +54,8 @@ TABLES, SIZE = 9, 8
 CELLS = TABLES * 256
 MAINS = TABLES * 32  # main effects: one for each row and each column of a table
 STRENGTH = 10.0  # ridge penalty
+ALIKE = 0.5  # minimum similarity of characters that look alike
+CHANCES = (1e-9, 1e-3, 3e-3, 1e-2, 3e-2, 0.08, 0.2)  # where classes of `word_pairs` chances begin
 COPIES = 24  # proposals for each target
 
 
@@ -102,15 +107,45 @@ def variants() -> list[str]:
     return [word for line in lines if not line.startswith("#") for word in line.split()]
 
 
+def confusions() -> tuple[np.ndarray, np.ndarray]:
+    """Return (right number << 13 | wrong number, code) of characters confused in words or by sight.
+
+    The code is 2c, or 2c + 1 where the two look alike; c is the class of the chance that a word of
+    the same sound has the wrong character (`word_pairs`).
+    """
+    count = len(standard_characters())
+    keys, chance = word_pairs()
+    shapes = shape_pairs()
+    alike = shapes.similarity >= ALIKE
+    seen = np.concatenate(
+        [shapes.left[alike].astype(np.int64) * count + shapes.right[alike], one_part_apart().key]
+    )
+    all_ = np.union1d(keys, seen)
+    level = np.array([np.searchsorted(CHANCES, value, side="right") for value in chance.tolist()])
+    code = 2 * looked_up(all_, keys, level.astype(np.float64)) + np.isin(all_, seen)
+    both = (all_ // count + 1) << SLOT_BITS | all_ % count + 1
+    return both.astype(np.uint32), code.astype(np.uint8)
+
+
+def sounds() -> np.ndarray:
+    """Return syllable << 3 | tone of every standard character's usual reading; 0 for number 0."""
+    usual = [readings(sign)[0] for sign in standard_characters()]
+    number = {
+        name: position for position, name in enumerate(sorted({r.syllable for r in usual}), 1)
+    }
+    return np.array([0, *(number[r.syllable] << TONE_BITS | r.tone for r in usual)], np.uint16)
+
+
 class Codes:
     """The codes of a text's pairs, as the kernel reads them."""
 
     def __init__(self, held: dict[str, np.ndarray]) -> None:
         self.code = dict(zip(held["key"].tolist(), held["code"].tolist(), strict=True))
         self.classes = held["classes"].tolist()
-        self.alike = dict(zip(*(column.tolist() for column in confusions()), strict=True))
+        confused = (held["confused"].tolist(), held["confusion"].tolist())
+        self.alike = dict(zip(*confused, strict=True))
         self.slots = code_point_slots()
-        self.sounds = sounds().tolist()
+        self.sounds = held["sounds"].tolist()
 
     def slot(self, text: str, at: int) -> int:
         return int(self.slots[ord(text[at])]) if 0 <= at < len(text) else 0
@@ -281,6 +316,8 @@ def main() -> None:
     about: dict[str, object] = {}
     if asked.what == "pairs":
         held = pairs_of(asked.file)
+        held["confused"], held["confusion"] = confusions()
+        held["sounds"] = sounds()
         print(f"{len(held['key']):,} pairs")
         held["factors"] = np.ones((TABLES, 16, 16), np.float32)
     else:
