@@ -77,7 +77,7 @@ def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: A
         [f"ppo.groups={options.groups}", f"ppo.candidates={options.candidates}", "ppo.updates=1000",
          "ppo.drop_zero_advantages=false", "ppo.oversampling=1", "ppo.supervised=0", *more],
     )  # fmt: skip
-    policy = load_policy(PolicyConfig(name=options.model), 42, "cpu")
+    policy = load_policy(PolicyConfig(name=options.model), "cpu")
     pairs = training_pairs(open_shards(options.data), DataConfig(), 64, 42, out / "arrow")
     reward = GroupReward(encoder(options.encoder), made.reward, options.candidates)
     args = grpo_settings.arguments(

@@ -22,14 +22,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from cecdata import embed
 from cecdata.common.errors import CecError
 from cecdata.hanzi.characters import standard_characters
 from cectrain import config
-from cectrain.model.policy import small_qwen3
-from cectrain.model.tokenizer import character_tokenizer
+from cectrain.corrector.folder import WEIGHTS
 from cectrain.run.reproducibility import versions
 from cectrain.store import metrics_log
 from cectrain.train import train
@@ -82,7 +88,7 @@ class Bench:
 
     def policy(self) -> str:
         """Return the folder of that model with the built-in policy's tokenizer."""
-        folder, words = self.folder / "policy", character_tokenizer()
+        folder, words = self.folder / "policy", AutoTokenizer.from_pretrained(str(WEIGHTS))
         if not folder.exists():
             self.qwen(len(words), words.eos_token_id, words.pad_token_id).save_pretrained(folder)
             words.save_pretrained(folder)
@@ -217,7 +223,12 @@ def update(lines: list[dict[str, float]]) -> Figures:
 def pretraining(bench: Bench) -> Figures:
     """Measure supervised steps of 65,536 tokens of a model of 27 M parameters."""
     hidden, layers, count = (64, 1, 2) if bench.tiny else (512, 8, 780)
-    model = small_qwen3(character_tokenizer(), 0, hidden=hidden, layers=layers)[0].to(bench.device)
+    settings = Qwen3Config(
+        vocab_size=8_511, hidden_size=hidden, intermediate_size=hidden * 8 // 3,
+        num_hidden_layers=layers, num_attention_heads=hidden // 32,
+        num_key_value_heads=hidden // 64, head_dim=32, tie_word_embeddings=True,
+    )  # fmt: skip
+    model = Qwen3ForCausalLM(settings).to(bench.device)
     rows = torch.randint(5, 8000, (count, 84), device=bench.device)
     return bench.speed("", step_of(model, rows), 84.0 * count, 3 * flops(model, 0, 84) * count)
 

@@ -93,7 +93,7 @@ def corrector_system(kind: str, options: ChannelOptions) -> CorrectorSystem:
     if isinstance(options, CombinedOptions):
         model = f"{kind}:{options.voter}"
         asked["rescore"] = options.rescore or None
-        own = local_models.checkpoint_identity(model_folder(options.voter) or "", None)
+        own = local_models.checkpoint_identity(model_folder(options.voter), None)
     corrector = Corrector(model, confidence=options.confidence or None, **asked)
     proposer: Any = corrector.proposer
     identity = {**proposer.identity, **own, "kind": kind}
@@ -113,7 +113,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     from cectrain.corrector.proposals import PolicyProposer
 
     torch, transformers = pretrained.torch_and_transformers()
-    where = model_folder(name) or ""
+    where = model_folder(name)
     if not (Path(where) / "config.json").is_file():
         raise InputError(
             f"{name} holds no model (no config.json there or in its `model` folder): "

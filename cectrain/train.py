@@ -62,7 +62,7 @@ def train(
     log = log if rank0 else ignore_line
     embeddings = open_embeddings(dataset, encoder, log)
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
-        load_policy(config.policy, config.seed, "cpu")
+        load_policy(config.policy, "cpu")
     identity = reproducibility.run_identity(config, dataset, encoder, embeddings)
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
     named = (config.policy.name, *folders_of(config.encoder))

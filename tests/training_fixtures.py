@@ -39,12 +39,11 @@ def encoder():
 def small_policy():
     """A function that returns a small random policy, always with the same weights."""
     from cectrain.corrector.policy import Policy
-    from cectrain.model import policy
-    from cectrain.model.tokenizer import character_tokenizer
+    from experiments.pretraining.model import character_tokenizer, small_qwen3
 
     def made(hidden=32, layers=1):
-        model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden, layers)
-        return Policy(model, tokenizer, "1", trained=False)
+        model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden, layers)
+        return Policy(model, tokenizer, "1")
 
     return made
 

@@ -15,7 +15,6 @@ from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 from cectrain.corrector.correction import Change
 from cectrain.corrector.folder import (
-    WEIGHTS,
     longest_source,
     model_folder,
     prove_weights,
@@ -68,8 +67,6 @@ class ChangeScorer:
 
     def __init__(self, name: str, batch: int = 64, threads: int = 0) -> None:
         folder = model_folder(name)
-        if folder is None:
-            raise InputError(f"the built-in policy's weights are not in {WEIGHTS}")
         if not is_built_in_kind(Path(folder)):
             raise InputError(
                 f"{name}: the channel can be combined only with a policy of the built-in kind, "

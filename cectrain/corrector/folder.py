@@ -39,12 +39,12 @@ def check_name(name: str) -> None:
         refuse_missing_folder(name)
 
 
-def model_folder(name: str) -> str | None:
+def model_folder(name: str) -> str:
     """Return what to load a policy from: the shipped weights for `builtin`, the `model` folder of a
-    run, else the name itself (a folder or a hub id). None for `builtin` without shipped weights.
+    run, else the name itself (a folder or a hub id).
     """
     if name == BUILTIN:
-        return str(WEIGHTS) if (WEIGHTS / "config.json").is_file() else None
+        return str(WEIGHTS)
     inner = Path(name) / MODEL
     return str(inner) if (inner / "config.json").is_file() else name
 
@@ -74,11 +74,8 @@ def prove_weights(name: str) -> None:
 
 def trained_prompt(name: str) -> str:
     """Return the prompt version that a policy was trained with; the default where none is named."""
-    where = model_folder(name)
-    path = Path(where or "") / PROMPT_FILE
-    if where is None or not path.is_file():
-        return prompts.DEFAULT
-    return prompt_version(path)
+    path = Path(model_folder(name)) / PROMPT_FILE
+    return prompt_version(path) if path.is_file() else prompts.DEFAULT
 
 
 def prompt_version(path: Path) -> str:
@@ -96,7 +93,7 @@ def longest_source(name: str) -> int | None:
     the longest sentence of its pretraining. Raises VerificationError where run.json is damaged.
     """
     longest = _trained_max_chars(Path(name))
-    if longest is None and is_built_in_kind(Path(model_folder(name) or "")):
+    if longest is None and is_built_in_kind(Path(model_folder(name))):
         return BUILTIN_CHARS
     return longest
 

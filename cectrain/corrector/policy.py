@@ -17,12 +17,11 @@ from cectrain.corrector.speculative import Written
 
 @dataclass(frozen=True, slots=True)
 class Policy(CausalModel):
-    """A model that corrects; `trained` is false for random weights.
+    """A model that corrects.
 
     `max_chars` is the longest source that it reads, in characters; None: no limit is known.
     """
 
-    trained: bool
     max_chars: int | None = None
 
 
@@ -35,14 +34,12 @@ def load(name: str, prompt: str | None = None, device: str = "auto", **settings:
     torch, _ = torch_and_transformers("train")
     version = prompt or folder.trained_prompt(name)
     where = folder.model_folder(name)
-    if where is None:
-        raise InputError(f"the built-in policy's weights are not in {folder.WEIGHTS}")
     folder.prove_weights(name)
     # fp32: steps at the end of a schedule are smaller than bf16 can add.
     settings = settings or {"dtype": torch.float32}
     loaded = causal.load(where, version, device, extra="train", **settings)
     longest = folder.longest_source(name)
-    return Policy(loaded.model, loaded.tokenizer, version, trained=True, max_chars=longest)
+    return Policy(loaded.model, loaded.tokenizer, version, max_chars=longest)
 
 
 def target_ids(policy: Policy, target: str) -> list[int]:

@@ -79,9 +79,7 @@ def dbscan(
     return np.take_along_axis(number, first, axis=1).astype(np.int64)
 
 
-def largest_cluster(
-    labels_P_L: IntArray, embeddings_P_L_D: npt.NDArray[np.floating]
-) -> BoolArray:
+def largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: npt.NDArray[np.floating]) -> BoolArray:
     """Return the members of each group's largest cluster, [P, L] bool; all false without one.
 
     Of largest clusters of one size it is the one whose unit vectors have the longest mean, then

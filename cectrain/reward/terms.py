@@ -113,9 +113,7 @@ def edit_P_L(batch: Batch) -> FloatArray:
 EDIT = Term("edit", edit_P_L)
 
 
-def majority_rewards(
-    candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2
-) -> FloatArray:
+def majority_rewards(candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2) -> FloatArray:
     """Return 1 for candidates equal to their group's most frequent text, else 0, shape [P, L].
 
     A text needs `min_samples` votes; of texts with equally many the first wins. Empty candidates

@@ -118,7 +118,7 @@ def _gathered_policy(job: Job, trainer: GroupTrainer) -> Policy:
     weights = trainer.accelerator.get_state_dict(trainer.model_wrapped)
     if not distributed.sharded() or not distributed.is_rank0():
         return job.policy  # without sharding every rank has all weights
-    policy = load_policy(job.config.policy, job.config.seed, "cpu")
+    policy = load_policy(job.config.policy, "cpu")
     policy = with_adapter(policy, job.config.policy)
     policy.model.load_state_dict(weights)
     return policy

@@ -73,7 +73,7 @@ def run_identity(
     """
     name = config.policy.name
     folder = model_folder(name)
-    start = checkpoint_identity(folder, None) if folder else {}
+    start = checkpoint_identity(folder, None)
     if folder != name:
         start["checkpoint"] = Path(name).name
     return {

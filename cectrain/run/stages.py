@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cecdata.common import durable
 from cecdata.common.codec import Json, encode
 from cecdata.common.durable import STATE, Workspace
-from cecdata.common.errors import RefusedError, UsageError, VerificationError
+from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.embed import Encoder, encoder
 from cectrain.config import Config, SftConfig
 from cectrain.corrector.folder import MODEL, weights_sha256
@@ -152,12 +152,7 @@ def prepare(
     reproducibility.limit_onednn_cache()
     reproducibility.set_all_seeds(config.seed, deterministic=config.deterministic)
     device = "cpu" if distributed.sharded() else "auto"  # its shards are moved afterwards
-    policy = load_policy(config.policy, config.seed, device)
-    if not policy.trained and not config.sft.steps and config.ppo.updates:
-        raise UsageError(
-            "the built-in policy has no shipped weights here and PPO cannot start from random "
-            "ones: set sft.steps, or name a trained policy with --model"
-        )
+    policy = load_policy(config.policy, device)
     policy = with_adapter(policy, config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, longest_candidate(config))
@@ -196,7 +191,7 @@ def warm_start(job: Job) -> None:
     sft, own = job.config.sft, learning_rate(SftConfig(), job.policy)
     if not sft.steps:
         return
-    if job.policy.trained and not distributed.sharded():
+    if not distributed.sharded():
         job.score_at_start()
     job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
     if sft.learning_rate is not None and sft.learning_rate > 5 * own:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cecbench import prompts
 from cecbench.causal import prompt_ids
+from cectrain.corrector.change_scorer import Tokens
 from cectrain.corrector.policy import Policy, target_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
-from cectrain.model.tokenizer import character_tokens
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 IGNORED = -100  # label of tokens without a loss: the prompt and padding
 
@@ -37,6 +38,14 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
         rows.append(question + answer + [pad] * empty)
         labels.append([IGNORED] * len(question) + answer + [IGNORED] * empty)
     return {"input_ids": torch.tensor(rows), "labels": torch.tensor(labels)}
+
+
+@lru_cache(maxsize=4)
+def character_tokens(tokenizer: PreTrainedTokenizerBase) -> Tokens | None:
+    """Return the same tokens several times as fast, for a tokenizer of the built-in kind alone."""
+    if not {"<|source|>", "<|target|>", "<|end|>"} <= tokenizer.get_added_vocab().keys():
+        return None
+    return Tokens(tokenizer.backend_tokenizer.to_str())
 
 
 def tokens(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:

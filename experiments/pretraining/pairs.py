@@ -17,8 +17,8 @@ from cecdata.hanzi.characters import standard_characters
 from cecdata.shards.schema import SENTENCE
 from cectrain.data import shards
 from cectrain.data.shards import Pair
-from cectrain.model.tokenizer import PUNCTUATION, placeholders
 from experiments.pretraining.config import PretrainConfig, Stage
+from experiments.pretraining.model import PUNCTUATION, placeholders
 
 _CHUNK = 64  # steps whose pairs are made and sorted by length together
 _MARKS = 3  # tokens of a row that are neither source nor target

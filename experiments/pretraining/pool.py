@@ -25,8 +25,8 @@ from cecdata.corpus.normalise import Normalised, Options, normalise, reject
 from cecdata.corpus.reading import read
 from cecdata.hanzi.characters import is_han
 from cectrain.data import shards
-from cectrain.model.tokenizer import placeholders, vocabulary
 from experiments.pretraining.config import PretrainConfig
+from experiments.pretraining.model import placeholders, vocabulary
 
 _COLUMNS = ["id", "text", "origin"]
 FILE = "pool.arrow"

@@ -29,8 +29,7 @@ from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model.export import save_model
 from cectrain.model.heldout import exact_by_operator
-from cectrain.model.policy import load_policy, small_qwen3
-from cectrain.model.tokenizer import character_tokenizer
+from cectrain.model.policy import load_policy
 from cectrain.run import reproducibility
 from cectrain.store import checkpoints, metrics_log
 from cectrain.store.metrics_log import MetricsLog
@@ -38,6 +37,7 @@ from cectrain.store.results import finished, write_run, write_summary
 from cectrain.supervised.loop import Plan, fit
 from cectrain.supervised.loss import IGNORED, answer_logits, autocast, collate, product_dtype
 from experiments.pretraining.config import PretrainConfig
+from experiments.pretraining.model import character_tokenizer, small_qwen3
 from experiments.pretraining.pairs import Batches, held_out_pairs
 from experiments.pretraining.pool import Pool, make_pool
 
@@ -87,7 +87,7 @@ def pretrain(
         pool = make_pool(corpus, benchmarks, config, state)
         tell(f"{len(pool.table):,} sentences of {len(pool.counts['kept']):,} origins")  # type: ignore[arg-type]
         started = time.monotonic()
-        policy = load_policy(PolicyConfig(name=start), config.seed) if start else new_policy(config)
+        policy = load_policy(PolicyConfig(name=start)) if start else new_policy(config)
         log = MetricsLog(out / metrics_log.FILE, tell)
         _run(policy, pool, config, state, log)
         summary = _summary(policy, pool, config, time.monotonic() - started)
@@ -140,7 +140,7 @@ def _identity(
         "configuration": config.as_dict(),
         "corpus": files(corpus),
         "benchmarks": files(benchmarks) if benchmarks else {},
-        "start": weights_sha256(Path(model_folder(start) or "")) if start else "",
+        "start": weights_sha256(Path(model_folder(start))) if start else "",
         "versions": reproducibility.versions(),
     }
 
@@ -176,7 +176,7 @@ def new_policy(config: PretrainConfig) -> Policy:
     start = embeddings(tokenizer, config.hidden, config.seed) * config.embedding_std
     with torch.no_grad():
         model.get_input_embeddings().weight.copy_(torch.from_numpy(start))
-    return Policy(model.to(pick_device(torch, "auto")), tokenizer, "1", trained=False)
+    return Policy(model.to(pick_device(torch, "auto")), tokenizer, "1")
 
 
 def embeddings(

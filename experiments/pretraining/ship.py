@@ -65,7 +65,7 @@ def ship(
     pairs = shards.sample(open_shards(dataset), HELD_OUT, ALL, seed=0)
     clean = sorted({pair.target for pair in pairs})
     full, half = (
-        heldout.evaluate(load_policy(PolicyConfig(name=str(folder)), 0), pairs, clean)
+        heldout.evaluate(load_policy(PolicyConfig(name=str(folder))), pairs, clean)
         for folder in (run / MODEL, staged)
     )
     differ = sum(a != b for a, b in zip(full.answers, half.answers, strict=True))
@@ -93,7 +93,7 @@ def ship(
 
 def store(model: Path, staged: Path) -> None:
     """Save the model in fp16 with a configuration that says fp32, so that CPUs compute in fp32."""
-    save_model(load_policy(PolicyConfig(name=str(model)), 0, "cpu"), staged, {}, "float16")
+    save_model(load_policy(PolicyConfig(name=str(model)), "cpu"), staged, {}, "float16")
     path = staged / "config.json"
     settings = parse(path.read_bytes())
     assert isinstance(settings, dict)

@@ -72,7 +72,7 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     from cectrain.run import grpo_settings, trainer
 
     made = config.load("exact-match", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
-    tiny = policy.load_policy(PolicyConfig(name=str(start)), 7, "cpu")
+    tiny = policy.load_policy(PolicyConfig(name=str(start)), "cpu")
     out = small_disk / "run"
     pairs = training_pairs(dataset, DataConfig(limit=6), 40, 42, small_disk.parent / "cache")
     args = grpo_settings.arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)

@@ -16,6 +16,7 @@ from cectrain.corrector.proposals import PolicyProposer
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward
+from experiments.pretraining.model import small_qwen3
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -58,7 +59,7 @@ def folder(request, tmp_path_factory):
     else:
         tokenizer = byte_level()
     out = tmp_path_factory.mktemp("chat") / "model"
-    model, _ = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
+    model, _ = small_qwen3(tokenizer, 7, hidden=32, layers=1)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     return out
@@ -66,7 +67,7 @@ def folder(request, tmp_path_factory):
 
 @pytest.fixture
 def made(folder):
-    return policy.load_policy(config.PolicyConfig(name=str(folder)), 42)
+    return policy.load_policy(config.PolicyConfig(name=str(folder)))
 
 
 def test_the_question_is_cecbenchs(made, folder):

@@ -266,7 +266,7 @@ def stored(small_policy, tmp_path):
 def refused(folder, match):
     """cectrain and cecbench both refuse the folder."""
     with pytest.raises(InputError, match=match):
-        load_policy(PolicyConfig(name=str(folder)), 7, "cpu")
+        load_policy(PolicyConfig(name=str(folder)), "cpu")
     with pytest.raises(InputError, match=match):
         bench_systems.policy(str(folder), LocalOptions(device="cpu"))
 
@@ -275,7 +275,7 @@ def test_a_policy_without_its_template_is_refused(stored, tmp_path):
     """In plain words it would answer garbage; an older folder does not say, and is read unless it
     is of the built-in kind, which knows nothing but its template.
     """
-    load_policy(PolicyConfig(name=str(stored)), 7, "cpu")
+    load_policy(PolicyConfig(name=str(stored)), "cpu")
     (stored / "chat_template.jinja").unlink()
     refused(stored, "chat_template")
     (stored / "prompt.json").write_text('{"version": "1", "template": 1}')
@@ -285,7 +285,7 @@ def test_a_policy_without_its_template_is_refused(stored, tmp_path):
         if older:
             (stored / "prompt.json").write_text(older)
         refused(stored, r"chat_template\.jinja.*built-in")
-        load_policy(PolicyConfig(name=str(other_kind(stored, tmp_path / str(place)))), 7, "cpu")
+        load_policy(PolicyConfig(name=str(other_kind(stored, tmp_path / str(place)))), "cpu")
         (stored / "prompt.json").touch()
 
 

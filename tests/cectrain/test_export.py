@@ -52,7 +52,7 @@ def test_the_folder_decodes_greedily_whatever_its_base_did(small_policy, tmp_pat
 def adapted(start):
     """A policy with a trained adapter over a base in a folder."""
     config = PolicyConfig(name=str(start), lora_rank=2)
-    policy = with_adapter(load_policy(config, 7, "cpu"), config)
+    policy = with_adapter(load_policy(config, "cpu"), config)
     torch.manual_seed(5)
     with torch.no_grad():
         for parameter in policy.model.parameters():
@@ -63,10 +63,10 @@ def adapted(start):
 
 def test_an_adapter_is_merged(adapted, start, tmp_path):
     """The weights are peft's, and the card has the merged model's class and parameters."""
-    plain = load_policy(PolicyConfig(name=str(start)), 7, "cpu").model
+    plain = load_policy(PolicyConfig(name=str(start)), "cpu").model
     merged = copy.deepcopy(adapted.model).merge_and_unload().state_dict()
     save_model(adapted, tmp_path / "model", {})
-    written = load_policy(PolicyConfig(name=str(tmp_path / "model")), 7, "cpu").model.state_dict()
+    written = load_policy(PolicyConfig(name=str(tmp_path / "model")), "cpu").model.state_dict()
     assert all(torch.equal(written[name], merged[name]) for name in merged)
     assert not all(torch.equal(plain.state_dict()[name], merged[name]) for name in merged)
     told = (tmp_path / "model" / "README.md").read_text("utf-8")

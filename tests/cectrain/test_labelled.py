@@ -194,8 +194,8 @@ def test_the_table_splits_as_the_tokenizer(small_policy):
     """Characters, bytes of rare ones, placeholders and names of special tokens alike."""
     from cecbench.causal import prompt_ids
     from cectrain.corrector.policy import target_ids
-    from cectrain.model.tokenizer import character_tokens, placeholders
-    from cectrain.supervised.loss import tokens
+    from cectrain.supervised.loss import character_tokens, tokens
+    from experiments.pretraining.model import placeholders
 
     policy = small_policy()
     texts = ["他己经来了。", "𠀀龘 a　B", "", "<|end|>好", "<0x41>", "é\u0301😀", *placeholders()]

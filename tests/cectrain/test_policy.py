@@ -17,9 +17,9 @@ from cectrain.corrector.policy import Policy, check_context, target_ids
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
-from cectrain.model.tokenizer import SPECIAL, character_tokenizer, placeholders
 from cectrain.store import checkpoints
 from cectrain.supervised import loss, sft
+from experiments.pretraining.model import SPECIAL, character_tokenizer, placeholders, small_qwen3
 
 ALPHABET = st.text(st.sampled_from("他己经来了。，𠀀😀é\n\t A<|>#ﾊ\u0301　"), max_size=20)
 
@@ -31,8 +31,8 @@ def tokenizer():
 
 @pytest.fixture
 def tiny(tokenizer):
-    model, made = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
-    return Policy(model, made, "1", trained=False)
+    model, made = small_qwen3(tokenizer, 7, hidden=32, layers=1)
+    return Policy(model, made, "1")
 
 
 @settings(max_examples=80, deadline=None)
@@ -69,25 +69,12 @@ def test_the_tokenizer_survives_a_save(tokenizer, tmp_path):
     assert (again.chat_template, again.padding_side) == (tokenizer.chat_template, "left")
 
 
-def test_the_built_in_policy_is_small_and_drawn_by_seed(tokenizer):
-    """It has 2–6 M parameters; the seed decides its weights, and no global generator is used."""
-    import torch
-
-    before = torch.random.get_rng_state()
-    first, second, third = (policy.new_builtin(seed)[0] for seed in (42, 42, 137))
-    assert torch.equal(before, torch.random.get_rng_state())
-    assert 2e6 < sum(p.numel() for p in first.parameters()) < 6e6
-    key = "model.embed_tokens.weight"
-    assert torch.equal(first.state_dict()[key], second.state_dict()[key])
-    assert not torch.equal(first.state_dict()[key], third.state_dict()[key])
-
-
 def test_a_policy_that_is_not_there_is_named(tmp_path):
     """The error says that the name is neither a folder nor on the hub, and what to give."""
     with pytest.raises(InputError, match="a folder with"):
-        policy.load_policy(PolicyConfig(name=str(tmp_path / "none")), 42)
+        policy.load_policy(PolicyConfig(name=str(tmp_path / "none")))
     with pytest.raises(UsageError, match="prompt version"):
-        policy.load_policy(PolicyConfig(prompt="99"), 42)
+        policy.load_policy(PolicyConfig(prompt="99"))
 
 
 def test_a_prompt_beyond_the_context_is_refused(tiny):
@@ -199,8 +186,8 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
     losses, runs = [], []
     for folder, stops in ((tmp_path / "a", [12]), (tmp_path / "b", [9, 12])):
         for stop in stops:  # a run of 9 of 12 steps leaves the checkpoint of step 6
-            model, made = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
-            tiny = Policy(model, made, "1", trained=False)
+            model, made = small_qwen3(tokenizer, 7, hidden=32, layers=1)
+            tiny = Policy(model, made, "1")
 
             def log(step, values, stop=stop):
                 losses.append(values["loss"])

@@ -9,7 +9,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecdata.common.codec import encode, sealed
 from cecdata.common.command_group import run
-from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
+from cecdata.common.errors import InputError, RefusedError, VerificationError
 from cecdata.embed import encoder
 from cectrain import config
 from cectrain.cli import cli
@@ -118,7 +118,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
 
     out, _, _ = finished
     sources = ["他己经来了。", "天气很好。"]
-    made = policy.load_policy(config.PolicyConfig(name=str(out)), 0)
+    made = policy.load_policy(config.PolicyConfig(name=str(out)))
     assert made.max_chars == 40  # what the run was trained with, and `correct` cuts by
     assert len(corrections(made, sources)) == 2
     system = bench_systems.policy(str(out), LocalOptions())
@@ -154,7 +154,7 @@ def test_a_finished_run_is_verified_and_left_alone(finished, dataset_path, start
     weights = copy / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(VerificationError, match="these are not the weights"):
-        policy.load_policy(config.PolicyConfig(name=str(copy)), 0)
+        policy.load_policy(config.PolicyConfig(name=str(copy)))
     with pytest.raises(VerificationError, match="--overwrite"):
         train(dataset_path, copy, settings)
 
@@ -260,13 +260,6 @@ def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path)
     found = train(dataset_path, tmp_path / "out", alone, log=lines.append)
     assert found["reward"] == encode(alone.reward)
     assert not [line for line in lines if "constants" in line]
-
-
-def test_random_weights_need_a_warm_start(dataset_path, tmp_path, monkeypatch):
-    """PPO from random weights is refused before anything runs."""
-    monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
-    with pytest.raises(UsageError, match=r"sft\.steps"):
-        train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))
 
 
 def test_nothing_held_out_is_refused(tmp_path, start):

@@ -356,7 +356,7 @@ def coin(model, tokenizer):
     from cectrain.data.shards import Pair
     from cectrain.supervised.loss import collate
 
-    tiny = Policy(model, tokenizer, "1", trained=False)
+    tiny = Policy(model, tokenizer, "1")
     batch = collate(tiny, [Pair(n, 0, "他来了", "甲乙"[n % 2], "noise") for n in range(8)])
     adam = torch.optim.Adam(model.parameters(), 0.01)
     for _ in range(400):
@@ -422,7 +422,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
         reward=Flat(encoder, config.load("exact-match").reward, 2),
     )  # fmt: skip
     before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
-    tiny = Policy(made.model, made.processing_class, "1", trained=False)
+    tiny = Policy(made.model, made.processing_class, "1")
     loss = loss_function(tiny, "auto")(collate(tiny, supervised_batch(made._pairs, 0, 3)))
     (0.5 * loss).backward()
     slopes = {name: p.grad.clone() for name, p in made.model.named_parameters()}

@@ -24,10 +24,10 @@ from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model import policy
-from cectrain.model.tokenizer import character_tokenizer
 from cectrain.supervised import loss as losses
 from cectrain.supervised.loop import Plan, fit
 from experiments.pretraining.config import Origin, PretrainConfig, Stage, load
+from experiments.pretraining.model import character_tokenizer, small_qwen3
 from experiments.pretraining.pairs import Batches, held_out_pairs
 from experiments.pretraining.pool import make_pool
 from experiments.pretraining.run import (
@@ -75,8 +75,8 @@ cars = { licence = "ours", most = 60 }
 
 
 def tiny_policy(seed=7):
-    model, tokenizer = policy.small_qwen3(character_tokenizer(), seed, hidden=64, layers=2)
-    return Policy(model, tokenizer, "1", trained=False)
+    model, tokenizer = small_qwen3(character_tokenizer(), seed, hidden=64, layers=2)
+    return Policy(model, tokenizer, "1")
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +348,7 @@ def test_shipped_weights_are_fp16_scored_and_named_by_their_hash(finished, datas
     assert "{" not in text
     assert json.loads((target / "config.json").read_text("utf-8"))["dtype"] == "float32"
     assert (target / "model.safetensors").stat().st_size < 1_400_000
-    loaded = policy.load_policy(policy.PolicyConfig(name=str(target)), 0)
+    loaded = policy.load_policy(policy.PolicyConfig(name=str(target)))
     assert all(p.dtype == torch.float32 for p in loaded.model.parameters())
 
 

@@ -224,8 +224,7 @@ def _steps(out: Path) -> Counter[str]:
 
 def tiny_policy(folder: Path) -> None:
     """A random policy of one layer, as any folder that transformers loads."""
-    from cectrain.model.policy import small_qwen3
-    from cectrain.model.tokenizer import character_tokenizer
+    from experiments.pretraining.model import character_tokenizer, small_qwen3
 
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
     model.save_pretrained(folder)

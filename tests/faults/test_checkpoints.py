@@ -49,14 +49,13 @@ def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
     torch = pytest.importorskip("torch")
     from cectrain.corrector.policy import Policy
     from cectrain.data.shards import Pair
-    from cectrain.model.policy import small_qwen3
-    from cectrain.model.tokenizer import character_tokenizer
     from cectrain.supervised.loop import Plan, fit
     from cectrain.supervised.loss import collate
+    from experiments.pretraining.model import character_tokenizer, small_qwen3
 
     def run(watch):
         model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
-        policy = Policy(model, tokenizer, "1", trained=False)
+        policy = Policy(model, tokenizer, "1")
         made = [torch.optim.AdamW(model.parameters())]
         plan = Plan(steps=2, share=lambda _: 1.0, save_every=1)
         pair = Pair(1, 0, "己经", "已经", "noise")
@@ -82,11 +81,10 @@ def policy_at(folder, hidden):
     """A policy of this width on disk."""
     from cectrain.corrector.policy import Policy
     from cectrain.model.export import save_model
-    from cectrain.model.policy import small_qwen3
-    from cectrain.model.tokenizer import character_tokenizer
+    from experiments.pretraining.model import character_tokenizer, small_qwen3
 
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=hidden, layers=1)
-    save_model(Policy(model, tokenizer, "1", trained=True), folder, {})
+    save_model(Policy(model, tokenizer, "1"), folder, {})
     return folder
 
 

@@ -64,12 +64,11 @@ MODEL = """
     from cecdata.common.durable import Workspace
     from cectrain.model.export import save_model
     from cectrain.corrector.policy import Policy
-    from cectrain.model.policy import small_qwen3
-    from cectrain.model.tokenizer import character_tokenizer
+    from experiments.pretraining.model import character_tokenizer, small_qwen3
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
     armed()
     with Workspace(here / "out", {}) as work:
-        save_model(Policy(model, tokenizer, "1", True), work.root / ".cecdata/model", {})
+        save_model(Policy(model, tokenizer, "1"), work.root / ".cecdata/model", {})
         work.publish(".cecdata/model", "model")
 """
 

@@ -118,7 +118,7 @@ def test_checkpoints_of_ours_are_safetensors(tmp_path):
     optimizer = torch.optim.Adam(layer.parameters())
     layer(torch.ones(2)).sum().backward()
     optimizer.step()
-    policy = Policy(layer, None, "1", trained=True)  # type: ignore[arg-type]
+    policy = Policy(layer, None, "1")  # type: ignore[arg-type]
     save_state(policy, [optimizer], tmp_path, 1)
     names = {path.name for path in (tmp_path / "checkpoint-1").iterdir()}
     assert names == {"model.safetensors", "optimizer.safetensors", "checkpoint.json"}

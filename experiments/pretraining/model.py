@@ -1,15 +1,17 @@
-"""The built-in policy's tokenizer: a token for each character, bytes for unknown ones."""
+"""The built-in policy before its training: its tokens, and a Qwen3 of random weights.
+
+A token is a character; characters outside the vocabulary are spelled in bytes.
+"""
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 from cecdata.hanzi.characters import standard_characters
-from cectrain.corrector.change_scorer import Tokens
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 PAD, SOURCE, TARGET, END = "<|pad|>", "<|source|>", "<|target|>", "<|end|>"
 SPECIAL = (PAD, SOURCE, TARGET, END)
@@ -24,14 +26,6 @@ TEMPLATE = (
     f"{{{{- messages[-1]['content'] + '{END}' -}}}}"
     "{%- endif -%}"
 )
-
-
-@lru_cache(maxsize=4)
-def character_tokens(tokenizer: PreTrainedTokenizerBase) -> Tokens | None:
-    """Return the same tokens several times as fast, for a tokenizer of the built-in kind alone."""
-    if getattr(tokenizer, "chat_template", None) != TEMPLATE:
-        return None
-    return Tokens(tokenizer.backend_tokenizer.to_str())
 
 
 @cache
@@ -77,3 +71,33 @@ def character_tokenizer() -> PreTrainedTokenizerFast:
     )
     tokenizer.chat_template = TEMPLATE
     return tokenizer
+
+
+def small_qwen3(
+    tokenizer: PreTrainedTokenizerBase, seed: int, hidden: int = 256, layers: int = 4
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return a Qwen3 of this size with its tokenizer; the global generator stays as it was."""
+    import torch
+    from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
+
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=hidden * 8 // 3 // 8 * 8,
+        num_hidden_layers=layers,
+        num_attention_heads=max(2, hidden // 32),
+        num_key_value_heads=max(1, hidden // 64),
+        head_dim=32,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen3ForCausalLM(config)
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
+    return model, tokenizer
