@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from cecdata.common.errors import RefusedError, UsageError, did_you_mean
 from cecdata.common.kernels.jit import splitmix64
 from cecdata.shards.formats import FORMATS, PARQUET, TEMPLATE, TEXT, suffix_format
 from cecdata.shards.reader import Dataset, open_dataset
+from cecdata.shards.schema import PAIR
 
 if TYPE_CHECKING:
     import polars as pl
@@ -161,21 +162,22 @@ class _Job:
                     file.write(convert(batch, self.template))
 
         def table(temporary: Path) -> None:
-            convert, schema = PARQUET[self.form]
-            with pq.ParquetWriter(temporary.absolute(), schema, compression="zstd") as file:
+            import polars as pl
+
+            convert = PARQUET[self.form]
+            none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
+            schema = convert(none, self.template, self.split, 0).schema
+            # Polars' own types of text and lists stay out of the file
+            options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+            with pq.ParquetWriter(temporary.absolute(), schema, **options) as file:
                 for batch, at in parts():
                     file.write_table(convert(batch, self.template, self.split, at))
 
         durable.write(path, table if self.form in PARQUET else text)
 
 
-class _Sink(Protocol):
-    def write(self, data: bytes, /) -> object:
-        """Take some bytes."""
-
-
 @contextmanager
-def _opened(path: Path, suffix: str) -> Iterator[_Sink]:
+def _opened(path: Path, suffix: str) -> Iterator[Any]:
     """Open a file to write, compressed as the suffix of its final name says."""
     with path.open("wb") as raw:
         if suffix == ".gz":

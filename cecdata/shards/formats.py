@@ -18,26 +18,6 @@ Row: TypeAlias = Mapping[str, Any]
 Convert: TypeAlias = "Callable[[pl.DataFrame, str | None], bytes]"
 INSTRUCTION = "请改正下面句子里的错别字，其余文字照原样保留，只输出改正后的句子。"
 PROMPT = f"{INSTRUCTION}\n{{source}}"
-_TURN = pa.struct([("role", pa.string()), ("content", pa.string())])
-_VERL = pa.schema(
-    [
-        ("data_source", pa.string()),
-        ("prompt", pa.list_(_TURN)),
-        ("ability", pa.string()),
-        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-        (
-            "extra_info",
-            pa.struct(
-                [
-                    ("split", pa.string()),
-                    ("index", pa.int64()),
-                    ("source", pa.string()),
-                    ("id", pa.string()),
-                ]
-            ),
-        ),
-    ]
-)
 
 
 def suffix_format(path: Path) -> str:
@@ -86,21 +66,15 @@ def _verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> p
     import polars as pl
 
     index = (pl.int_range(pl.len()) + start).alias("index")
-    return (
-        rows.select(
-            pl.lit("cec-zero").alias("data_source"),
-            pl.concat_list(_turn("user", _prompt(template))).alias("prompt"),
-            pl.lit("correction").alias("ability"),
-            pl.struct(pl.lit("rule").alias("style"), pl.col("target").alias("ground_truth")).alias(
-                "reward_model"
-            ),
-            pl.struct(pl.lit(split).alias("split"), index, "source", _key().alias("id")).alias(
-                "extra_info"
-            ),
-        )
-        .to_arrow()
-        .cast(_VERL)
-    )
+    about = pl.struct(pl.lit(split).alias("split"), index, "source", _key().alias("id"))
+    reward = pl.struct(pl.lit("rule").alias("style"), pl.col("target").alias("ground_truth"))
+    return rows.select(
+        pl.lit("cec-zero").alias("data_source"),
+        pl.concat_list(_turn("user", _prompt(template))).alias("prompt"),
+        pl.lit("correction").alias("ability"),
+        reward.alias("reward_model"),
+        about.alias("extra_info"),
+    ).to_arrow()
 
 
 def _turn(role: str, content: pl.Expr) -> pl.Expr:
@@ -215,6 +189,6 @@ TEXT: Mapping[str, Convert] = {
     "messages": _messages,
     "prompt-completion": _prompt_completion,
 }
-PARQUET = {"verl": (_verl, _VERL)}
+PARQUET = {"verl": _verl}
 FORMATS = (*TEXT, *PARQUET)
 TEMPLATE = ("messages", "prompt-completion", "verl")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cecdata.common.errors import CecError, InputError
+from cecdata.common.errors import CecError
 from cecdata.shards.schema import PAIR, SCHEMA_VERSION
 
 ROW_GROUP = 65_536
@@ -28,13 +28,12 @@ def write_pairs(path: Path, tables: Iterable[pa.Table], schema: pa.Schema = PAIR
 
     Text columns may be dictionary arrays (`edits_array`, `repeated`): they cost less to write and
     are read back as plain text. Each table starts a new row group. Without tables, the file has no
-    rows. Raises InputError where the columns are not those of the schema.
+    rows.
     """
     rows = 0
     writer: pq.ParquetWriter | None = None
     try:
         for table in tables:
-            _check_columns(table.schema, schema, path)
             writer = writer or _open(path, table.schema)
             for start in range(0, table.num_rows, ROW_GROUP):
                 part = table.slice(start, ROW_GROUP)
@@ -98,22 +97,6 @@ def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         # The Arrow schema would have dictionary types, which `datasets` cannot read.
         store_schema=False,
     )
-
-
-def _check_columns(given: pa.Schema, wanted: pa.Schema, path: Path) -> None:
-    plain = pa.schema([field.with_type(_plain(field.type)) for field in given])
-    if not plain.equals(wanted):
-        odd = [_told(field) for field in plain if field not in wanted]
-        missing = [_told(field) for field in wanted if field not in plain]
-        raise InputError(
-            f"{path}: the table does not have the schema's columns in their order; it has "
-            f"{'; '.join(odd) or 'none'} that the schema has not, and lacks "
-            f"{'; '.join(missing) or 'none'}"
-        )
-
-
-def _told(field: pa.Field) -> str:
-    return f"{field.name}: {field.type}" + ("" if field.nullable else " not null")
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
