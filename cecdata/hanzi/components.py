@@ -17,19 +17,12 @@ from cecdata.hanzi.shapes import stroke_count
 UNENCODED = "？"
 ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
 ARITY.update(dict.fromkeys("⿰⿱⿴⿵⿶⿷⿸⿹⿺⿻⿼⿽", 2))
-# Forms of radicals that occur in sequences only: 王 in 理, 竹 in 笔, 足 in 跑, 月 in 能, 羊 in 美.
-_SEQUENCE_FORMS = frozenset(
-    {("𤣩", 96), ("𥫗", 118), ("𧾷", 157), ("⺝", 130), ("𦍌", 123), ("⺶", 123)}
-)
 
-# Share of a character's strokes that must stay for an exchange to leave it recognisable.
-LEAST_KEPT = 0.35
 # Ideographic description characters: left to right, and surround from lower left (走召 for 超).
 BESIDE, UNDERLINED = "⿰", "⿺"
 # A person spells out a part in the form that it has alone (水 for 氵), a scanner in the form that
 # is drawn. The forms of these parts look alike.
 _KEPT_LOOK = {"讠": "言", "钅": "金", "饣": "食", "⻊": "足", "𧾷": "足", "𤣩": "王", "攵": "文"}
-_Slot = tuple[str, int, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,69 +137,10 @@ def additions(character: str) -> tuple[str, ...]:
     return _additions().get(character, ())
 
 
-@cache
-def _slots() -> dict[_Slot, tuple[str, ...]]:
-    """Return (operator, position left out, parts that stay) → the characters that share it."""
-    by_slot: dict[_Slot, list[str]] = defaultdict(list)
-    for character in table("characters"):
-        for slot in _slots_of(character):
-            by_slot[slot].append(character)
-    return {slot: tuple(names) for slot, names in by_slot.items()}
-
-
-@cache
-def _slots_of(character: str) -> tuple[_Slot, ...]:
-    top = parse(ids(character))
-    spelled = [_spelled(part) for part in top.parts]
-    kept = [(*spelled[:position], *spelled[position + 1 :]) for position in range(len(spelled))]
-    return tuple(
-        (top.operator, position, rest)
-        for position, rest in enumerate(kept)
-        # A part without a code point would make strangers equal.
-        if UNENCODED not in "".join(rest) and _weighs(rest) >= LEAST_KEPT * stroke_count(character)
-    )
-
-
-def _spelled(node: Node) -> str:
-    return node.character or node.operator + "".join(_spelled(part) for part in node.parts)
-
-
-@cache
-def _weighs(parts: tuple[str, ...]) -> int:
-    """Return the strokes of all the characters that spell these parts."""
-    numbers = table("ids")
-    return sum(int(numbers[sign][1]) for sign in "".join(parts) if sign in numbers)
-
-
-@cache
 def exchanges(character: str) -> tuple[str, ...]:
-    """Return standard characters with one component exchanged: 请 → 清情晴睛.
-
-    The part that stays must be more than a radical: 请 and 认 share 讠, and little else.
-    """
-    others: set[str] = set()
-    for slot in _slots_of(character):
-        written = _radical_forms().get(slot[2], frozenset())
-        size, mine = _weighs(slot[2]), kangxi_radical(character) in written
-        for other in _slots().get(slot, ()):  # a character outside the list may have a slot alone
-            theirs = kangxi_radical(other) in written
-            # only a radical stays: that of both, or of one and no larger than what is exchanged
-            mere = mine or theirs
-            if mere and mine != theirs:
-                mere = size <= max(stroke_count(character), stroke_count(other)) - size
-            if not mere:
-                others.add(other)
-    others.discard(character)
-    return tuple(sorted(others))
-
-
-@cache
-def _radical_forms() -> dict[tuple[str, ...], frozenset[int]]:
-    """Return every form of a radical inside a character → the Kangxi numbers that have it."""
-    by_form: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    for form, number in {(row[4], int(row[5])) for row in rows("characters")} | _SEQUENCE_FORMS:
-        by_form[form,].add(number)
-    return {form: frozenset(numbers) for form, numbers in by_form.items()}
+    """Return standard characters with one component exchanged, by code point: 请 → 清情晴睛."""
+    row = table("exchanges").get(character)
+    return tuple(row[0]) if row else ()
 
 
 def two_parts(character: str) -> tuple[str, tuple[str, ...]]:

@@ -28,6 +28,7 @@ from pathlib import Path
 import sources
 import table_characters
 import table_clusters
+import table_exchanges
 import table_ids
 import table_lexicon
 import table_readings
@@ -47,6 +48,7 @@ def main() -> None:
     write("readings", table_readings.HEADER, table_readings.rows(inputs))
     write("ids", table_ids.HEADER, table_ids.rows(structure))
     write("drops", table_ids.DROPS_HEADER, table_ids.drop_rows(inputs, structure))
+    write("exchanges", table_exchanges.HEADER, table_exchanges.rows())
     write("splits", table_splits.HEADER, table_splits.rows(inputs, structure))
     write("shapes", table_shapes.HEADER, table_shapes.rows(inputs, structure))
     write("clusters", table_clusters.HEADER, table_clusters.rows(), ordered=True)

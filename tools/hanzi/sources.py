@@ -28,6 +28,7 @@ USED = {
     "readings": ("tghb", "unihan", "jieba", "pypinyin"),
     "ids": ("tghb", "ids"),
     "drops": ("tghb", "ids", "unihan"),
+    "exchanges": ("tghb", "ids", "unihan"),
     "splits": ("tghb", "ids", "unihan"),
     "shapes": ("tghb", "ids", "fuzzychinese", "font 1", "font 2"),
     "clusters": ("regex",),
