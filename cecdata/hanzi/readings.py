@@ -10,13 +10,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import frequency, standard_characters, table
+from cecdata.hanzi.characters import frequency, rows, standard_characters, table
 
 INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
 # Pairs that whole regions do not distinguish, the most common mistake first.
 INITIAL_PAIRS = (("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"), ("h", "f"), ("r", "l"))
 FINAL_PAIRS = (("an", "ang"), ("en", "eng"), ("in", "ing"), ("ian", "iang"), ("uan", "uang"))
-_KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS = frozenset("aeiouv")
 # A rarer reading is known to few people, and so makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
@@ -107,16 +106,6 @@ def _by_sound() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _by_syllable() -> dict[str, tuple[tuple[str, float], ...]]:
-    """Return syllable → (character, share) for every common reading of it, of any tone."""
-    by_syllable: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for character in table("readings"):
-        for reading in common_readings(character):
-            by_syllable[reading.syllable].append((character, reading.share))
-    return {syllable: tuple(entries) for syllable, entries in by_syllable.items()}
-
-
-@cache
 def homophones(character: str) -> tuple[str, ...]:
     """Return standard characters with the same sound and tone, likeliest first.
 
@@ -181,38 +170,27 @@ def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
     >>> near_syllables("si")[:2]
     (('si', 'tone'), ('ai', 'keyboard'))
     """
-    return tuple(sorted(_near_syllables()[syllable], key=lambda link: link[0] != syllable))
+    return tuple(sorted(_near()[syllable].items(), key=lambda link: (link[0] != syllable, link)))
 
 
 @cache
-def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return syllable → (syllable it may be confused with, kind), its own other tones included."""
-    near: dict[str, list[tuple[str, str]]] = {}
-    by_form: dict[str, list[str]] = defaultdict(list)
-    for name in _by_syllable():
-        for form in _loose_forms(name):
-            by_form[form].append(name)
-    for one in _by_syllable():
-        others = dict.fromkeys(name for form in _loose_forms(one) for name in by_form[form])
-        links = ((other, confusion(one, other)) for other in others)
-        near[one] = [(other, kind) for other, kind in links if kind is not None]
-    return {one: tuple(sorted(others)) for one, others in near.items()}
+def _near() -> dict[str, dict[str, str]]:
+    """Return syllable → syllable that it may be confused with → how."""
+    near: dict[str, dict[str, str]] = defaultdict(dict)
+    for one, other, kind in rows("confusions"):
+        near[one][other] = kind
+    return near
 
 
-def _loose_forms(syllable: str) -> set[str]:
-    """Return forms that syllables linked by `confusion` share: without a letter, or fuzzy."""
-    positions = range(len(syllable))
-    initial, final = split_syllable(syllable)
-    fuzzy_initials = {f"{'/'.join(pair)}-{final}" for pair in INITIAL_PAIRS if initial in pair}
-    fuzzy_finals = {f"{initial}-{'/'.join(pair)}" for pair in FINAL_PAIRS if final in pair}
-    return (
-        {syllable}
-        | {f"{syllable[:position]}?{syllable[position + 1 :]}" for position in positions}
-        | {f"{syllable[:position]}{syllable[position + 1 :]}+" for position in positions}
-        | {f"{syllable}+"}
-        | fuzzy_initials
-        | fuzzy_finals
-    )
+def confusion(left: str, right: str) -> str | None:
+    """Return how two syllables without tone are confused, or None; the function is symmetric.
+
+    >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")
+    ('initial:sh/s', 'final:an/ang', 'tone')
+    >>> confusion("nin", "min"), confusion("he", "hen"), confusion("bei", "tang")
+    ('keyboard', 'edit1', None)
+    """
+    return _near().get(left, {}).get(right)
 
 
 @cache
@@ -228,68 +206,3 @@ def split_syllable(syllable: str) -> tuple[str, str]:
         if syllable.startswith(initial):
             return initial, syllable[len(initial) :]
     return "", syllable
-
-
-@cache
-def confusion(left: str, right: str) -> str | None:
-    """Return how two syllables without tone are confused, or None; the function is symmetric.
-
-    >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")
-    ('initial:sh/s', 'final:an/ang', 'tone')
-    >>> confusion("nin", "min"), confusion("he", "hen"), confusion("bei", "tang")
-    ('keyboard', 'edit1', None)
-    """
-    if left == right:
-        return "tone"
-    (initial, final), (other_initial, other_final) = split_syllable(left), split_syllable(right)
-    if final == other_final:
-        kind = _named(initial, other_initial, INITIAL_PAIRS, "initial")
-        if kind is not None:
-            return kind
-    if initial == other_initial:
-        kind = _named(final, other_final, FINAL_PAIRS, "final")
-        if kind is not None:
-            return kind
-    return _typed(left, right)
-
-
-def _named(left: str, right: str, pairs: tuple[tuple[str, str], ...], what: str) -> str | None:
-    for pair in pairs:
-        if {left, right} == set(pair):
-            return f"{what}:{pair[0]}/{pair[1]}"
-    return None
-
-
-def _typed(left: str, right: str) -> str | None:
-    """Return the kind of a slip of one letter, or None; each needs two letters and a vowel."""
-    if min(len(left), len(right)) < 2 or not (_VOWELS & set(left) and _VOWELS & set(right)):
-        return None
-    if len(left) == len(right):
-        wrong = [position for position in range(len(left)) if left[position] != right[position]]
-        if len(wrong) != 1:
-            return None
-        keys = _neighbours().get(left[wrong[0]], frozenset())
-        return "keyboard" if right[wrong[0]] in keys else "edit1"
-    short, long = sorted((left, right), key=len)
-    skipped = (long[:position] + long[position + 1 :] for position in range(len(long)))
-    return "edit1" if short in skipped else None
-
-
-@cache
-def _neighbours() -> dict[str, frozenset[str]]:
-    """Return letter → letters beside it on a QWERTY keyboard, its rows offset by half a key."""
-    positions = {
-        key: (row, 2 * column + row)
-        for row, keys in enumerate(_KEY_ROWS)
-        for column, key in enumerate(keys)
-    }
-    return {
-        key: frozenset(
-            other
-            for other, (row, column) in positions.items()
-            if other != key
-            and abs(row - at[0]) <= 1
-            and abs(column - at[1]) <= 2 - abs(row - at[0])
-        )
-        for key, at in positions.items()
-    }

@@ -28,6 +28,7 @@ from pathlib import Path
 import sources
 import table_characters
 import table_clusters
+import table_confusions
 import table_exchanges
 import table_ids
 import table_lexicon
@@ -46,6 +47,7 @@ def main() -> None:
     TABLES.mkdir(exist_ok=True)
     write("characters", table_characters.HEADER, table_characters.rows(inputs, structure))
     write("readings", table_readings.HEADER, table_readings.rows(inputs))
+    write("confusions", table_confusions.HEADER, table_confusions.rows())
     write("ids", table_ids.HEADER, table_ids.rows(structure))
     write("drops", table_ids.DROPS_HEADER, table_ids.drop_rows(inputs, structure))
     write("exchanges", table_exchanges.HEADER, table_exchanges.rows())

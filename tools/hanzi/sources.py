@@ -26,6 +26,7 @@ PACKAGES = {
 USED = {
     "characters": ("tghb", "unihan", "jieba", "fuzzychinese", "ids"),
     "readings": ("tghb", "unihan", "jieba", "pypinyin"),
+    "confusions": ("tghb", "unihan", "jieba", "pypinyin"),
     "ids": ("tghb", "ids"),
     "drops": ("tghb", "ids", "unihan"),
     "exchanges": ("tghb", "ids", "unihan"),
