@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 TOOLS = ("cecdata", "cectrain", "cecbench")
 #: what the commands of pages import late
 LATE = (
-    "cecbench.report.write", "cecbench.run", "cecdata.builds.build", "cecdata.embed.store",
+    "cecbench.report.page", "cecbench.run", "cecdata.builds.build", "cecdata.embed.store",
     "cecdata.perturbation.engine", "cecdata.report.page", "cecdata.shards.export", "datasets",
     "polars", "pyarrow.parquet", "torch", "transformers", "cectrain.diagnosis.diagnose",
 )  # fmt: skip
