@@ -45,25 +45,24 @@ class NumpyPolicy:
     """A policy of the built-in kind in a folder.
 
     context: the most tokens of a question with its answer. Raises InputError where the folder is
-    not whole or its model is of another kind.
+    not whole.
     """
 
     def __init__(self, folder: Path) -> None:
-        config = _config(folder / "config.json")
-        self.context = int(str(config["max_position_embeddings"]))
-        self._heads, self._shared = (
-            int(str(config[f"num_{name}_heads"])) for name in ("attention", "key_value")
-        )
-        self._width = int(str(config["head_dim"]))
-        self._epsilon = np.float32(str(config["rms_norm_eps"]))
-        self._base = float(str(_rope(config)["rope_theta"]))
         _, held = read_tensors(folder / "model.safetensors")
         try:
+            config: Any = parse((folder / "config.json").read_bytes())
+            self.context = int(config["max_position_embeddings"])
+            self._heads = int(config["num_attention_heads"])
+            self._shared = int(config["num_key_value_heads"])
+            self._width = int(config["head_dim"])
+            self._epsilon = np.float32(config["rms_norm_eps"])
+            self._base = float(config["rope_parameters"]["rope_theta"])
             self._embedded = held["model.embed_tokens.weight"]
             self._norm = single(held["model.norm.weight"])
-            count = int(str(config["num_hidden_layers"]))
-            self._layers = [self._layer(held, f"model.layers.{n}") for n in range(count)]
-        except (KeyError, ValueError) as error:
+            names = [f"model.layers.{n}" for n in range(int(config["num_hidden_layers"]))]
+            self._layers = [self._layer(held, name) for name in names]
+        except (OSError, KeyError, ValueError, TypeError) as error:
             raise InputError(
                 f"{folder}: the weights do not fit config.json ({error}): copy the folder again"
             ) from error
@@ -192,34 +191,6 @@ def _padded(numbers: Ints) -> Ints:
 def _rounded(size: int) -> int:
     """Return a power of two that is at least `size`, so that few tables are kept."""
     return 1 << (size - 1).bit_length()
-
-
-def _config(path: Path) -> Mapping[str, object]:
-    """Return the settings of a model. Raises InputError where it is not of the built-in kind."""
-    try:
-        config: Any = parse(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}): name a model's folder") from error
-    wanted = {
-        "model_type": "qwen3",
-        "hidden_act": "silu",
-        "attention_bias": False,
-        "tie_word_embeddings": True,
-        "use_sliding_window": False,
-    }
-    other = [name for name, value in wanted.items() if config.get(name) != value]
-    if other or _rope(config).get("rope_type") != "default":
-        named = ", ".join(other or ["rope_parameters"])
-        raise InputError(
-            f"{path}: {named} is not that of the built-in kind, and only a policy of that kind can "
-            "be combined with the channel"
-        )
-    return dict(config)
-
-
-def _rope(config: Mapping[str, object]) -> Mapping[str, object]:
-    rope = config.get("rope_parameters")
-    return rope if isinstance(rope, Mapping) else {}
 
 
 class BlasThreads:

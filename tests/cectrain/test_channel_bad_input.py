@@ -64,20 +64,6 @@ def test_a_file_that_is_no_model_is_named(data: bytes, command: str, tmp_path: P
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("place", [0.02, 0.5, 0.98])
-def test_a_damaged_table_is_named(place: float, tmp_path: Path) -> None:
-    """A table with a changed byte, or without its end, is refused."""
-    whole = tmp_path / "small.arpa"
-    whole.write_text(ARPA + "\\end\\\n", "utf-8")
-    table = tmp_path / "small.ngram"
-    assert CliRunner().invoke(cli, ["lm", str(whole), "--out", str(table)]).exit_code == 0
-    data = bytearray(table.read_bytes())
-    table.write_bytes(data[: int(place * len(data))])
-    done = correct("--lm", str(table), WRONG)
-    assert done.exit_code == 1, done.output
-    assert "small.ngram" in done.stderr
-
-
 def test_whatever_stands_around_an_error_comes_back(channel: Corrector) -> None:
     """Control characters, emoji, links and other scripts stay, and the error is corrected."""
     for before, after in (

@@ -142,13 +142,6 @@ def test_a_stream_and_batches_of_any_size_give_the_same(corrector):
     assert [one.target for one in alone.correct(texts[:5])] == [c.target for c in together[:5]]
 
 
-def test_a_long_line_is_corrected_piece_by_piece(capsys):
-    """Ten sentences in a line are corrected as two are."""
-    out = lines(capsys, WRONG, WRONG * 10)
-    assert out.out.splitlines() == [RIGHT, RIGHT * 10]
-    assert out.err == ""
-
-
 def test_a_benchmark_scores_what_is_answered_here():
     """A long source is asked in the same pieces; one that cannot be cut is left."""
     system = bench_systems.policy("builtin", LocalOptions(device="cpu"))

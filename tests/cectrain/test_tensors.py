@@ -65,9 +65,8 @@ def test_a_half_of_a_single_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("config.json", '"qwen3"', '"llama"', "model_type is not that of the built-in kind"),
         ("config.json", '"num_hidden_layers": 4', '"num_hidden_layers": 5', "do not fit"),
-        ("config.json", "{", "", "cannot be read"),
+        ("config.json", "{", "", "do not fit"),
         ("tokenizer.json", "<|source|>", "<|quelle|>", "of the built-in kind"),
         ("tokenizer.json", '"vocab"', '"words"', "cannot be read"),
     ],
