@@ -114,11 +114,18 @@ def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
             yield Example(name, source, cell(record, REFERENCE_NAMES, where))
 
 
+# A benchmark is held in memory, and a kilobyte of Parquet can expand to 27 GB: one text of 900 kB
+# in its dictionary, 30,000 times. Few rows are decoded at a time, and their characters are counted.
+_LARGEST = 1 << 30  # characters in a file
+_BATCH = 256  # rows
+
+
 def _records(path: Path) -> Iterator[Mapping[str, object]]:
     """Yield the rows of a Parquet file, and verify its page checksums if it has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    size = 0
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
@@ -127,8 +134,17 @@ def _records(path: Path) -> Iterator[Mapping[str, object]]:
             twice = next((name for name in columns if names.count(name) > 1), None)
             if twice is not None:
                 raise InputError(f"{path} has two columns {twice!r}: remove or rename one")
-            for batch in file.iter_batches(columns=columns):
-                yield from batch.to_pylist()
+            for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
+                records = batch.to_pylist()
+                size += sum(
+                    len(text) for one in records for text in one.values() if isinstance(text, str)
+                )
+                if size > _LARGEST:
+                    raise InputError(
+                        f"{path} has more than {_LARGEST:,} characters, and a benchmark is held "
+                        "in memory: split it into several files"
+                    )
+                yield from records
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
 

@@ -150,6 +150,20 @@ def test_parallel_files_belong_together_line_by_line(tmp_path):
         list(readers.parallel((wrong, shifted), "s"))
 
 
+@pytest.mark.parametrize("coded", [True, False])
+def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, monkeypatch, coded):
+    """A text of 900 kB in a dictionary, 30,000 times, is refused before it fills the memory."""
+    codes = pa.array([0] * 30_000, pa.int32())
+    text = pa.DictionaryArray.from_arrays(codes, pa.array(["好" * 300_000]))
+    table = pa.table({"source": text, "target": pa.DictionaryArray.from_arrays(codes, ["好"])})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, compression="zstd", store_schema=coded)
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr(readers, "_LARGEST", 64 << 20)
+    with pytest.raises(InputError, match=r"a\.parquet has more than 67,108,864 characters"):
+        sum(1 for _ in readers.parquet((path,), "a"))
+
+
 def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
     """A column that occurs twice is named, because either of the two could be meant."""
     names, columns = ["source", "target", "source"], [["甲"], ["甲"], ["乙"]]
