@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cecdata.common import arrays
 from cecdata.operators.base import Confusion, Weights
 
+KIND = "cecdata spans 1"
 SHORTEST, LONGEST = 2, 4  # characters of a source; a replacement has at most four as well
 
 
@@ -48,6 +53,26 @@ class SpanConfusions:
         for at in sorted(row, key=lambda at: -rows.weight[at]):
             new = rows.texts[rows.replacement[at]]
             yield Confusion(span, new, float(rows.weight[at]), self.kinds[rows.kind[at]])
+
+
+def shipped(name: str) -> Callable[[], SpanSet]:
+    """Return the cached function that reads the shipped set of an operator."""
+
+    @cache
+    def build() -> SpanSet:
+        path = Path(str(files("cecdata.operators").joinpath(f"{name}.spans")))
+        _, held = arrays.load(path, KIND, "Install the package anew")
+        return SpanSet(
+            sources=arrays.parted(held["sources"]),
+            texts=arrays.parted(held["texts"]),
+            bounds=np.r_[0, np.cumsum(held["size"].astype(np.int64))],
+            replacement=held["replacement"].astype(np.int64),
+            kind=held["kind"].astype(np.int64),
+            weight=held["weight"].astype(np.float64),
+            cost=held["cost"].astype(np.int64),
+        )
+
+    return build
 
 
 def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:

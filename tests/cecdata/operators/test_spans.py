@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -94,3 +97,14 @@ def test_words_in_a_mixed_pair_are_whole():
     for row in _rows(("word", "homophone"), ["我们的权利和形式都是一不小心得来的"] * 20, mixed=1.0):
         if row["operator"] == "mixed":
             assert "word" not in {edit["operator"] for edit in row["edits"]}
+
+
+@pytest.mark.slow
+def test_the_shipped_sets_are_what_the_tool_makes(tmp_path, monkeypatch):
+    """Byte for byte, of the lexicon and the readings as they are."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "tools" / "operators"))
+    tool = importlib.import_module("spans")
+    shipped, tool.OPERATORS = tool.OPERATORS, tmp_path
+    tool.main()
+    for path in tmp_path.iterdir():
+        assert path.read_bytes() == (shipped / path.name).read_bytes()

@@ -1,0 +1,161 @@
+"""The sets of the operators `word` and `slip`: cecdata/operators/word.spans and slip.spans.
+
+    python tools/operators/spans.py
+
+They are computed from the lexicon and the readings of the package's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.common import arrays
+from cecdata.hanzi.lexicon import LENGTHS, Words, words
+from cecdata.hanzi.readings import FINAL_PAIRS, INITIAL_PAIRS, split_syllable, spoken
+from cecdata.operators.links import beside
+from cecdata.operators.spans import KIND, SpanSet, span_set
+
+OPERATORS = Path(__file__).parents[2] / "cecdata" / "operators"
+Pair = tuple[str, str, float, int]
+
+# `word`.
+# Factors of a weight, besides the square root of the replacement's count.
+FUZZY = 0.12  # for each syllable that dialects confuse, as for single characters
+KEPT = 2.0  # for each unchanged character: a half-right word is easily overlooked
+PART = 0.3  # for a part of a longer word, which is mostly typed and offered as a whole
+OFFERED = 3  # words at the head of an input method's list that may be taken
+LEAST_COUNT = 8  # rarer words are seldom typed, and seldom offered
+LEAST = 0.02  # minimum share of a word's weight; rarer confusions are left out
+# `slip`.
+SLIP_COUNT = 200  # rarer words do not come to mind
+EXPONENT = 0.5  # a word that is a tenth as frequent comes to mind a third as often
+FRAMES = 4  # most words that come to mind for each character left out
+NEIGHBOUR = 0.6  # share of the kind word_neighbour; the rest is word_frame
+
+
+def main() -> None:
+    pairs = [pair for length in LENGTHS for pair in whole(words(length))]
+    pairs += [pair for length in LENGTHS[1:] for pair in parts(words(length))]
+    save("word", span_set(pairs, LEAST))
+    save("slip", span_set([pair for length in LENGTHS for pair in slips(words(length))]))
+
+
+def save(name: str, found: SpanSet) -> None:
+    """Write a set as a compressed file of arrays, with its weights as they are."""
+    columns = {"sources": arrays.joined(found.sources), "texts": arrays.joined(found.texts)}
+    columns["size"] = np.diff(found.bounds).astype(np.uint16)
+    columns["replacement"] = found.replacement.astype(np.uint32)
+    columns |= {"kind": found.kind.astype(np.uint8), "cost": found.cost.astype(np.uint8)}
+    arrays.save(OPERATORS / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
+
+
+def whole(listed: Words) -> Iterator[Pair]:
+    """Yield pairs of words that sound the same, or that dialects confuse."""
+    common = np.flatnonzero(listed.counts >= LEAST_COUNT)
+    loose = loose_classes()[listed.syllables[common]].astype(np.int64)
+    left, right = beside(keys_of(loose))
+    left, right = common[left], common[right]
+    far = (listed.syllables[left] != listed.syllables[right]).sum(axis=1)
+    kept = (listed.characters[left] == listed.characters[right]).sum(axis=1)
+    weight = np.power(FUZZY, far) * np.power(KEPT, kept) * np.sqrt(listed.counts[right])
+    # drop the rare ones, which are most, before they become Python objects
+    total = np.bincount(left, weight)
+    held = weight >= LEAST * total[left]
+    left, right, weight, far = left[held], right[held], weight[held], far[held]
+    for one, other, share, fuzzy in zip(left, right, weight, far > 0, strict=True):
+        yield listed.texts[one], listed.texts[other], float(share), int(fuzzy)
+
+
+def parts(listed: Words) -> Iterator[Pair]:
+    """Yield longer words with a common word in place of two characters: 一不小心, 一部小心."""
+    two = words(2)
+    order = np.lexsort((-two.counts, keys_of(two.syllables)))
+    keys = keys_of(two.syllables)[order]
+    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    size = np.diff(np.r_[first, len(keys)])
+    common = np.flatnonzero(listed.counts >= LEAST_COUNT)
+    for start in range(listed.characters.shape[1] - 1):
+        key = keys_of(listed.syllables[common, start : start + 2])
+        position = np.minimum(np.searchsorted(keys[first], key), len(first) - 1)
+        for rank in range(OFFERED):
+            held = np.flatnonzero((keys[first][position] == key) & (size[position] > rank))
+            others = order[first[position[held]] + rank]
+            right = listed.characters[common[held], start : start + 2]
+            # exactly one of the two characters stays: a greater change would be noticed
+            near = (right == two.characters[others]).sum(axis=1) == 1
+            held, others = held[near], others[near]
+            for word, other in zip(common[held].tolist(), others.tolist(), strict=True):
+                text, part = listed.texts[word], two.texts[other]
+                weight = PART * two.counts[other] ** 0.5
+                yield text, text[:start] + part + text[start + 2 :], float(weight), 2
+
+
+def keys_of(syllables: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
+    base = len(spoken().syllables)
+    return syllables.astype(np.int64) @ (base ** np.arange(syllables.shape[1], dtype=np.int64))
+
+
+@cache
+def loose_classes() -> NDArray[np.int64]:
+    """Return, for each syllable, the number of its class of syllables that dialects confuse."""
+    names: dict[tuple[str, str], int] = {}
+    initials = dict(INITIAL_PAIRS[:3]) | {"n": "l", "f": "h", "r": "l"}
+    finals = {final: short for short, final in FINAL_PAIRS}
+    classes = []
+    for syllable in spoken().syllables:
+        initial, final = split_syllable(syllable)
+        form = initials.get(initial, initial), finals.get(final, final)
+        classes.append(names.setdefault(form, len(names)))
+    return np.array(classes, np.int64)
+
+
+def slips(listed: Words) -> Iterator[Pair]:
+    common = np.flatnonzero(listed.counts >= SLIP_COUNT)
+    texts = [listed.texts[position] for position in common]
+    frames = [
+        frames_of(listed.characters[common], listed.counts[common], position)
+        for position in range(listed.characters.shape[1])
+    ]
+    left, right = (np.concatenate(column) for column in zip(*frames, strict=True))
+    weight = listed.counts[common][right] ** EXPONENT
+    total = np.bincount(left, weight, len(common))
+    for one, other, share in zip(left, right, weight / total[left], strict=True):
+        yield texts[one], texts[other], float(share) * (1 - NEIGHBOUR), 0
+    for text in texts:
+        slips = dict.fromkeys(neighbours(text))
+        for slip in slips:
+            yield text, slip, NEIGHBOUR / len(slips), 1
+
+
+def frames_of(
+    characters: NDArray[np.int32], counts: NDArray[np.float64], position: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (word, other): the most frequent other words that differ only at `position`."""
+    rest = np.delete(characters, position, axis=1)
+    _, frame = np.unique(rest, axis=0, return_inverse=True)
+    order = np.lexsort((-counts, frame.ravel()))
+    frame = frame.ravel()[order]
+    first = np.searchsorted(frame, frame)  # of each word's frame
+    rank = np.arange(FRAMES)
+    right = first[:, None] + rank
+    held = (right < len(frame)) & (right != np.arange(len(frame))[:, None])
+    held &= frame[np.minimum(right, len(frame) - 1)] == frame[:, None]
+    left = np.broadcast_to(np.arange(len(frame))[:, None], right.shape)[held]
+    return order[left], order[right[held]]
+
+
+def neighbours(text: str) -> Iterator[str]:
+    """Yield the word with one character overwritten by its left or right neighbour."""
+    for i in range(len(text) - 1):
+        if text[i] != text[i + 1]:
+            yield text[: i + 1] + text[i] + text[i + 2 :]
+            yield text[:i] + text[i + 1] + text[i + 1 :]
+
+
+if __name__ == "__main__":
+    main()
