@@ -108,8 +108,6 @@ class PpoConfig:
     decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant rate
     cooldown: float = 0.0  # share of the steps, at the end, in which the rate falls to 0
     accumulation: int = 4  # backward passes per optimizer step
-    weight_decay: float = 0.0  # of AdamW
-    max_grad_norm: float = 1.0  # longer gradients are scaled down to it
 
     # speed and memory
     bf16: bool = False  # autocast to bf16; the weights stay in fp32

@@ -57,7 +57,6 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         """`score` and `score_before` are collective calls: every rank makes them."""
         self._ppo, self._metrics, self._score, self._log = ppo, metrics, score, log
         self._score_before = score_before
-        self._cycle = ppo.epochs
         self._flat, self._last_reward = 0, 0.0
         self._first_reward: float | None = None
         self._stopwatch = Stopwatch()
@@ -75,7 +74,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         values = metrics_log.renamed(logs or {})
         if not state.is_world_process_zero or "reward" not in values:
             return
-        batch = state.global_step // self._cycle
+        batch = state.global_step // self._ppo.epochs
         values |= self._stopwatch.take()
         if torch.cuda.is_available():
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
@@ -94,7 +93,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Score the policy every `eval_every` batches, on all ranks."""
         self._stopwatch.stop()
-        batch, rest = divmod(state.global_step, self._cycle)
+        batch, rest = divmod(state.global_step, self._ppo.epochs)
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:
             return

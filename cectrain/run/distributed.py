@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
-
 _TIMEOUT = timedelta(minutes=30)  # of a collective operation; transformers takes the same
 _SHARDING = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")  # set by `accelerate launch`
 

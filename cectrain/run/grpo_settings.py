@@ -64,8 +64,6 @@ def grpo_settings(
         beta=0.0,  # no reference policy and no entropy bonus: rows without advantage are dropped
         entropy_coef=0.0,
         learning_rate=ppo.learning_rate,
-        weight_decay=ppo.weight_decay,
-        max_grad_norm=ppo.max_grad_norm,
         bf16=ppo.bf16,
         gradient_checkpointing=ppo.gradient_checkpointing,
         chat_template_kwargs=dict(THINKING_OFF),

@@ -113,9 +113,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         with naming(folder), checkpoints.torch_errors(folder), memory.full_device(_ADVICE):
             return super().train(resume_from_checkpoint, **more)
 
-    def create_scheduler(
-        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
-    ) -> torch.optim.lr_scheduler.LRScheduler:
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Set the rate to η0 / (t + 1)^γ (paper §4.2); γ = 0.5 is inverse_sqrt with timescale 1."""
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer or self.optimizer, rate_share(self._ppo, num_training_steps)
@@ -145,8 +143,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def whole_policy(self) -> Iterator[Policy]:
         """Gather all weights on every rank, and yield the policy with them; a collective call."""
         kwargs = {"gradient_checkpointing_kwargs": self.args.gradient_checkpointing_kwargs}
-        given = self.model_wrapped, self.accelerator
-        with unwrap_model_for_generation(*given, **kwargs) as model:
+        with unwrap_model_for_generation(self.model_wrapped, self.accelerator, **kwargs) as model:
             yield replace(self._policy, model=model)
 
     def _get_train_sampler(self, dataset: datasets.Dataset | None = None) -> GroupSampler:  # noqa: ARG002

@@ -418,7 +418,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
     made = trainer_for(
         tmp_path / "run", "ppo.supervised=3", "ppo.supervised_weight=0.5", "ppo.updates=1",
         "ppo.epochs=1", "ppo.baseline=leave_one_out", "ppo.learning_rate=0.01", "ppo.decay=0.0",
-        "ppo.max_grad_norm=1000.0",
+        "ppo.trl={max_grad_norm=1000.0}",
         reward=Flat(encoder, config.load("exact-match").reward, 2),
     )  # fmt: skip
     before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
