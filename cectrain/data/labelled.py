@@ -119,7 +119,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
         )
     if 2 * len(doubtful) > len(rows):
         raise InputError(f"{path}: {remark} Are the columns aligned?")
-    copies, *texts = zip(*rows, strict=True)
-    named = dict(zip(("source", "target", "operator"), map(pa.array, texts), strict=True))
+    copies, *columns = zip(*rows, strict=True)
+    named = dict(zip(("source", "target", "operator"), map(pa.array, columns), strict=True))
     ids = id_column(named["target"])
     return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA), remark
