@@ -37,7 +37,8 @@ from cecdata.common.progress import say
 def _hidden(*names: str) -> Iterator[None]:
     """Let these packages, where they are not loaded yet, look as if they were not installed."""
     hidden = [name for name in names if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]
     try:
         yield
     finally:
