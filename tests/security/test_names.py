@@ -97,8 +97,8 @@ def test_report_writes_through_no_link(dataset, secret, name, to):
         )
 
 
-@pytest.mark.parametrize("name", ["/../../../x", "../up", "a/b", "a\0b", "<script>x</script>", ""])
-def test_figures_are_named_by_plain_names(tmp_path, name):
+@pytest.mark.parametrize("name", ["/../../../x", "../up", "a//b", "a\0b", ""])
+def test_figures_stay_in_their_folder(tmp_path, name):
     """A study's name out of a JSON that names another place is refused; no file is made there."""
     from experiments.figures import redraw
 
