@@ -12,11 +12,6 @@ from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import frequency, rows, standard_characters, table
 
-INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
-# Pairs that whole regions do not distinguish, the most common mistake first.
-INITIAL_PAIRS = (("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"), ("h", "f"), ("r", "l"))
-FINAL_PAIRS = (("an", "ang"), ("en", "eng"), ("in", "ing"), ("ian", "iang"), ("uan", "uang"))
-_VOWELS = frozenset("aeiouv")
 # A rarer reading is known to few people, and so makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
 # The kinds of links between two sounds, the easiest mistake first.
@@ -191,18 +186,3 @@ def confusion(left: str, right: str) -> str | None:
     ('keyboard', 'edit1', None)
     """
     return _near().get(left, {}).get(right)
-
-
-@cache
-def split_syllable(syllable: str) -> tuple[str, str]:
-    """Return the initial (y and w counted as such, '' if there is none) and final.
-
-    >>> split_syllable("zhuang"), split_syllable("an"), split_syllable("ng")
-    (('zh', 'uang'), ('', 'an'), ('', 'ng'))
-    """
-    if not _VOWELS & set(syllable):
-        return "", syllable  # 嗯 ng, 呣 m: a nasal alone is the final
-    for initial in INITIALS:
-        if syllable.startswith(initial):
-            return initial, syllable[len(initial) :]
-    return "", syllable

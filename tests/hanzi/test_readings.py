@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cecdata.hanzi import readings as sounds
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.readings import confusion, split_syllable
+from cecdata.hanzi.readings import confusion
 
 STANDARD = set(standard_characters())
 CHARACTERS = st.sampled_from(standard_characters())
@@ -74,11 +74,3 @@ def test_confusion_is_symmetric_and_reflexive_as_tone(left, right):
     """Two syllables are confused both ways; a syllable with itself in tone alone."""
     assert confusion(left, right) == confusion(right, left)
     assert (confusion(left, right) == "tone") == (left == right)
-
-
-@given(st.sampled_from(SYLLABLES))
-def test_syllables_split_and_join(syllable):
-    """Initial and final together are the syllable, and the final is never empty."""
-    initial, final = split_syllable(syllable)
-    assert initial + final == syllable
-    assert final

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from cecdata.hanzi.readings import FINAL_PAIRS, INITIAL_PAIRS, split_syllable, spoken
+from cecdata.hanzi.readings import spoken
 
 HEADER = ["syllable", "other", "kind"]
+INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
+# Pairs that whole regions do not distinguish, the most common mistake first.
+INITIAL_PAIRS = (("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"), ("h", "f"), ("r", "l"))
+FINAL_PAIRS = (("an", "ang"), ("en", "eng"), ("in", "ing"), ("ian", "iang"), ("uan", "uang"))
 KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 VOWELS = frozenset("aeiouv")
 
@@ -80,3 +84,18 @@ def neighbours() -> dict[str, frozenset[str]]:
         )
         for key, at in positions.items()
     }
+
+
+@cache
+def split_syllable(syllable: str) -> tuple[str, str]:
+    """Return the initial (y and w counted as such, '' if there is none) and final.
+
+    >>> split_syllable("zhuang"), split_syllable("an"), split_syllable("ng")
+    (('zh', 'uang'), ('', 'an'), ('', 'ng'))
+    """
+    if not VOWELS & set(syllable):
+        return "", syllable  # 嗯 ng, 呣 m: a nasal alone is the final
+    for initial in INITIALS:
+        if syllable.startswith(initial):
+            return initial, syllable[len(initial) :]
+    return "", syllable

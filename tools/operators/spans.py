@@ -7,6 +7,7 @@ They are computed from the lexicon and the readings of the package's tables.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -16,9 +17,12 @@ from numpy.typing import NDArray
 
 from cecdata.common import arrays
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
-from cecdata.hanzi.readings import FINAL_PAIRS, INITIAL_PAIRS, split_syllable, spoken
+from cecdata.hanzi.readings import spoken
 from cecdata.operators.links import beside
 from cecdata.operators.spans import KIND, SpanSet, span_set
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "hanzi"))
+from table_confusions import FINAL_PAIRS, INITIAL_PAIRS, split_syllable
 
 OPERATORS = Path(__file__).parents[2] / "cecdata" / "operators"
 Pair = tuple[str, str, float, int]
