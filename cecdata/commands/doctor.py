@@ -35,6 +35,7 @@ _CALLS = (
     "cectrain correct --model channel 他的病情己经好转。",
     "cecbench score few.tsv --scorer cherrant",
     "cecbench score many.tsv",
+    "cecbench score parsed.tsv",
 )
 _ANSWER = "他的病情己经好转。\t他的病情已经好转。\t他的病情已经好转。\n"
 _TEXT = "".join(f"我们在第{n}个会议室讨论方案，{n * n}天以后出发。\n" for n in range(1500))
@@ -45,6 +46,7 @@ _FILES = {
     "names.txt": "会议室\n",
     "few.tsv": f"1\t{_ANSWER}",
     "many.tsv": "".join(f"{n}\t{_ANSWER}" for n in range(60_000)),
+    "parsed.tsv": "".join(f"{n}\t{_ANSWER[:-1]}\r\n" for n in range(60_000)),
 }
 
 
@@ -85,7 +87,10 @@ def compile_kernels() -> dict[str, Any]:
 
     Raises CecError where a command fails.
     """
+    from cecdata.embed import encoder
+
     began = time.perf_counter()
+    encoder("builtin").encode(["他的病情已经好转。"])  # as a reward does
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory() as folder:
