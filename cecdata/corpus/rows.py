@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +49,7 @@ class Format:
     stream: bool = True  # False: cannot be read compressed or from standard input
 
 
-@dataclass(frozen=True, slots=True)
-class Reject:
+class Reject(NamedTuple):
     """A row that was rejected, and why."""
 
     row: int
@@ -71,17 +71,8 @@ def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
     """Return the rejects of one file as a batch of the schema REJECTED_ROW."""
     if not rejects:
         return no_rejects()
-    columns = [
-        [label] * len(rejects),
-        [r.row for r in rejects],
-        [r.origin for r in rejects],
-        [r.text for r in rejects],
-        [r.reason for r in rejects],
-        [r.detail for r in rejects],
-    ]
-    return pa.RecordBatch.from_pydict(
-        dict(zip(REJECTED_ROW.names, columns, strict=True)), schema=REJECTED_ROW
-    )
+    rows = [{"file": label, **reject._asdict()} for reject in rejects]
+    return pa.RecordBatch.from_pylist(rows, schema=REJECTED_ROW)
 
 
 @functools.cache
@@ -119,7 +110,7 @@ def gather(
     for sift in (_nulls, _unsound, _misread):
         bad = sift(text, source)
         if bad is not None:
-            rejected = _in_order(rejected, _rejected(source, origin, rows, bad))
+            rejected = _in_order(rejected, rejected_rows(source, origin, rows, bad))
             keep = pa.array(~bad.rows)
             text, origin, licence = (part.filter(keep) for part in (text, origin, licence))
             rows = rows[~bad.rows]
@@ -141,7 +132,7 @@ def plain(text: pa.Array) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bad:
+class Bad:
     """The rows of a batch without sound text, [N], and for each of them its reject's columns."""
 
     rows: npt.NDArray[np.bool_]
@@ -150,7 +141,8 @@ class _Bad:
     detail: pa.Array
 
 
-def _rejected(source: Source, origin: pa.Array, rows: Int64s, bad: _Bad) -> pa.RecordBatch:
+def rejected_rows(source: Source, origin: pa.Array, rows: Int64s, bad: Bad) -> pa.RecordBatch:
+    """Return the bad rows of a batch; `origin` and `rows` are those of all its rows."""
     columns = {
         "file": constant(source.label, len(bad.text)),
         "row": pa.array(rows[bad.rows], pa.int64()),
@@ -174,15 +166,15 @@ def _in_order(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
 # A few hundred bytes may encode a million rows, so equal texts are checked only once.
 
 
-def _nulls(text: pa.Array, _: Source) -> _Bad | None:
+def _nulls(text: pa.Array, _: Source) -> Bad | None:
     if not text.null_count:
         return None
     words = ("", "no_text", "the text is missing or null")
     columns = (constant(word, text.null_count) for word in words)
-    return _Bad(text.is_null().to_numpy(zero_copy_only=False), *columns)
+    return Bad(text.is_null().to_numpy(zero_copy_only=False), *columns)
 
 
-def _unsound(text: pa.Array, source: Source) -> _Bad | None:
+def _unsound(text: pa.Array, source: Source) -> Bad | None:
     """Return the rows that are not UTF-8 or too long; the text has no nulls."""
     coded = text if pa.types.is_dictionary(text.type) else None
     if _is_sound(text if coded is None else coded.dictionary):
@@ -200,10 +192,10 @@ def _unsound(text: pa.Array, source: Source) -> _Bad | None:
     kinds = kind[coded.indices.to_numpy()]
     which = pa.array(kinds[kinds >= 0])
     columns = (pa.array(column, pa.string()).take(which) for column in zip(*faults, strict=True))
-    return _Bad(kinds >= 0, *columns)
+    return Bad(kinds >= 0, *columns)
 
 
-def _misread(text: pa.Array, source: Source) -> _Bad | None:
+def _misread(text: pa.Array, source: Source) -> Bad | None:
     """Return the rows of another encoding than UTF-8 that were decoded wrongly."""
     if source.encoding == UTF8:
         return None
@@ -213,7 +205,7 @@ def _misread(text: pa.Array, source: Source) -> _Bad | None:
     shown = [excerpt(value) for value in _as_binary(text.filter(pa.array(bad))).to_pylist()]
     words = (_reason(source), "its characters are very rare: a byte before them may be missing")
     columns = (constant(word, len(shown)) for word in words)
-    return _Bad(bad, pa.array(shown, pa.string()), *columns)
+    return Bad(bad, pa.array(shown, pa.string()), *columns)
 
 
 def _is_sound(text: pa.Array) -> bool:

@@ -64,13 +64,14 @@ def write(
         path = path.resolve() if path.is_symlink() else path
         if path.exists() and not path.is_file() and not path.is_dir():
             raise UsageError(f"{path} is a device or a pipe: name a file")
-    temporary = temporary_name(path, tmp)
+    # with the suffix of `path`, because some writers choose a format by it
+    temporary = (tmp or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
     with naming(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.parent.mkdir(parents=True, exist_ok=True)
             if tmp is None:
-                sweep(path)
+                _sweep(path)
             fill(temporary)
             _give_mode(temporary, _usual_mode())
             _fsync(temporary)
@@ -145,21 +146,13 @@ def settle(folder: Path) -> None:
         fsync_folder(inner)
 
 
-def temporary_name(path: Path, folder: Path | None = None) -> Path:
-    """Return a temporary name for `path`, in its folder or another one; `sweep` recognises it.
-
-    It keeps the suffix, because some writers choose a format by it.
-    """
-    return (folder or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
-
-
-def sweep(path: Path) -> None:
-    """Remove temporary files and folders that ended processes left beside `path`."""
+def _sweep(path: Path) -> None:
+    """Remove temporary files that ended processes left beside `path`."""
     for left in path.parent.glob(f".*-{glob.escape(path.name)}"):
         named = re.fullmatch(r"\.(\d+)-\d+", left.name[: -len(path.name) - 1])
         if named and _is_dead(int(named[1])):
             with contextlib.suppress(OSError):
-                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+                left.unlink()
 
 
 def _is_dead(process: int) -> bool:

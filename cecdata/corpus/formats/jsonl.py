@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, chunks, numbers, split
-from cecdata.corpus.rows import Format, Rows, constant, excerpt, fault, gather
+from cecdata.corpus.rows import Bad, Format, Rows, excerpt, fault, gather, rejected_rows
 from cecdata.corpus.sources import (
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
@@ -26,7 +27,6 @@ from cecdata.corpus.sources import (
     opened,
     unknown_column,
 )
-from cecdata.shards.schema import REJECTED_ROW
 
 _LOOK = 100  # lines that are searched for keys
 _MAX_BYTES, _MAX_VALUES = 1 << 27, 1 << 22  # of a document, which is held as a whole
@@ -207,30 +207,18 @@ def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
 def _parse_lines(block: Block, picked: Picked, source: Source) -> Rows:
     """Parse line by line; lines that are alike are parsed once."""
     coded = split(block.data).dictionary_encode()
-    codes = np.asarray(coded.indices)
     parsed = [_parse_line(line, picked, source) for line in coded.dictionary.to_pylist()]
-    good = np.array([not one.reason for one in parsed], np.bool_)[codes]
-    rows = numbers(block.first_line, len(codes))
-    text, origin, licence = (
-        pa.array(column, kind).take(pa.array(codes[good]))
-        for column, kind in (
-            ([one.text.encode("utf-8", "backslashreplace") for one in parsed], pa.binary()),
-            ([one.origin for one in parsed], pa.string()),
-            ([one.licence for one in parsed], pa.string()),
-        )
+    text, origin, licence, reason, detail = (
+        pa.array(column, pa.string()).take(coded.indices)
+        for column in zip(*(parsed or [_Parsed("")]), strict=True)
     )
-    bad = pa.array(codes[~good])
-    columns = {
-        "file": constant(source.label, len(bad)),
-        "row": pa.array(rows[~good]),
-        "origin": pa.array([one.origin or source.origin for one in parsed], pa.string()).take(bad),
-        "text": pa.array([one.text for one in parsed], pa.string()).take(bad),
-        "reason": pa.array([one.reason for one in parsed], pa.string()).take(bad),
-        "detail": pa.array([one.detail for one in parsed], pa.string()).take(bad),
-    }
-    arrays = [columns[name] for name in REJECTED_ROW.names]
-    rejected = pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
-    return gather(source, text, origin, rows[good], block.rejects, licence, rejected)
+    bad = np.asarray(pc.not_equal(reason, ""), np.bool_)
+    rows, good = numbers(block.first_line, len(bad)), pa.array(~bad)
+    shown = (column.filter(pa.array(bad)) for column in (text, reason, detail))
+    origins = origin.fill_null(source.origin)
+    rejected = rejected_rows(source, origins, rows, Bad(bad, *shown))
+    text, origin, licence = (column.filter(good) for column in (text, origin, licence))
+    return gather(source, text, origin, rows[~bad], block.rejects, licence, rejected)
 
 
 class _Parsed(NamedTuple):
