@@ -443,7 +443,7 @@ def test_a_column_of_plain_text_is_refused(tmp_path, option):
     """Where every file is plain text a named column is an error, not ignored; in a mix it holds."""
     plain = tmp_path / "a.txt"
     plain.write_text("他的病情已经好转。\n", encoding="utf-8")
-    with pytest.raises(InputError, match="leave --"):
+    with pytest.raises(InputError, match=r"leave .*column out"):
         list(read([str(plain)], **{option: "text"}))
     table = tmp_path / "b.tsv"
     table.write_text("text\n今天下雨了。\n", encoding="utf-8")
