@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +38,10 @@ class Status:
 def status(out: Path | str) -> Status:
     """Return the state of the build in `out`; raise InputError if there is none."""
     place = Place(str(Path(out).absolute()) if isinstance(out, Path) else out)
-    written, name = _written(place), without_userinfo(str(out))
-    data = place.read(PLAN) if PLAN in written else None
+    done, data, name = _done(place), place.read(PLAN), without_userinfo(str(out))
     if data is None:
         raise InputError(f"{name}: no build was begun there")
-    plan, finished = json.loads(data), MANIFEST in written
-    done = Counter(each.removeprefix(f"{DONE}/").split("/")[0] for each in written)
+    plan, finished = json.loads(data), place.read(MANIFEST) is not None
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
     # of a finished build, the markers of the first stages are gone
     stages = tuple(Stage(n, plan[n] if finished else done[n], plan.get(n)) for n in names)
@@ -56,9 +55,12 @@ def status(out: Path | str) -> Status:
     )
 
 
-def _written(place: Place) -> set[str]:
-    """Return the names of the plan, the markers and the manifest; of a store, all names."""
+def _done(place: Place) -> Counter[str]:
+    """Return the number of markers of each stage."""
     if place.store is not None:
-        return set(place.store.list())
-    paths = [place.root / PLAN, place.root / MANIFEST, *(place.root / DONE).rglob("*.json")]
-    return {path.relative_to(place.root).as_posix() for path in paths if path.is_file()}
+        return Counter(each.removeprefix(f"{DONE}/").split("/")[0] for each in place.store.list())
+    folders = (place.root / DONE).glob("*")
+    names = {folder.name: [entry.name for entry in os.scandir(folder)] for folder in folders}
+    return Counter(
+        {stage: sum(n.endswith(".json") for n in listed) for stage, listed in names.items()}
+    )
