@@ -55,6 +55,7 @@ def load(
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:
         raise InputError(f"{where}: no end token; set eos_token in tokenizer_config.json")
+    pretrained.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
     model = model.to(local_models.pick_device(torch, device))
     return CausalModel(model, tokenizer, prompt)

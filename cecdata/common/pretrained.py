@@ -65,5 +65,17 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     return model
 
 
+def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
+    """Raise InputError if the tokenizer's end or padding token has no row in the model."""
+    rows = model.get_input_embeddings().weight.shape[0]  # type: ignore[attr-defined]
+    for name in ("eos_token_id", "pad_token_id"):
+        number = getattr(tokenizer, name)
+        if number is not None and number >= rows:
+            raise InputError(
+                f"{checkpoint}: the tokenizer's {name} is {number}, the model knows tokens below "
+                f"{rows}: is tokenizer_config.json the one that belongs to the model?"
+            )
+
+
 def _some(names: list[str], count: int = 5) -> str:
     return ", ".join(names[:count]) + (" …" if len(names) > count else "")

@@ -28,8 +28,8 @@ WORDS = [
     ("好𠀀好𠀀", "𠀀𠀀𠀀𠀀", 1.0, 0),
 ]  # fmt: skip
 SWAPS = [("明日", "日明", 1.0, 0), ("女子", "子女", 1.0, 0), ("在再", "再在", 1.0, 0),
-         ("会误", "误会", 1.0, 0)]  # fmt: skip
-MERGES = [("女子", "好", 1.0, 0), ("日月", "明", 1.0, 0)]
+         ("会误", "误会", 1.0, 0),
+         ("女子", "好", 1.0, 0), ("日月", "明", 1.0, 0)]  # fmt: skip
 
 
 def _spans(name, cost, kinds, pairs):
@@ -53,7 +53,6 @@ MORE = (
     _each("width", 1, PAIRS.__getitem__, PAIRS),
     _spans("word", 1, ("same_sound_word", "part_of_word"), WORDS),
     _spans("swap", 2, ("swapped",), SWAPS),
-    _spans("merge", 2, ("left_right_merged",), MERGES),
 )
 NAMES = tuple(operator.name for operator in MORE)
 TEXTS = st.lists(
@@ -95,7 +94,7 @@ def config_of(priors, **changes):
 )
 @hypothesis_settings(max_examples=250)
 @example(["已在再误明日月会误女子"], 1, 5, [1.0] * len(MORE), 0.5, 0.0, 0.9, (), False)
-@example(["a。b", "已在"], 3, 5, [0.0] * 8 + [1.0] * 3, 0.0, 0.0, 0.3, (), False)
+@example(["a。b", "已在"], 3, 5, [0.0] * 8 + [1.0] * 2, 0.0, 0.0, 0.3, (), False)
 def test_kernel_equals_oracle_with_every_kind_of_operator(
     texts, seed, copies, priors, mixed, unchanged, rate, protect, spans
 ):
