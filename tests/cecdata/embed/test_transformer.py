@@ -135,10 +135,22 @@ def test_a_folder_without_model_says_so(tmp_path):
         encoder(str(tmp_path))
 
 
+PICKLED = ("config.json", "pytorch_model.bin", "vocab.txt")
+
+
 def listing(commit, files):
     """What a hub says of a commit."""
     siblings = [{"rfilename": name} for name in files]
     return json.dumps({"id": DEFAULT, "sha": commit, "siblings": siblings}).encode()
+
+
+def tree(files):
+    """What a hub says of the files of a commit: name → bytes."""
+    entries = [
+        {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+        for name, data in files.items()
+    ]
+    return json.dumps(entries).encode()
 
 
 @pytest.fixture(scope="module")
@@ -160,15 +172,21 @@ def hub(folder):
                 data = file.read_bytes() if file else None
             elif path == f"/api/models/{DEFAULT}/revision/{COMMIT}":
                 data = listing(COMMIT, files)
+            elif path == f"/api/models/{DEFAULT}/tree/{COMMIT}":
+                data = tree({name: file.read_bytes() for name, file in files.items()})
             elif path in {f"/api/models/{DEFAULT}", f"/api/models/{DEFAULT}/revision/{NEWEST}"}:
-                data = listing(NEWEST, ["config.json", "pytorch_model.bin", "vocab.txt"])
+                data = listing(NEWEST, PICKLED)
+            elif path == f"/api/models/{DEFAULT}/tree/{NEWEST}":
+                data = tree(dict.fromkeys(PICKLED, b"{}"))
+            elif path.startswith(f"/{DEFAULT}/resolve/{NEWEST}/"):
+                data = b"{}"
             else:
                 data = None
             self.send_response(200 if data is not None else 404)
             self.send_header("Content-Length", str(len(data or b"")))
             if data is not None:
                 self.send_header("ETag", f'"{hashlib.sha1(data).hexdigest()}"')
-                self.send_header("X-Repo-Commit", COMMIT)
+                self.send_header("X-Repo-Commit", NEWEST if NEWEST in path else COMMIT)
             else:
                 self.send_header("X-Error-Code", "EntryNotFound")
             self.end_headers()
