@@ -15,6 +15,10 @@ PAIRS = [("他以经来了。", "他已经来了。"), ("末来很好。", "未�
 SAID = ["改正后：他已经来了。", "末来很好。", "号的。"]
 
 
+# Inspect's own libraries warn of each other, and leave streams open.
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_a_task_of_inspect_prints_our_digits(tmp_path: Path, monkeypatch) -> None:
     """The headline and the over-correction of the task are those of the same answers in a run."""
     import tiktoken
