@@ -39,7 +39,7 @@ def _converter() -> _Converter:
     except ImportError as error:
         raise InputError(
             "ChERRANT simplifies the target side with OpenCC, which is not installed: "
-            f"{how_to_install('bench')}, or use mode nosimp"
+            f"{how_to_install('bench')}, or use --mode nosimp"
         ) from error
     converter: _Converter = opencc.OpenCC("t2s")
     return converter

@@ -31,9 +31,7 @@ def _pairs_of(dataset: Path) -> int | None:
 
 @click.command()
 @_DATASET
-@click.option(
-    "--quick", "level", flag_value="quick", help="Check only presence and sizes."
-)
+@click.option("--quick", "level", flag_value="quick", help="Check only presence and sizes.")
 @click.option("--full", "level", flag_value="full", help="Also derive every row again.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
@@ -80,7 +78,8 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
         raise VerificationError(
             f"{dataset}: {len(report.problems)} problem(s)\n"
             + "\n".join(lines)
-            + "\nRun the command that built it again: it replaces what is damaged."
+            + "\nRun the command that built it again, which replaces what is damaged; or ask "
+            "whoever sent it for these files."
         )
     if not as_json:
         click.echo(

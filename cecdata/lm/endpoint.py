@@ -131,10 +131,14 @@ class EndpointScorer(Scorer):
         try:
             names = [str(entry["id"]) for entry in listed["data"]]
         except (KeyError, TypeError) as error:
-            raise InputError(f"{self._base}/models lists no models: name one, URL#MODEL") from error
+            raise InputError(
+                f"{self._base}/models lists no models: add #MODEL to the URL"
+            ) from error
         if len(names) != 1:
             some = ", ".join(names[:5]) or "none"
-            raise InputError(f"{self._base} has {len(names)} models ({some}): name one, URL#MODEL")
+            raise InputError(
+                f"{self._base} serves {len(names)} models ({some}): add #MODEL to the URL"
+            )
         return names[0]
 
     def _call(self, method: str, path: str, body: Body | None) -> Any:

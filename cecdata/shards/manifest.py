@@ -332,7 +332,7 @@ _REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
 def _not_a_dataset(out: Path) -> InputError | VerificationError:
     if (out / ".cecdata").is_dir():
         return VerificationError(
-            f"{out}: the build there is not finished. Run the same `cecdata build` again: it "
-            f"continues where it stopped."
+            f"{out} is no dataset, or its build is not finished: it has no {MANIFEST}. Run an "
+            "interrupted `cecdata build` again, and it continues where it stopped."
         )
     return InputError(f"{out}: not a dataset of {PRODUCT}: it has no {MANIFEST}")

@@ -91,7 +91,7 @@ def verify(
     if level not in get_args(Level):
         raise UsageError(f"no level {level!r}; available: {', '.join(get_args(Level))}")
     if level == "full" and rederive is None:
-        raise UsageError("the level 'full' needs a function that derives sources again")
+        raise UsageError("level='full' needs the argument `rederive`")
     folder = Path(out).absolute()
     if not folder.is_dir():
         raise InputError(f"{out}: no such folder")

@@ -165,7 +165,10 @@ def correct(
     cectrain correct --check README.md 'docs/**/*.md' --format github
     """
     if checks and (path is not None or as_json or diff or not sentences):
-        raise click.UsageError("--check takes files as arguments, and --format instead of --json")
+        raise click.UsageError(
+            "--check needs files, `cectrain correct --check FILE…`, and takes --format json in "
+            "place of --json; leave out --file and --diff"
+        )
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("give sentences, a file with --file, or text through a pipe")

@@ -199,7 +199,7 @@ class Corrector:
             return self
         more = terms_of(terms)
         if len(more) > MOST_MORE:
-            raise UsageError(f"{len(more):,} terms are given, and at most {MOST_MORE:,} can be")
+            raise UsageError(f"a call takes at most {MOST_MORE:,} terms, not {len(more):,}")
         least = float(getattr(self.proposer, "least", 0.0))
         least = least if self._confidence is None else self._confidence
         if confidence is not None and not least <= confidence <= 1:

@@ -178,7 +178,9 @@ def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> d
     held = dict(pairs)
     for wrong, right in held.items():
         where = f" ({origin[wrong]})" if wrong in origin else ""
-        if not wrong or wrong == right:
+        if not wrong:
+            raise UsageError(f"the text to replace by {right!r}{where} is empty")
+        if wrong == right:
             raise UsageError(f"the replacement of {wrong!r} by {right!r}{where} changes nothing")
         if right in held:
             other = f" ({origin[right]})" if right in origin else ""

@@ -114,7 +114,7 @@ def training_pairs(
         corrupt = fresh_corruption(dataset) if config.fresh else None
     elif config.fresh:
         raise UsageError(
-            "data.fresh = true corrupts targets anew, but labelled pairs have errors of their own: "
+            "labelled pairs have errors already, which data.fresh=true would replace: "
             "set data.fresh=false"
         )
     else:

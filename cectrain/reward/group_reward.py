@@ -59,8 +59,8 @@ class GroupReward:
         size = self._size
         if len(completions) % size:
             raise UsageError(
-                f"{len(completions)} candidates on one process cut a group of {size}: ppo.groups "
-                "must be a multiple of the number of processes"
+                f"this process got {len(completions)} candidates, no multiple of the group size "
+                f"{size}: make ppo.groups a multiple of the number of processes"
             )
         texts = [text_of(completion) for completion in completions]
         groups = [texts[start : start + size] for start in range(0, len(texts), size)]

@@ -98,6 +98,17 @@ def test_the_next_place_is_taken_where_one_cannot_be_written(folder, monkeypatch
     assert len(said) == 1  # once a process
 
 
+def test_a_package_below_the_temporary_folder_is_no_temporary_place(folder, monkeypatch):
+    """An environment that someone made there keeps its kernels, so that nothing is said."""
+    said = []
+    monkeypatch.setattr("cecdata.common.kernels.jit.say", said.append)
+    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", False)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    hits(folder)
+    assert kept(folder)[0].is_relative_to(folder / "package")
+    assert said == []
+
+
 def test_a_folder_that_others_can_write_is_not_read(folder, monkeypatch):
     """What is read from the cache is run: a shared folder is passed over."""
     monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", True)

@@ -101,7 +101,7 @@ def test_replacements_are_exact_and_first():
         ({"terms": ["阿莫西林"], "model": "builtin"}, "terms need a model with the channel"),
         ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replaced in turn"),
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
-        ({"dictionary": {"": "甲"}}, "changes nothing"),
+        ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),
         ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "holds a protected name"),
         ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "holds a protected name"),
     ],
@@ -175,8 +175,8 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
         (("binary",), "is no UTF-8 text"),
         (("missing.md",), "no such file"),
         ((".",), "is a folder"),
-        (("--json", "binary"), "--check takes files"),
-        ((), "--check takes files"),
+        (("--json", "binary"), "--check needs files"),
+        ((), "--check needs files"),
     ],
 )
 def test_check_refuses_what_it_cannot_read(tmp_path, monkeypatch, words, message):

@@ -259,8 +259,9 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
 
     def kept_in(self, folder: Path | None) -> None:
         """Warn once where the next start must compile again."""
-        temporary = Path(tempfile.gettempdir()) if folder is not None else None
-        passing = folder is None or (temporary in folder.parents and not config.CACHE_DIR)
+        passing = folder is None or (
+            not config.CACHE_DIR and folder.parent == _temporary(make=False)
+        )
         if not passing or self._warned:
             return
         self._warned = True
