@@ -72,7 +72,7 @@ def run(
     """Run a system on a benchmark and score it.
 
     Models and endpoints write to --out, by default out/bench/runs/BENCHMARK/SYSTEM, where the same
-    command goes on after an interruption. `copy` and predictions write only if --out is given.
+    command goes on after an interruption. `copy` and `predictions:FILE` write only with --out.
     """
     # without folders of its own, `cecbench report` reads the runs below the default one
     report = "cecbench report" if out is None else f"cecbench report {out.parent}"

@@ -73,7 +73,7 @@ def corrector_options(function: F) -> F:
         click.option(
             "--lm",
             help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file;"
-            " words is the one that ships.  [default: the table of `cectrain lm`, else words]",
+            " `words` names the one that ships.  [default: the table of `cectrain lm`, else words]",
         ),
         click.option(
             "--model",

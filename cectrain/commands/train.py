@@ -54,7 +54,7 @@ def train(
     The recipe `warm-consensus` trains the built-in policy on two CPU cores: supervised steps, then
     the paper's method, which is clipped PPO with a value network and the cluster-consensus reward.
     Its constants are calibrated to the encoder. `consensus` is the same without supervised steps.
-    `exact-match` rewards little but the target: supervised steps, then RLOO (one epoch,
+    `exact-match` rewards almost only the target: supervised steps, then RLOO (one epoch,
     leave-one-out baseline) with supervised pairs in each step. `paper` has the paper's policy,
     encoder and constants; `paper-calibrated` calibrates the constants.
 
