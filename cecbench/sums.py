@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,6 +186,7 @@ def traditional(rows: Sequence[Row]) -> int:
     )
 
 
+@cache
 def _traditional_characters() -> frozenset[str]:
     from cecdata.hanzi.characters import is_standard, standard_characters, traditional_forms
 

@@ -23,13 +23,13 @@ from cecdata.common.errors import CecError
 from cecdata.common.machine import total_memory, usable_cores
 
 DISTRIBUTION = "cec-zero"
-# Commands that call every kernel (a test counts them), on `_FILES`.
+# Commands that call every kernel (a test counts them), on `FILES`.
 _BUILD = (
     "cecdata build text.txt --out built --copies 1 --workers 1 --recipe context --encoder builtin "
     "--cosine all --split-sentences --mask --quality han --quality repeated --perplexity words "
     "--near-duplicates --decontaminate other.txt --protect names.txt"
 )
-_CALLS = (
+CALLS = (
     _BUILD,
     "cecdata pool gb18030.txt --out pool",
     "cectrain correct --model channel 他的病情己经好转。",
@@ -39,7 +39,7 @@ _CALLS = (
 )
 _ANSWER = "他的病情己经好转。\t他的病情已经好转。\t他的病情已经好转。\n"
 _TEXT = "".join(f"我们在第{n}个会议室讨论方案，{n * n}天以后出发。\n" for n in range(1500))
-_FILES = {
+FILES = {
     "text.txt": _TEXT,
     "gb18030.txt": _TEXT,
     "other.txt": "这句话不在语料里面，只用来比较。\n",
@@ -94,10 +94,10 @@ def compile_kernels() -> dict[str, Any]:
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in _FILES.items():
+        for name, text in FILES.items():
             encoding = "gb18030" if name == "gb18030.txt" else "utf-8"
             (Path(folder) / name).write_text(text, encoding)
-        for call in _CALLS:
+        for call in CALLS:
             program, *words = call.split()
             done = subprocess.run(  # noqa: S603 - our own programs
                 [sys.executable, "-m", program, *words],

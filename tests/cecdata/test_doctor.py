@@ -17,6 +17,7 @@ import tomllib
 from click.testing import CliRunner
 
 from cecdata.cli import cli
+from cecdata.commands.doctor import CALLS, FILES
 from cecdata.common.kernels.jit import KernelCache
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +38,21 @@ def test_every_extra_is_listed():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     output = CliRunner().invoke(cli, ["doctor"]).output
     assert all(f"  {name:14}" in output for name in project["project"]["optional-dependencies"])
+
+
+def test_compiling_needs_no_extra(tmp_path, monkeypatch):
+    """An installation without extras, as in the image, has all that the scoring calls need."""
+    from cecbench.cli import cli as bench
+
+    monkeypatch.chdir(tmp_path)
+    for package in ("opencc", "torch", "transformers", "httpx"):
+        monkeypatch.setitem(sys.modules, package, None)
+    calls = [call.split()[1:] for call in CALLS if call.startswith("cecbench")]
+    for command, name, *options in calls:
+        rows = FILES[name].splitlines(keepends=True)[:100]
+        Path(name).write_text("".join(rows), "utf-8", newline="")
+        done = CliRunner().invoke(bench, [command, name, *options])
+        assert done.exit_code == 0, done.output
 
 
 @pytest.mark.slow
