@@ -19,6 +19,7 @@ from cecbench.benchmarks.catalogue import (
 from cecbench.benchmarks.readers import READERS, Example, validation_shards
 from cecdata.common.durable import STATE
 from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.machine import user_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ ENVIRONMENT = "CECBENCH_DATA"
 
 def cache_folder() -> Path:
     """Return the last folder searched: `cecbench` in $XDG_CACHE_HOME or ~/.cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cecbench"
+    return user_folder("XDG_CACHE_HOME") / "cecbench"
 
 
 def data_folders(data: Path | None) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""The cores and the memory of the machine that this process may use."""
+"""The cores, the memory and the user's folders that this process may use."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
+_BELOW_HOME = {"XDG_CACHE_HOME": ".cache", "XDG_DATA_HOME": ".local/share"}
+_NO_HOME = Path("/nonexistent")  # as Debian names the home of a user who has none
 
 
 def usable_cores() -> int:
@@ -35,6 +37,20 @@ def free_memory() -> int | None:
     if most is not None and used is not None:
         free.append(max(0, most - used))
     return min(free) if free else None
+
+
+def user_folder(variable: str) -> Path:
+    """Return the user's folder by $XDG_CACHE_HOME or $XDG_DATA_HOME, or its default below home.
+
+    A user without a home, such as a container's, gets a path at which no file can be written.
+    """
+    named = Path(os.environ.get(variable, ""))
+    if named.is_absolute():  # XDG: a relative path is to be ignored
+        return named
+    try:
+        return Path.home() / _BELOW_HOME[variable]
+    except RuntimeError:
+        return _NO_HOME / _BELOW_HOME[variable]
 
 
 def _number(name: str) -> int | None:

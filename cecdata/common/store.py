@@ -19,6 +19,7 @@ from urllib.parse import quote
 from cecdata.common import names
 from cecdata.common.durable import FileRecord, write
 from cecdata.common.errors import CecError, InputError, without_userinfo
+from cecdata.common.machine import user_folder
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -54,8 +55,7 @@ def is_remote(name: object) -> bool:
 
 def scratch(kind: str, uri: str) -> Path:
     """Return the local folder for files of `uri`: below $CECDATA_SCRATCH, or the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    base = os.environ.get("CECDATA_SCRATCH") or Path(cache) / "cecdata"
+    base = os.environ.get("CECDATA_SCRATCH") or user_folder("XDG_CACHE_HOME") / "cecdata"
     return Path(base).absolute() / kind / hashlib.sha256(uri.encode()).hexdigest()[:16]
 
 

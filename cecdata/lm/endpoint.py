@@ -15,7 +15,6 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from cecdata.common.errors import (
     without,
     without_userinfo,
 )
+from cecdata.common.machine import user_folder
 from cecdata.lm.scorer import Doubles, Kind, Scorer
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class _Answers:
     """The answers of an endpoint on disk, by the SHA-256 of the text: no text is kept."""
 
     def __init__(self, identity: str) -> None:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+        base = user_folder("XDG_CACHE_HOME")
         name = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = base / "cec-zero" / "endpoints" / f"{name}.sqlite"
         with self._open() as held:

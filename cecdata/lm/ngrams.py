@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ import numpy as np
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.common.machine import user_folder
 from cecdata.lm import arpa
 from cecdata.lm.kernels import nats_of
 from cecdata.lm.scorer import Doubles, Kind, Scorer
@@ -54,8 +54,7 @@ class NgramScorer(Scorer):
 
 def user_table() -> Path:
     """Return where `cectrain lm` keeps a user's table: below XDG_DATA_HOME."""
-    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base).expanduser() / "cec-zero" / "input-method.ngram"
+    return user_folder("XDG_DATA_HOME") / "cec-zero" / "input-method.ngram"
 
 
 def locate(named: str | Path | None = None) -> Path:

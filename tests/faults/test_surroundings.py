@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -104,6 +105,38 @@ def test_a_pipe_that_broke(place, zygote):
         ended = zygote.run(*words, out, stdin=other)
         assert ended.code == 0, ended.text
         assert not list((out / "rejects").glob("rows-*"))
+
+
+HOMELESS = """
+import pwd, runpy, sys
+def unknown(_): raise KeyError
+pwd.getpwuid = unknown  # as in a container whose user has a number alone
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cectrain", "correct", "他己经来了。"],
+        ["cecdata", "build", "sample", "--limit", "3", "--out", "OUT"],
+        ["cecdata", "doctor", "--json"],
+        ["cecbench", "list"],
+        ["cecbench", "suite", "--shards", "OUT", "--out", "BENCH"],
+    ],
+)
+def test_a_user_without_a_home(place, words):
+    """No program needs a home folder, nor leaves a traceback where there is none."""
+    named = {"OUT": str(place / "out"), "BENCH": str(place / "bench")}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", HOMELESS, *(named.get(word, word) for word in words)],
+        env=environment, capture_output=True, text=True, check=False, cwd=place,
+    )  # fmt: skip
+    assert "home" not in ended.stderr
+    assert "bug" not in ended.stderr
+    assert ended.returncode == ("suite" in words), ended.stderr
 
 
 def until(condition, seconds=60.0):

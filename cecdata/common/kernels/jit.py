@@ -30,6 +30,7 @@ from typing import TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from cecdata.common.machine import user_folder
 from cecdata.common.progress import say
 
 
@@ -208,9 +209,7 @@ def _folders(source: Path, *, make: bool = False) -> Iterator[Path]:
     if config.CACHE_DIR:  # NUMBA_CACHE_DIR
         yield Path(config.CACHE_DIR) / name
     yield source.parent / "__pycache__"
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    if home.is_absolute():
-        yield home / "cec-zero" / "kernels" / name
+    yield user_folder("XDG_CACHE_HOME") / "cec-zero" / "kernels" / name
     if (temporary := _temporary(make=make)) is not None:
         yield temporary / name
 

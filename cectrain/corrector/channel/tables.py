@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from cecdata import lm as lm_room
 from cecdata.channel.table import Channel, read, shipped_channel
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels.jit import compiled_with, inlined, sources
+from cecdata.common.machine import user_folder
 from cecdata.hanzi.characters import (
     TABLES,
     frequency,
@@ -116,8 +116,8 @@ def kept_at(lm: str | Path | None, terms: Sequence[Term] = ()) -> Path:
         with path.open("rb") as file:
             while part := file.read(1 << 20):
                 digest.update(part)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return home / "cec-zero" / "channel" / f"{digest.hexdigest()}.tables"
+    cache = user_folder("XDG_CACHE_HOME")
+    return cache / "cec-zero" / "channel" / f"{digest.hexdigest()}.tables"
 
 
 def _keep(tables: ChannelTables, path: Path) -> None:
