@@ -146,7 +146,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     "--format",
     "form",
     show_default="by the suffix of FILE",
-    help="Format: jsonl, tsv, m2, cherrant, messages, prompt-completion or verl.",
+    help="Format: jsonl, tsv, messages, prompt-completion or verl.",
 )
 @click.option("--template", help="Prompt of the chat formats, with {source} for the sentence.")
 @click.option(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -14,7 +13,6 @@ from cecdata.common.errors import UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-Row: TypeAlias = Mapping[str, Any]
 Convert: TypeAlias = "Callable[[pl.DataFrame, str | None], bytes]"
 INSTRUCTION = "请改正下面句子里的错别字，其余文字照原样保留，只输出改正后的句子。"
 PROMPT = f"{INSTRUCTION}\n{{source}}"
@@ -98,94 +96,9 @@ def _key() -> pl.Expr:
     return pl.format("{}-{}", "id", "copy")
 
 
-@dataclass(frozen=True, slots=True)
-class SourceEdit:
-    """An edit seen from the source: source[start:end] must become `target`."""
-
-    start: int
-    end: int
-    target: str
-
-
-def source_edits(row: Row) -> Iterator[SourceEdit]:
-    """Yield a row's edits with their offsets in the source, in code points.
-
-    >>> list(source_edits({"edits": [{"start": 0, "end": 1, "source": "言吴", "target": "误"}]}))
-    [SourceEdit(start=0, end=2, target='误')]
-    """
-    shift = 0
-    for edit in row["edits"]:
-        start, length = edit["start"] + shift, len(edit["source"])
-        yield SourceEdit(start, start + length, edit["target"])
-        shift += length - (edit["end"] - edit["start"])
-
-
-def token_edits(row: Row) -> list[SourceEdit]:
-    """Return a row's edits as edits of tokens, which are the characters but white space.
-
-    >>> token_edits({"source": "a b己", "edits": [
-    ...     {"start": 1, "end": 1, "source": " ", "target": ""},
-    ...     {"start": 2, "end": 3, "source": "己", "target": " 已"},
-    ... ]})
-    [SourceEdit(start=2, end=3, target='已')]
-    """
-    source = str(row["source"])
-    made: list[SourceEdit] = []
-    for edit in source_edits(row):
-        start, end = (len("".join(source[:at].split())) for at in (edit.start, edit.end))
-        target = "".join(edit.target.split())
-        if start == end and made and (made[-1].start, made[-1].end) == (start, end):
-            # White space alone is between two insertions, whose order no reader would know.
-            target = made.pop().target + target
-        if start < end or target:
-            made.append(SourceEdit(start, end, target))
-    return made
-
-
-def _blocks(rows: pl.DataFrame, *, with_target: bool) -> bytes:
-    """Return the blocks of the M2 scorer; every character is a token.
-
-    ChERRANT's have the corrected sentence before its edits.
-    """
-    blocks = []
-    for row in rows.select("source", "target", "edits").iter_rows(named=True):
-        target = f"T0-A0 {_spaced(row['target'])}\n" if with_target else ""
-        blocks.append(f"S {_spaced(row['source'])}\n{target}{_annotations(row)}\n")
-    return "".join(blocks).encode()
-
-
-def _annotations(row: Row) -> str:
-    """Return the lines `A start end|||type|||text|||REQUIRED|||-NONE-|||0` of a row.
-
-    The types are ChERRANT's: S for other characters, M for missing ones, R for redundant ones.
-    """
-    lines = [
-        _annotation(f"{e.start} {e.end}", _type(e), " ".join(e.target) or "-NONE-")
-        for e in token_edits(row)
-    ]
-    return "".join(lines) or _annotation("-1 -1", "noop", "-NONE-")
-
-
-def _annotation(place: str, kind: str, text: str) -> str:
-    return f"A {place}|||{kind}|||{text}|||REQUIRED|||-NONE-|||0\n"
-
-
-def _type(edit: SourceEdit) -> str:
-    if edit.start == edit.end:
-        return "M"
-    return "S" if edit.target else "R"
-
-
-def _spaced(text: str) -> str:
-    """Return the characters of a text, separated by spaces; white space is dropped."""
-    return " ".join("".join(text.split()))
-
-
 TEXT: Mapping[str, Convert] = {
     "jsonl": _jsonl,
     "tsv": _tsv,
-    "m2": lambda rows, _: _blocks(rows, with_target=False),
-    "cherrant": lambda rows, _: _blocks(rows, with_target=True),
     "messages": _messages,
     "prompt-completion": _prompt_completion,
 }

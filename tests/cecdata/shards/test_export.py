@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 from itertools import pairwise
 
 import polars as pl
@@ -225,73 +224,3 @@ def test_a_split_without_rows(build, form, tmp_path):
         assert pq.read_table(tmp_path / "x").num_rows == 0
     else:
         assert (tmp_path / "x").read_bytes() == b""
-
-
-@pytest.mark.parametrize("form", ["m2", "cherrant"])
-def test_edits_lead_from_source_to_target(form, build, edited_row, tmp_path):
-    """M2 blocks, read by cecbench's reader, give the target: substitutions, a missing and a
-    redundant character, and a clean sentence."""
-    from cecbench.benchmarks.readers import m2
-
-    texts = [
-        ("误会已经", [Edit(0, 1, "误", "言吴", "split", "x"), Edit(3, 4, "经", "径", "x", "x")]),
-        ("他来了。", [Edit(1, 2, "来", "", "missing", "x")]),
-        ("我们走吧", [Edit(2, 2, "", "的", "noise", "x")]),
-        ("没有错误", []),
-    ]
-    out = build(train=[[edited_row(text, 0, edits) for text, edits in texts]])
-    export(out, "train", tmp_path / "x.m2", form)
-    written = (tmp_path / "x.m2").read_text("utf-8")
-    rows = list(m2((tmp_path / "x.m2",), "x"))
-    assert [row.target for row in rows] == [text for text, _ in texts]
-    assert [row.source for row in rows] == [row["source"] for row in rows_of(out, "train")]
-    assert ("T0-A0 误 会 已 经" in written) == (form == "cherrant")
-    assert "A 1 1|||M|||来|||REQUIRED|||-NONE-|||0" in written
-    assert "A 2 3|||R|||-NONE-|||" in written
-    assert "A -1 -1|||noop|||-NONE-|||" in written
-
-
-def m2_pairs(text):
-    """Sources and targets of M2 blocks, edits applied from the left, as scorers' scripts do."""
-    for block in text.strip("\n").split("\n\n"):
-        source, *rest = block.split("\n")
-        tokens = source.split(" ")[1:]
-        made, done = [], 0
-        for line in (line for line in rest if line.startswith("A ") and "|||noop|||" not in line):
-            place, kind, right, *_ = line.removeprefix("A ").split("|||")
-            start, end = map(int, place.split(" "))
-            assert done <= start <= end <= len(tokens), block
-            assert (start == end) == (kind == "M"), block
-            made += tokens[done:start] + ([] if right == "-NONE-" else right.split(" "))
-            done = end
-        yield "".join(tokens), "".join(made + tokens[done:])
-
-
-@pytest.mark.parametrize("form", ["m2", "cherrant"])
-def test_white_space_moves_no_edit(form, build, edited_row, tmp_path):
-    """Wherever a sentence has white space, its M2 block leads from the source to the target."""
-    from cecbench.benchmarks.readers import m2
-
-    rng = random.Random(2)
-    rows, targets = [], set()
-    while len(rows) < 300:
-        target = "".join(rng.choices("今天 好\u3000的a \u2003", k=rng.randint(1, 12)))
-        edits, at = [], 0
-        while at <= len(target):
-            if rng.random() < 0.3:
-                end = min(len(target), at + rng.choice([0, 1, 1, 2]))
-                new = "".join(rng.choices("错误 \u3000", k=rng.choice([0, 1, 1, 2])))
-                if new != target[at:end]:
-                    edits.append(Edit(at, end, target[at:end], new, "noise", "x"))
-                    at = end
-            at += 1
-        if target not in targets and edits and target.strip():
-            targets.add(target)
-            rows.append(edited_row(target, 0, edits))
-    out = build(train=[rows])
-    export(out, "train", tmp_path / "x.m2", form)
-    wanted = [("".join(row["source"].split()), "".join(row["target"].split())) for row in rows]
-    written = (tmp_path / "x.m2").read_text("utf-8")
-    assert list(m2_pairs(written)) == wanted
-    kept = [(row.source, row.target) for row in m2((tmp_path / "x.m2",), "x")]
-    assert kept == wanted
