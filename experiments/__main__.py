@@ -66,7 +66,6 @@ def experiment_options(function: Command) -> Command:
             "--workers",
             type=click.IntRange(1),
             default=1,
-            show_default=True,
             help="Number of concurrent runs; they share the cores.",
         ),
         click.option(
@@ -87,7 +86,6 @@ def experiment_options(function: Command) -> Command:
 @click.option(
     "--seeds",
     default="42,137,314",
-    show_default=True,
     help="One PPO run and one supervised run for each seed.",
 )
 @click.option(
@@ -143,19 +141,14 @@ def study(
 
 @cli.command()
 @experiment_options
-@click.option(
-    "--trials", type=click.IntRange(1), default=30, show_default=True, help="Trials to run."
-)
+@click.option("--trials", type=click.IntRange(1), default=30, help="Trials to run.")
 @click.option(
     "--updates",
     type=click.IntRange(1),
     default=25_000,
-    show_default=True,
     help="PPO batches of a trial.",
 )
-@click.option(
-    "--share", default=0.02, show_default=True, help="Fraction of the training pairs of a trial."
-)
+@click.option("--share", default=0.02, help="Fraction of the training pairs of a trial.")
 @click.option(
     "--over",
     "space",
@@ -166,7 +159,6 @@ def study(
 @click.option(
     "--select",
     default="tuning",
-    show_default=True,
     help="Set used to pick the best trial: tuning (a tenth of the training split), validation, or "
     "a benchmark such as lemon/nov.",
 )
@@ -174,13 +166,11 @@ def study(
     "--best",
     type=click.IntRange(1),
     default=5,
-    show_default=True,
     help="Number of settings that are retrained on all pairs.",
 )
 @click.option(
     "--seeds",
     default="42,137,314",
-    show_default=True,
     help="Seeds of the retrained runs; the first one is also the sampler's.",
 )
 def search(
@@ -214,12 +204,12 @@ def search(
 @click.option(
     "--recipe",
     default=RECIPE,
-    show_default=True,
     help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file.",
 )
 @click.option(
     "--start",
     default="",
+    show_default=False,
     metavar="POLICY",
     help="Policy to train on from, instead of random weights: a folder of a model or of a run, or"
     " builtin.",
@@ -268,8 +258,12 @@ def pretrain(
 @click.option("--dataset", required=True, type=_PATH, help="Dataset whose validation is scored.")
 @click.option("--benchmark", "benchmarks", multiple=True, metavar="NAME", help="May be repeated.")
 @click.option("--data", "bench_data", type=_PATH, help="Folder of the benchmarks.")
-@click.option("--before", default="", help="How the run's initial weights were made.")
-@click.option("--note", default="", help="A remark for the card, beside the scores.")
+@click.option(
+    "--before", default="", show_default=False, help="How the run's initial weights were made."
+)
+@click.option(
+    "--note", default="", show_default=False, help="A remark for the card, beside the scores."
+)
 def ship(
     run: Path,
     out: Path,
@@ -292,7 +286,7 @@ def ship(
 @click.option(
     "--errors", "file", required=True, type=_PATH, help="Real errors: source, tab and target."
 )
-@click.option("--recipe", default="realistic", show_default=True, help="Recipe of cecdata.")
+@click.option("--recipe", default="realistic", help="Recipe of cecdata.")
 @click.option("--seed", type=int, help="Seed of the recipe and of the classifier.")
 def realism(file: Path, recipe: str, seed: int | None) -> None:
     """Train a classifier to tell real errors from a recipe's, and print its AUC as JSON.
@@ -311,7 +305,7 @@ def realism(file: Path, recipe: str, seed: int | None) -> None:
 
 @cli.command()
 @click.argument("sources", nargs=-1, type=_PATH)
-@click.option("--out", type=_PATH, default=Path("out/figures"), show_default=True)
+@click.option("--out", type=_PATH, default=Path("out/figures"))
 def figures(sources: tuple[Path, ...], out: Path) -> None:
     """Redraw the paper's figures as SVG, with your results beside the published numbers.
 

@@ -47,7 +47,6 @@ LIMIT = click.option(
     "--limit",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="Number of rows in the sample that is scored, always the same ones; 0 scores all.",
 )
 
@@ -97,7 +96,6 @@ _FILE = click.Path(path_type=Path)
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--scorer": {
         "default": "cscd",
-        "show_default": True,
         "help": f"The published scorer: {', '.join(SCORERS)}.",
     },
     "--unequal-length": {

@@ -32,7 +32,6 @@ _PREFIX = "signature."
     "--out",
     type=click.Path(path_type=Path),
     default=Path("out/bench/report"),
-    show_default=True,
     help="Folder of the report.",
 )
 def report(runs: tuple[Path, ...], out: Path) -> None:
@@ -55,13 +54,11 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     "form",
     type=click.Choice(["text", "latex", "markdown"]),
     default="text",
-    show_default=True,
     help="Form of the output; latex and markdown are one table for a paper.",
 )
 @click.option(
     "--published",
     default="none",
-    show_default=True,
     metavar="none|NAMES",
     help="Rows of the CEC-Zero paper that such a table quotes, separated by commas.",
 )
@@ -107,14 +104,12 @@ def compare(
     type=Finite(min=0, min_open=True),
     multiple=True,
     default=(0.5, 1.0, 2.0),
-    show_default=True,
     help="A difference of the headline, in points; may be repeated.",
 )
 @click.option(
     "--f1",
     type=Finite(min=1, max=99),
     default=60.0,
-    show_default=True,
     help="F1 of the two simulated systems, in percent.",
 )
 @DATA

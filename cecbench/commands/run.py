@@ -49,7 +49,7 @@ from cecdata.common.progress import Progress, suggest
     "--out", type=click.Path(path_type=Path), help="Folder of the run, see above for the default."
 )
 @scoring_options
-@click.option("--name", default="", help="Name of the system in reports.")
+@click.option("--name", default="", show_default=False, help="Name of the system in reports.")
 @LIMIT
 @click.option("--allow-missing", is_flag=True, help="Score rows without an answer as unchanged.")
 @click.option("--overwrite", is_flag=True, help="Replace another run in that folder.")
@@ -214,14 +214,12 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     "--shards",
     type=click.Path(path_type=Path),
     default=Path("out/data"),
-    show_default=True,
     help="Dataset of `cecdata build` whose validation split is scored.",
 )
 @click.option(
     "--model",
     type=click.Path(path_type=Path),
     default=Path("out/train/model"),
-    show_default=True,
     help="Folder of the trained policy, which is scored if it exists.",
 )
 @click.option("--system", multiple=True, help="A further system, as for `run`; may be repeated.")
@@ -230,7 +228,6 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     "--out",
     type=click.Path(path_type=Path),
     default=Path("out/bench"),
-    show_default=True,
     help="Folder of the runs and the report.",
 )
 @LIMIT

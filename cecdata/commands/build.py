@@ -35,7 +35,6 @@ _NAMED = 10  # most unreadable files that are named one by one
 @click.option(
     "--recipe",
     default="paper",
-    show_default=True,
     help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file.",
 )
 @setting("copies", int, "Number of pairs for each sentence.")
@@ -58,7 +57,6 @@ _NAMED = 10  # most unreadable files that are named one by one
     "policy",
     type=click.Choice(["encoder", "builtin"]),
     default="encoder",
-    show_default=True,
     help="What measures a cosine: the encoder alone, or builtin with the encoder for doubtful "
     "pairs; the manifest has their share and the errors that remain.",
 )

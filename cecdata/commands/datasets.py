@@ -114,7 +114,6 @@ def stats(dataset: Path, as_json: bool) -> None:
     "--limit",
     type=click.IntRange(1),
     default=200_000,
-    show_default=True,
     help="Number of pairs to read; a larger dataset is described by a sample of that size.",
 )
 @click.option(
@@ -139,9 +138,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
 @click.command()
 @_DATASET
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--split", default="train", show_default=True, help="Split to export: train or validation."
-)
+@click.option("--split", default="train", help="Split to export: train or validation.")
 @click.option(
     "--format",
     "form",

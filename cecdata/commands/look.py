@@ -20,7 +20,6 @@ from cecdata.config import load
     "--copies",
     type=click.IntRange(1, 1000),
     default=12,
-    show_default=True,
     help="Number of pairs to show.",
 )
 @click.option(
@@ -29,7 +28,6 @@ from cecdata.config import load
 @click.option(
     "--recipe",
     default="paper",
-    show_default=True,
     help="Name of a recipe, or a path to a TOML file.",
 )
 @click.option(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     "count",
     type=click.IntRange(1),
     default=10,
-    show_default=True,
     help="Number of sentences to list.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

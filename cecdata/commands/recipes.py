@@ -25,7 +25,6 @@ _ERRORS = click.option(
 _RECIPE = click.option(
     "--recipe",
     default="realistic",
-    show_default=True,
     help="Name of a recipe, or a path to a TOML file.",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -102,7 +101,6 @@ def _examined(found: dict[str, Any]) -> str:
     "--reach",
     type=float,
     default=1.0,
-    show_default=True,
     help="Factor by which candidates may be rarer than the recipe allows.",
 )
 @_JSON

@@ -20,7 +20,7 @@ from cecdata.common import progress
 from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean, without_userinfo
 
 INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM, as shells count it
-CONTEXT = {"help_option_names": ["-h", "--help"]}
+CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 # title of a group → command → (module:attribute, help text)
 Table = Mapping[str, Mapping[str, tuple[str, str]]]
 

@@ -41,12 +41,9 @@ def worse_by(pairs: Pairs, model: Scorer) -> Floats:
     model of words. Each text is scored once.
     """
     columns = [
-        pairs.column(name).cast(pa.string()).dictionary_encode()
-        for name in ("target", "source")
+        pairs.column(name).cast(pa.string()).dictionary_encode() for name in ("target", "source")
     ]
-    (target, target_chars), (source, source_chars) = (
-        _scored(column, model) for column in columns
-    )
+    (target, target_chars), (source, source_chars) = (_scored(column, model) for column in columns)
     with np.errstate(invalid="ignore", divide="ignore"):
         worse = target - source * target_chars / source_chars
     return np.where((target == source) | (source_chars == 0), np.nan, worse)

@@ -61,7 +61,6 @@ def corrector_options(function: F) -> F:
             "--script",
             type=click.Choice(["simplified", "traditional", "auto"]),
             default="simplified",
-            show_default=True,
             help="Characters of the texts; auto decides for each text. Traditional ones need the"
             " extra `script`.",
         ),
@@ -78,7 +77,6 @@ def corrector_options(function: F) -> F:
         click.option(
             "--model",
             default=COMBINED,
-            show_default=True,
             help="Model that corrects: combined (the noisy channel and the built-in policy),"
             " channel, combined:FOLDER with another policy of the built-in kind; with torch also"
             " builtin, a folder of a run or of a model, or a hub id.",
@@ -126,7 +124,6 @@ def corrector_of(
     "form",
     type=click.Choice(["text", "json", "github", "sarif"]),
     default="text",
-    show_default=True,
     help="Form of what --check prints.",
 )
 @click.option(
@@ -139,7 +136,6 @@ def corrector_of(
     "--threads",
     type=click.IntRange(0),
     default=0,
-    show_default=True,
     help="Number of processor threads; 0 takes one for a small model, and all cores for others.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")

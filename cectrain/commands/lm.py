@@ -44,16 +44,14 @@ def lm(model: Path, out: Path | None) -> None:
     "--sentences",
     type=click.IntRange(20),
     default=600,
-    show_default=True,
     help="Number of clean sentences that errors are put into.",
 )
 @click.option(
     "--corpus",
     default="sample",
-    show_default=True,
     help="Clean text, as for `cecdata build`; sample is the one that ships.",
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of the draw and of the errors.")
+@click.option("--seed", default=1, help="Seed of the draw and of the errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def calibrate(
     model: str, lm: str | None, sentences: int, corpus: str, seed: int, as_json: bool

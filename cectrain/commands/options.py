@@ -25,7 +25,6 @@ def recipe_options(function: F) -> F:
     recipe = click.option(
         "--recipe",
         default=DEFAULT,
-        show_default=True,
         help=f"Settings to start from: {', '.join(RECIPES)}, or a TOML file.",
     )
     settings = click.option(

@@ -12,12 +12,11 @@ from cectrain.commands.correct import corrector_of, corrector_options
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=8000,
-    show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
 @corrector_options
@@ -25,7 +24,6 @@ from cectrain.commands.correct import corrector_of, corrector_options
     "--max-bytes",
     type=click.IntRange(1),
     default=1 << 20,
-    show_default=True,
     help="Largest request body that is read, in bytes.",
 )
 @click.option(
@@ -33,21 +31,18 @@ from cectrain.commands.correct import corrector_of, corrector_options
     "seconds",
     type=click.FloatRange(0.1),
     default=60.0,
-    show_default=True,
     help="Longest time of a request, its body included.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
     default=4,
-    show_default=True,
     help="Requests that are corrected at once, in threads.",
 )
 @click.option(
     "--queue",
     type=click.IntRange(0),
     default=128,
-    show_default=True,
     help="Requests that wait for a worker; further ones are refused.",
 )
 @click.option(
