@@ -27,7 +27,7 @@ from cecbench.benchmarks.locate import load
 from cecdata.channel.table import read, shipped_channel
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
-from cectrain.corrector.combined import LEAST, CombinedProposer, chosen, open_combined
+from cectrain.corrector.combined import LEAST, CombinedProposer, chosen
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
 
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--probe", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    plain = open_combined(lm=options.lm)
+    plain = CombinedProposer(lm=options.lm)
     systems: dict[str, Callable[..., Any]] = {
         "channel": lambda texts: [
             {c: r.posterior[c] for c in r.best} for r in plain.channel.readings(texts)
@@ -177,7 +177,7 @@ def main() -> None:
     }
     judge = plain
     if options.model != "none":
-        judge = open_combined(lm=options.lm, rescore=options.model)
+        judge = CombinedProposer(lm=options.lm, rescore=options.model)
         systems["with the model"] = lambda texts: judge.confidences(
             texts, judge.channel.readings(texts)
         )

@@ -25,7 +25,7 @@ from cecbench.benchmarks.locate import load
 from cecbench.scorers import score
 from cecdata.hanzi.edits import align
 from cectrain.corrector.calibration import fit
-from cectrain.corrector.combined import JUDGED, chosen, open_combined
+from cectrain.corrector.combined import JUDGED, CombinedProposer, chosen
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.rescoring import Weights
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--model", default="builtin")
     parser.add_argument("--keep", action="store_true", help="measure the shipped weights")
     options = parser.parse_args()
-    proposer = open_combined(f"combined:{options.model}", options.lm)
+    proposer = CombinedProposer(f"combined:{options.model}", options.lm)
     rows = rows_of(options.pairs)
     parts = list(parts_of(rows, proposer.longest))
     texts = [text for _, _, text in parts]

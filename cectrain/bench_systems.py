@@ -109,8 +109,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     `./builtin` is a folder of that name.
     """
     from cectrain.corrector.corrector import Corrector
-    from cectrain.corrector.policy import load
-    from cectrain.corrector.proposals import PolicyProposer
+    from cectrain.corrector.policy import PolicyProposer, load
 
     torch, transformers = pretrained.torch_and_transformers()
     where = model_folder(name)

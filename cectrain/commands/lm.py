@@ -66,11 +66,11 @@ def calibrate(
     """
     from cecdata.lm import open_scorer
     from cectrain.corrector import calibration as room
-    from cectrain.corrector.combined import open_combined
+    from cectrain.corrector.combined import CombinedProposer
     from cectrain.corrector.rescoring import keep
 
     scorer = open_scorer(model)
-    proposer = open_combined(lm=lm, rescore=scorer)
+    proposer = CombinedProposer(lm=lm, rescore=scorer)
     texts = room.sample(sentences, seed, corpus)
     pairs = room.synthetic(texts, seed)
     found = room.judged(proposer, scorer, open_scorer(lm), pairs)

@@ -191,7 +191,7 @@ def diagnose(
     from cecdata.embed import encoder
     from cectrain.data import shards
     from cectrain.diagnosis.diagnose import diagnose as measure
-    from cectrain.diagnosis.report import text
+    from cectrain.diagnosis.measures import text
 
     config = load(recipe, settings)
     dataset = shards.open_shards(data)

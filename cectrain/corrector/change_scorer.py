@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from cectrain.corrector.numpy_policy import BLAS_THREADS, Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
 _END = "\0"  # stands for the end token, which has no character
-_MOST_TOKENS = 2048  # in a forward pass: more of them cost memory and are no faster
+_TOKENS = 2048  # about so many in a forward pass: more cost memory and are no faster
 
 
 class Tokens:
@@ -60,12 +61,12 @@ class Tokens:
 class ChangeScorer:
     """A policy of the built-in kind, which has one token for each character.
 
-    name: `builtin`, or the folder of a run or of a model. batch: most texts in a forward pass.
-    threads: of the processor; 0 takes one. longest: the most characters that it reads at once.
-    Raises InputError for a policy of another kind.
+    name: `builtin`, or the folder of a run or of a model. threads: of the processor; 0 takes one.
+    longest: the most characters that it reads at once. Raises InputError for a policy of another
+    kind.
     """
 
-    def __init__(self, name: str, batch: int = 64, threads: int = 0) -> None:
+    def __init__(self, name: str, threads: int = 0) -> None:
         folder = model_folder(name)
         if not is_built_in_kind(Path(folder)):
             raise InputError(
@@ -81,7 +82,7 @@ class ChangeScorer:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} cannot be read ({error}): copy the folder again") from error
         self._written = {**self.tokens.characters, _END: self.tokens.end}
-        self._batch, self._threads = batch, threads or 1
+        self._threads = threads or 1
         self.longest = (self._policy.context - len(self._question("")) - 1) // 2
         if trained := longest_source(name):
             self.longest = min(self.longest, trained)
@@ -109,22 +110,12 @@ class ChangeScorer:
         results: list[dict[Change, float]] = [{} for _ in texts]
         asked = [n for n in range(len(texts)) if changes[n]]
         asked.sort(key=lambda n: len(texts[n]))
+        total = itertools.accumulate(2 * len(texts[n]) for n in asked)
+        batch = dict(zip(asked, (tokens // _TOKENS for tokens in total), strict=True))
         with BLAS_THREADS.limited(self._threads):
-            for chosen in self._batches([len(texts[n]) for n in asked]):
-                self._judge([asked[n] for n in chosen], texts, changes, results)
+            for _, chosen in itertools.groupby(asked, key=batch.__getitem__):
+                self._judge(list(chosen), texts, changes, results)
         return results
-
-    def _batches(self, sizes: Sequence[int]) -> Iterator[list[int]]:
-        chosen: list[int] = []
-        tokens = 0
-        for n, size in enumerate(sizes):
-            tokens += 2 * size
-            if chosen and (len(chosen) == self._batch or tokens > _MOST_TOKENS):
-                yield chosen
-                chosen, tokens = [], 2 * size
-            chosen.append(n)
-        if chosen:
-            yield chosen
 
     def _judge(
         self,

@@ -18,13 +18,15 @@ from collections.abc import Collection, Sequence
 
 from cecdata.lm import Scorer, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
+from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
-from cectrain.corrector.channel.proposer import LEAST as CHANNEL_LEAST
-from cectrain.corrector.channel.proposer import ChannelProposer, Reading, open_channel
+from cectrain.corrector.channel import proposer
+from cectrain.corrector.channel.layout import Settings
+from cectrain.corrector.channel.proposer import ChannelProposer, Reading
+from cectrain.corrector.channel.tables import open_tables
 from cectrain.corrector.correction import Change, Edit, edits_of
 from cectrain.corrector.folder import BUILTIN, COMBINED
-from cectrain.corrector.rescoring import HOPELESS, MARGIN, MOST, Rescorer, Weights, overlap
-from cectrain.corrector.rescoring import JUDGED as JUDGED_BY_MODEL
+from cectrain.corrector.rescoring import Rescorer, Weights, overlap
 from cectrain.corrector.wordlists import Term
 
 JUDGED = 0.005  # least posterior of a change that the policy judges
@@ -39,25 +41,37 @@ LEAST = 0.35
 class CombinedProposer:
     """Proposes the changes of a channel that a policy confirms.
 
-    least: least confidence of an edit that is proposed, 0..1: a higher one gives fewer and surer
-    edits; None: the default. rescorer: a language model that judges the changes as well.
+    name: `combined`, or `combined:FOLDER` with another policy of the built-in kind. lm: see
+    `cecdata.lm.ngrams.find`. least: least confidence of an edit that is proposed, 0..1: a higher
+    one gives fewer and surer edits; None: the default. rescore: a language model that judges the
+    changes as well, or its name.
     """
+
+    most: int | None = None
 
     def __init__(
         self,
-        channel: ChannelProposer,
-        scorer: ChangeScorer,
+        name: str = COMBINED,
+        lm: str | None = None,
+        terms: Sequence[Term] = (),
         *,
         least: float | None = None,
-        weights: Weights | None = None,
-        rescorer: Rescorer | None = None,
+        threads: int = 0,
+        rescore: str | Scorer | None = None,
     ) -> None:
-        self.channel, self.scorer = channel, scorer
         self.least = LEAST if least is None else least
-        self.weights = weights or weights_beside(str(channel.identity["model"]))
-        self.rescorer = rescorer
-        self.longest: int | None = scorer.longest
-        self.most: int | None = None
+        self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
+        self.longest: int | None = self.scorer.longest
+        tables = open_tables(lm, terms)
+        settings = Settings(error=tables.error)
+        if rescore is not None:
+            settings = settings._replace(margin=rescoring.MARGIN)
+        self.channel = ChannelProposer(tables, settings=settings)
+        self.weights = SHIPPED if tables.model == SHIPPED_NAME else INPUT_METHOD
+        self.rescorer: Rescorer | None = None
+        if rescore is not None:
+            judge = open_scorer(rescore) if isinstance(rescore, str) else rescore
+            self.rescorer = Rescorer(judge, self.weights, tables.model)
 
     @property
     def identity(self) -> dict[str, object]:
@@ -112,7 +126,7 @@ class CombinedProposer:
         for piece, reading, own in zip(pieces, readings, logits, strict=True):
             scored = {c: 1 / (1 + math.exp(-max(x, -500.0))) for c, x in own.items()}
             alone = reading.terms if len(piece) <= self.scorer.longest else reading.best
-            scored |= {c: p for c in alone if (p := reading.posterior[c]) >= CHANNEL_LEAST}
+            scored |= {c: p for c in alone if (p := reading.posterior[c]) >= proposer.LEAST}
             found.append(scored)
         return found
 
@@ -120,7 +134,9 @@ class CombinedProposer:
         self, pieces: Sequence[str], readings: Sequence[Reading]
     ) -> list[dict[Change, tuple[float, float]]]:
         """Return logit p(c) and v(c) of the changes of each piece that are judged."""
-        least, most = (JUDGED, None) if self.rescorer is None else (JUDGED_BY_MODEL, MOST)
+        least, most = JUDGED, None
+        if self.rescorer is not None:
+            least, most = rescoring.JUDGED, rescoring.MOST
         judged = []
         for piece, reading in zip(pieces, readings, strict=True):
             shares = {c: p for c, p in reading.posterior.items() if c not in reading.terms}
@@ -135,14 +151,9 @@ class CombinedProposer:
         if self.rescorer is None:
             return evidence
         return [
-            {c: own for c, own in held.items() if self.weights.logit(*own) >= HOPELESS}
+            {c: own for c, own in held.items() if self.weights.logit(*own) >= rescoring.HOPELESS}
             for held in evidence
         ]
-
-
-def weights_beside(lm: str) -> Weights:
-    """Return the weights for a channel over the n-gram model of this name."""
-    return SHIPPED if lm == SHIPPED_NAME else INPUT_METHOD
 
 
 def _logit(posterior: float) -> float:
@@ -164,28 +175,3 @@ def chosen(
         if not any(overlap(change, other) for other in taken):
             taken.append(change)
     return edits_of(piece, taken, confidences, terms)
-
-
-def open_combined(
-    name: str = COMBINED,
-    lm: str | None = None,
-    terms: Sequence[Term] = (),
-    *,
-    least: float | None = None,
-    batch: int = 64,
-    threads: int = 0,
-    rescore: str | Scorer | None = None,
-) -> CombinedProposer:
-    """Return the channel over an n-gram model with the built-in policy, or that of a folder.
-
-    lm: see `cecdata.lm.ngrams.find`. rescore: a language model that judges the changes as well, or
-    its name.
-    """
-    scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, batch, threads)
-    channel = open_channel(lm, terms, margin=None if rescore is None else MARGIN)
-    ngrams = str(channel.identity["model"])
-    judge = None
-    if rescore is not None:
-        model = open_scorer(rescore) if isinstance(rescore, str) else rescore
-        judge = Rescorer(model, weights_beside(ngrams), ngrams)
-    return CombinedProposer(channel, scorer, least=least, rescorer=judge)

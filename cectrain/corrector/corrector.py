@@ -120,27 +120,22 @@ class Corrector:
             return self._loaded
 
     def _load(self, model: str) -> Proposer:
-        least, batch, threads = self._confidence, self._batch, self._threads
+        least, threads = self._confidence, self._threads
         if model == CHANNEL:
-            from cectrain.corrector.channel.proposer import open_channel
+            from cectrain.corrector.channel.proposer import ChannelProposer
+            from cectrain.corrector.channel.tables import open_tables
 
-            return open_channel(self._lm, self._words.terms, least=least)
+            return ChannelProposer(open_tables(self._lm, self._words.terms), least=least)
         if _is_combined(model):
-            from cectrain.corrector.combined import open_combined
+            from cectrain.corrector.combined import CombinedProposer
 
-            return open_combined(
-                model,
-                self._lm,
-                self._words.terms,
-                least=least,
-                batch=batch,
-                threads=threads,
-                rescore=self._rescore,
+            terms, judge = self._words.terms, self._rescore
+            return CombinedProposer(
+                model, self._lm, terms, least=least, threads=threads, rescore=judge
             )
-        from cectrain.corrector.policy import load
-        from cectrain.corrector.proposals import PolicyProposer
+        from cectrain.corrector.policy import PolicyProposer, load
 
-        return PolicyProposer(load(model, device=self._device), batch, threads, least=least)
+        return PolicyProposer(load(model, device=self._device), self._batch, threads, least=least)
 
     def correct(
         self, texts: str | Iterable[str], given_up: Callable[[], bool] = lambda: False

@@ -15,6 +15,7 @@ from cecdata.embed import Encoder
 from cectrain.data.shards import Pair
 from cectrain.diagnosis.candidates import KINDS, PROFILES, Bank, bank, draw_groups
 from cectrain.diagnosis.measures import (
+    TOGETHER,
     Diagnosis,
     RewardFigures,
     favoured,
@@ -30,14 +31,6 @@ ABOVE_STAR = 0.15  # calibrated α − α*
 WRONG_QUANTILE = 0.05  # share of the wrong candidates that the calibrated τ and β reward with 0
 APART_QUANTILE = 0.05  # share of answers of other meanings that the calibrated ε takes for equal
 _SMALLEST = 1e-6  # radius; equal texts have distance 0 but for rounding
-#: figure → the kinds of answers that share a cluster or do not; near misses are wrong
-TOGETHER = {
-    "right_with_copy": ("correct", "copy"),
-    "right_with_wrong": ("correct", "near_miss"),
-    "copy_with_wrong": ("copy", "near_miss"),
-    "right_copy_and_wrong": ("correct", "copy", "near_miss"),
-    "right_with_variant": ("correct", "variant"),
-}
 _SAME = 1e-9  # rewards closer than this count as equal
 _BLIND = 1e-6  # cosines closer to 1 than this are an encoder's rounding
 

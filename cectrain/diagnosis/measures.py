@@ -7,12 +7,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cecdata.common import markdown
+from cecdata.common.html import percent
+from cectrain.data.shards import HELD_OUT
 from cectrain.reward.config import RewardConfig
 
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
 HONEST_CHOICE = "The honest choice is exact match as the reward: --recipe exact-match."
 EXACT_MATCH = 0.5  # accuracy of exact match on right texts that differ from the target: all tie
 MOST_JOINED = 0.2  # of the groups; above it the encoder's distances separate nothing
+#: figure → the kinds of answers that share a cluster or do not; near misses are wrong
+TOGETHER = {
+    "right_with_copy": ("correct", "copy"),
+    "right_with_wrong": ("correct", "near_miss"),
+    "copy_with_wrong": ("copy", "near_miss"),
+    "right_copy_and_wrong": ("correct", "copy", "near_miss"),
+    "right_with_variant": ("correct", "variant"),
+}
+_SERIES = ("as given", "calibrated")
+#: what is shown of `RewardFigures`
+_ROWS = {
+    "α*, above which a lone right one beats copies": "alpha_star",
+    "R of a lone right candidate beside copies": "lone_exact",
+    "R of such a copy": "lone_copy",
+    "groups in which the lone right one wins": "lone_wins",
+    "right but different above wrong (exact match: 50 %)": "variant_accuracy",
+    "clean sentence: R of a copy": "clean_kept",
+    "clean sentence: R of one over-correction": "clean_over_corrected",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +198,35 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
 def _ranking(figures: RewardFigures) -> float:
     known = [accuracy for accuracy in figures.profiles.values() if accuracy is not None]
     return float(np.mean(known)) if known else 0.0
+
+
+def text(diagnosis: Diagnosis) -> str:
+    """Return the verdict and the figures as text."""
+    whose = "held-out" if diagnosis.split == HELD_OUT else "training"
+    lines = [
+        *diagnosis.verdict,
+        f"{diagnosis.pairs} {whose} pairs, groups of {diagnosis.size}, seed {diagnosis.seed}.",
+    ]
+    if diagnosis.recipe:
+        lines.append(f"Constants as given: those of {diagnosis.recipe}.")
+    for name, figures in diagnosis.rewards.items():
+        lines.append(f"{name}: {figures.config.words()}, ε {figures.config.epsilon:g}")
+    together = [
+        (
+            name.replace("_", " "),
+            *(percent(diagnosis.clusters[each][name], 1) for each in _SERIES),
+        )
+        for name in TOGETHER
+    ]
+    both = [diagnosis.rewards[name] for name in _SERIES]
+    rewards = [
+        (shown, *(percent(getattr(each, name), 1) for each in both))
+        for shown, name in _ROWS.items()
+    ]
+    for profile in both[0].profiles:
+        accuracy = (percent(figures.profiles[profile], 1) for figures in both)
+        rewards.append((f"{profile}: accuracy within groups", *accuracy))
+    tables = (("in one cluster, %", together), ("reward, %", rewards))
+    return "\n\n".join(
+        ["\n".join(lines), *(markdown.table((head, *_SERIES), rows) for head, rows in tables)]
+    )

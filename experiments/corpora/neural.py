@@ -12,8 +12,7 @@ import pyarrow as pa
 from cecdata.corpus.ids import id_column
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.policy import load
-from cectrain.corrector.proposals import PolicyProposer
+from cectrain.corrector.policy import PolicyProposer, load
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.supervised.loop import Plan, fit
 from cectrain.supervised.loss import collate

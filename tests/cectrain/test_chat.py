@@ -11,8 +11,7 @@ from cecbench.causal import prompt_ids
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector.correction import apply
-from cectrain.corrector.policy import corrections
-from cectrain.corrector.proposals import PolicyProposer
+from cectrain.corrector.policy import PolicyProposer, corrections
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from cecbench.causal import prompt_ids
 from cecdata.lm.ngrams import SHIPPED_NAME, shipped
 from cectrain.corrector.change_scorer import FLOOR
-from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, chosen, open_combined
+from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, CombinedProposer, chosen
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.policy import load
-from cectrain.corrector.proposals import PolicyProposer
+from cectrain.corrector.policy import PolicyProposer, load
 
 TEXTS = ["他己经来了。", "我们明天在见面吧。", "今天天气很好。", "言吾文课"]
 CHANGES = st.dictionaries(
@@ -40,7 +39,7 @@ def policy():
 @pytest.fixture(scope="module")
 def combined():
     """The default corrector with the n-gram model that ships."""
-    return open_combined(lm="words")
+    return CombinedProposer(lm="words")
 
 
 def test_the_shipped_model_has_weights_of_its_own(combined):

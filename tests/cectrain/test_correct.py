@@ -23,8 +23,7 @@ from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
 from cectrain.corrector.folder import BUILTIN_CHARS
-from cectrain.corrector.policy import target_ids
-from cectrain.corrector.proposals import PolicyProposer
+from cectrain.corrector.policy import PolicyProposer, target_ids
 from cectrain.model.export import save_model
 from cectrain.model.policy import load_policy
 from experiments.pretraining.config import load

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cecdata.common.errors import InputError, UsageError
 from cectrain import config
 from cectrain.data import shards
-from cectrain.diagnosis import candidates, diagnose, report
+from cectrain.diagnosis import candidates, diagnose, measures
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward
 from cectrain.reward.terms import alpha_star
@@ -220,8 +220,7 @@ def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
 
 
 def test_diagnose_and_train_have_one_default_recipe(dataset_path, capsys):
-    """`diagnose` and `train` have one default recipe; the output names it and the settings on top.
-    """
+    """Both have one default recipe; the output names it and the settings on top."""
     from cecdata.common.command_group import run
     from cectrain.cli import cli
 
@@ -238,4 +237,4 @@ def test_diagnose_and_train_have_one_default_recipe(dataset_path, capsys):
 def test_the_text_names_the_split_of_its_pairs(found):
     """Training pairs are not called held-out."""
     for split, words in (("validation", "40 held-out pairs"), ("train", "40 training pairs")):
-        assert words in report.text(replace(found, pairs=40, split=split))
+        assert words in measures.text(replace(found, pairs=40, split=split))

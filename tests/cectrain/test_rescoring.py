@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cecdata.common.errors import InputError, UsageError
 from cecdata.lm import open_scorer
 from cectrain.cli import cli
-from cectrain.corrector.combined import SHIPPED, open_combined
+from cectrain.corrector.combined import SHIPPED, CombinedProposer
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.rescoring import (
     MEASURED,
@@ -140,7 +140,7 @@ def test_marginals_are_sums_over_all_sets(drawn, data):
 
 def test_a_model_without_a_calibration_weighs_half_and_says_so():
     """Its weights lie between those without a model and those of the measured one."""
-    proposer = open_combined(lm="words", rescore=Opinion())
+    proposer = CombinedProposer(lm="words", rescore=Opinion())
     assert proposer.rescorer.weights.model == pytest.approx(MEASURED.model / 2)
     assert "not calibrated" in proposer.rescorer.note
 
@@ -171,7 +171,7 @@ def test_a_damaged_calibration_is_named():
     for text in ("{", "[]", '{"kind": "other"}', '{"kind": "cectrain calibration 1"}'):
         path.write_text(text, "utf-8")
         with pytest.raises(InputError, match=r"is no calibration .*run cectrain calibrate again"):
-            open_combined(lm="words", rescore=scorer)
+            CombinedProposer(lm="words", rescore=scorer)
 
 
 def test_bad_input_is_refused():

@@ -11,7 +11,7 @@ from cecdata.hanzi.characters import is_han
 from cecdata.lm.ngrams import find
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
-from cectrain.corrector.channel.tables import ChannelTables, open_tables, tables_of
+from cectrain.corrector.channel.tables import ChannelTables, tables_of
 from cectrain.corrector.correction import Change, Edit, edits_of
 from cectrain.corrector.wordlists import Term
 
@@ -35,9 +35,9 @@ class Reading(NamedTuple):
 class ChannelProposer:
     """The noisy-channel corrector over the tables of an n-gram model and a recipe's channel.
 
-    least: least posterior of an edit that is proposed, 0..1: a higher one gives fewer and surer
-    edits; None: the default. settings: the decoder's weights; the default has the model's cost of
-    an error.
+    least: least posterior of an edit that is proposed, 0..1; None: the default. margin: nats that
+    a change may lose; None: the default. settings: all of the decoder's weights; the default has
+    the model's cost of an error.
     """
 
     longest: int | None = None
@@ -50,7 +50,6 @@ class ChannelProposer:
         least: float | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.name = f"channel {tables.recipe} × {tables.model}"
         self._tables, self.least = tables, LEAST if least is None else least
         self.settings = settings or Settings(error=tables.error)
         self.identity = {
@@ -119,21 +118,3 @@ class ChannelProposer:
             if word in self._terms:
                 terms.add(key)
         return readings
-
-
-def open_channel(
-    lm: str | None = None,
-    terms: Sequence[Term] = (),
-    *,
-    least: float | None = None,
-    margin: float | None = None,
-) -> ChannelProposer:
-    """Return the channel over an n-gram model and terms of the user.
-
-    lm: see `cecdata.lm.ngrams.find`. margin: nats that a change may lose; None: the default.
-    """
-    tables = open_tables(lm, terms)
-    settings = Settings(error=tables.error)
-    if margin is not None:
-        settings = settings._replace(margin=margin)
-    return ChannelProposer(tables, least=least, settings=settings)
