@@ -47,9 +47,10 @@ def _hidden(*names: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-# numba looks whether these are installed by loading them, a quarter of the time until the first
-# sentence is corrected. No kernel multiplies matrices by BLAS or calls C by cffi.
-with _hidden("scipy.linalg", "cffi"):
+# numba looks whether these are installed by loading them, which is slow. No kernel multiplies
+# matrices by BLAS or calls C by cffi.
+_UNUSED = ("scipy.linalg", "cffi")
+with _hidden(*_UNUSED):
     import numba
     from numba.core import config, event
     from numba.core.caching import NullCache
@@ -57,8 +58,6 @@ with _hidden("scipy.linalg", "cffi"):
     from numba.core.registry import cpu_target
     from numba.core.serialize import dumps
 
-    cpu_target.typing_context.refresh()
-    cpu_target.target_context.refresh()
 
 Uint64s = npt.NDArray[np.uint64]
 
@@ -145,7 +144,6 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
 
     def load_overload(self, sig: object, target_context: object) -> object | None:
         """Return the kernel for these types; None where it must be compiled."""
-        target_context.refresh()  # type: ignore[attr-defined]
         name = self._name(sig, target_context.codegen())  # type: ignore[attr-defined]
         for folder in _folders(self._source):
             if payload := _read(folder / name, sig):
@@ -243,6 +241,10 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
         cache = getattr(event.data["dispatcher"], "_cache", None)
         if not self._depth and not isinstance(cache, KernelCache):
             return
+        if not self._depth:
+            with _hidden(*_UNUSED):  # what compiling alone needs: a kept kernel does not
+                cpu_target.typing_context.refresh()
+                cpu_target.target_context.refresh()
         self._depth += 1
         if self._depth == 1:
             self._began = time.perf_counter()
