@@ -141,3 +141,26 @@ def test_an_installation_that_nobody_can_write(tmp_path):
     assert "Traceback" not in done.stderr
     assert done.stderr.count("Warning: compiled kernels can be kept nowhere") == 1
     assert "Compiling kernels, once" in done.stderr
+
+
+ALLOCATES = MODULE + """
+import numpy as np
+from cecdata.common.kernels.jit import compiled
+
+@compiled
+def copied(numbers):
+    return numbers.copy()
+
+print(twice(21), copied(np.arange(4)).sum(), *map(sum, [twice.stats.cache_hits.values(),
+      copied.stats.cache_hits.values()]))
+"""
+
+
+def test_kept_kernels_of_both_kinds_run_in_a_new_process(folder):
+    """One that allocates needs numba's memory manager, also after one that does not."""
+    (folder / "package" / "toy.py").write_text(ALLOCATES)
+    for hits in (0, 1):
+        command = [sys.executable, folder / "package" / "toy.py"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, f"42 6 {hits} {hits}\n"), done.stderr

@@ -124,14 +124,19 @@ def sources(*folders: Path) -> str:
 def _cached(kernel: Kernel, digest: str, **options: bool | set[str]) -> Kernel:
     dispatcher = numba.njit(nogil=True, **options)(kernel)
     # what `cache=True` sets, with a cache that bears damage and folders that cannot be written
-    dispatcher._cache = KernelCache(kernel, digest)  # noqa: SLF001
+    counted = options.get("_nrt") is not False
+    dispatcher._cache = KernelCache(kernel, digest, counted=counted)  # noqa: SLF001
     return cast("Kernel", dispatcher)
 
 
 class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
-    """The cache of one kernel, with the interface that numba's dispatcher calls."""
+    """The cache of one kernel, with the interface that numba's dispatcher calls.
 
-    def __init__(self, kernel: Callable[..., object], digest: str) -> None:
+    counted: whether the kernel counts references, and so may allocate.
+    """
+
+    def __init__(self, kernel: Callable[..., object], digest: str, *, counted: bool) -> None:
+        self._counted = counted
         self._source = Path(kernel.__code__.co_filename)
         own = hashlib.sha256(self._source.read_bytes() + digest.encode())
         self._family = f"{self._source.stem}.{kernel.__qualname__}-{_VERSIONS}-"
@@ -144,6 +149,9 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
 
     def load_overload(self, sig: object, target_context: object) -> object | None:
         """Return the kernel for these types; None where it must be compiled."""
+        if self._counted:  # it calls numba's memory manager, which this starts
+            with _hidden(*_UNUSED):
+                target_context.refresh()  # type: ignore[attr-defined]
         name = self._name(sig, target_context.codegen())  # type: ignore[attr-defined]
         for folder in _folders(self._source):
             if payload := _read(folder / name, sig):
