@@ -37,45 +37,51 @@ class Suspicion:
 
 
 def check(corrector: Corrector, names: Sequence[str], form: str) -> bool:
-    """Print the suspicions of files, `-` for standard input; return whether there are any."""
-    found = False
-    shown = _text if form == "text" else _github if form == "github" else _json
+    """Print the suspicions of files, `-` for standard input; return whether all is well.
+
+    A file that cannot be read is named on stderr, and those after it are checked.
+    """
+    well = True
+    shown = {"text": _text, "github": _github, "json": _json}
     held: list[Suspicion] = []
-    for name in files_of(names):
-        for suspicion in suspicions(corrector, name):
-            found = True
-            if form == "sarif":
-                held.append(suspicion)
-            else:
-                click.echo(shown(suspicion))
+    for name in _files_of(names):
+        try:
+            for suspicion in _suspicions(corrector, name):
+                well = False
+                if form == "sarif":
+                    held.append(suspicion)
+                else:
+                    click.echo(shown[form](suspicion))
+        except InputError as error:
+            well = False
+            click.echo(f"Error: {error}", err=True)
     if form == "sarif":
         click.echo(json.dumps(_sarif(held), ensure_ascii=False, indent=1))
-    return found
+    return well
 
 
-def files_of(names: Iterable[str]) -> Iterator[str]:
-    """Yield the files of names and patterns, each once, without those of `.cec-ignore`.
-
-    Raises InputError where a name has no file.
-    """
+def _files_of(names: Iterable[str]) -> Iterator[str]:
+    """Yield the files of names and patterns, each once; say which `.cec-ignore` leaves out."""
     ignored = _ignored(Path(IGNORED))
     seen: set[str] = set()
     for name in names:
-        found = [name] if name == "-" or Path(name).exists() else sorted(_files(name))
-        if not found:
-            raise InputError(f"{name}: no such file, and no file that fits")
-        for file in found:
-            if Path(file).is_dir():
-                raise InputError(f"{file} is a folder: name its files, as in '{file}/**/*.md'")
-            if file not in seen and not any(fnmatch.fnmatch(file, one) for one in ignored):
-                seen.add(file)
+        for file in _found(name):
+            if file in seen:
+                continue
+            seen.add(file)
+            if any(fnmatch.fnmatch(file, pattern) for pattern in ignored):
+                click.echo(f"{file}: not checked, because {IGNORED} lists it", err=True)
+            else:
                 yield file
 
 
-def _files(pattern: str) -> Iterator[str]:
-    anchor = Path(pattern).anchor
-    found = Path(anchor).glob(str(Path(pattern).relative_to(anchor))) if pattern else ()
-    return (str(path) for path in found if path.is_file())
+def _found(name: str) -> list[str]:
+    """Return the files of a pattern; the name itself where it is that of a file, or of none."""
+    if name in ("", "-") or Path(name).exists():
+        return [name]
+    anchor = Path(name).anchor
+    found = Path(anchor).glob(str(Path(name).relative_to(anchor)))
+    return sorted(str(path) for path in found if path.is_file()) or [name]
 
 
 def _ignored(path: Path) -> list[str]:
@@ -85,11 +91,15 @@ def _ignored(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
+def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
     """Yield what looks wrong in a file. Raises InputError where it is no UTF-8 text."""
     try:
         with click.open_file(name, "rb") as stream:
             text = stream.read().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise InputError(f"{name}: no such file, and no file that fits") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{name}: is a folder: name its files, as '{name}/**/*.md'") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name}: is no UTF-8 text ({error}); list it in {IGNORED}") from error
     lines = (line.removesuffix("\r") for line in text.split("\n"))

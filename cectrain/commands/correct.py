@@ -173,7 +173,7 @@ def correct(
     if checks:
         from cectrain.commands.checking import check
 
-        click.get_current_context().exit(int(check(corrector, sentences, form)))
+        click.get_current_context().exit(int(not check(corrector, sentences, form)))
     diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report()
     number: Counter[str] = Counter()

@@ -144,7 +144,7 @@ class Corrector:
 
         given_up: asked every few hundred pieces; raises GivenUpError where it returns true.
         """
-        texts = [texts] if isinstance(texts, str) else list(texts)
+        texts = list(_each(texts))
         proposer = self.proposer
         prepared = [_Text(text, proposer, self._script) for text in texts]
         questions = [q.text for one in prepared for q in one.asked]
@@ -228,13 +228,22 @@ class Corrector:
         """Yield one correction a text; memory holds a chunk of at most 256 texts."""
         chunk: list[str] = []
         size = 0
-        for text in texts:
+        for text in _each(texts):
             chunk.append(text)
             size += len(text)
             if len(chunk) == _CHUNK or size >= _CHUNK_CHARS:
                 yield from self.correct(chunk)
                 chunk, size = [], 0
         yield from self.correct(chunk)
+
+
+def _each(texts: str | Iterable[str]) -> Iterator[str]:
+    """Yield the texts, a single one as well. Raises UsageError for what is no text."""
+    several = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
+    for text in texts if several else [texts]:
+        if not isinstance(text, str):
+            raise UsageError(f"a corrector takes a text or a list of texts, not {text!r}")
+        yield text
 
 
 def _is_combined(model: object) -> bool:

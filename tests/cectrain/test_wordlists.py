@@ -112,6 +112,16 @@ def test_arguments_out_of_range_are_refused_at_once(wrong, message):
         Corrector(**{"model": "channel", **wrong})
 
 
+@pytest.mark.parametrize("texts", [None, b"abc", 7, ["他", None], [b"abc"], {"他": 1}.items()])
+def test_what_is_no_text_is_refused_by_name(texts):
+    """One message says what was given, whether alone or in a list, and for a stream as well."""
+    corrector = Corrector(Nothing())
+    with pytest.raises(UsageError, match="takes a text or a list of texts, not "):
+        corrector.correct(texts)
+    with pytest.raises(UsageError, match="takes a text or a list of texts, not "):
+        list(corrector.stream(texts))
+
+
 def test_lists_are_read_and_wrong_lines_named(tmp_path):
     """Blank lines and remarks are skipped; the last weight of a term counts."""
     path = tmp_path / "terms.txt"
@@ -159,7 +169,8 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     assert done.exit_code == 1
     assert done.stdout.startswith("a.md:2:2: 己 → 已 (same-stroke, 0.")
     assert done.stdout.count("\n") == 1
-    assert run("--check", "b.md", "c.md").exit_code == 0
+    done = run("--check", "b.md", "c.md")
+    assert (done.exit_code, done.stderr) == (0, "c.md: not checked, because .cec-ignore lists it\n")
     row = json.loads(run("--check", "a.md", "--format", "json").stdout)
     assert (row["line"], row["column"], row["source"], row["target"]) == (2, 2, "己", "已")
     github = run("--check", "a.md", "--format", "github").stdout
@@ -172,20 +183,25 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("binary",), "is no UTF-8 text"),
-        (("missing.md",), "no such file"),
-        ((".",), "is a folder"),
+        (("binary",), "binary: is no UTF-8 text"),
+        (("missing.md",), "missing.md: no such file"),
+        ((".",), ".: is a folder"),
         (("--json", "binary"), "--check needs files"),
         ((), "--check needs files"),
     ],
 )
-def test_check_refuses_what_it_cannot_read(tmp_path, monkeypatch, words, message):
-    """In one line, which names the file."""
+def test_check_names_what_it_cannot_read_and_goes_on(tmp_path, monkeypatch, words, message):
+    """In one line, which names the file; files after it are checked, and the exit code is 1."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "binary").write_bytes(b"\x00\xff\xfe")
+    (tmp_path / "right.md").write_text("今天天气很好。\n", "utf-8")
+    (tmp_path / "wrong.md").write_text("他己经来了。\n", "utf-8")
     done = run("--check", *words)
-    assert done.exit_code != 0
-    assert message in done.output + str(done.exception)
+    assert done.exit_code in (1, 2)
+    assert message in done.stderr
+    if words and "--json" not in words:
+        assert run("--check", *words, "right.md").exit_code == 1
+        assert run("--check", *words, "wrong.md").stdout.startswith("wrong.md:1:2: 己 → 已")
 
 
 def test_terms_of_one_corrector_are_not_those_of_another(corrector):
