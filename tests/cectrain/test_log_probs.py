@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.fast.qwen3_forward import log_probs_and_entropies
+from cectrain.fast.qwen3_forward import log_probs_and_entropies, norm_and_head
 
 
 def layout():
@@ -37,3 +37,16 @@ def test_as_the_model_itself(small_policy):
     of_slow = -(all_logps.exp() * all_logps).sum(-1)
     torch.testing.assert_close(entropies[own], of_slow[own], rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(gradient(fast), gradient(slow), rtol=2e-3, atol=1e-6)
+
+
+def test_bf16_keeps_the_gradient_of_a_sure_token():
+    """1 − p is taken before it is rounded: p = 0.999 is 1 in bf16, and would have no gradient."""
+    head = torch.tensor([[7.0, 0.0], [0.0, 0.0]])
+    slopes = []
+    for dtype in (torch.float32, torch.bfloat16):
+        states = torch.tensor([[1.0, 0.0]], dtype=dtype, requires_grad=True)
+        log_probs, _ = norm_and_head()[1].apply(states, head.to(dtype), torch.tensor([0]), 1.0)
+        log_probs.sum().backward()
+        slopes.append(states.grad.float())
+    assert slopes[0][0, 0] > 0.006
+    torch.testing.assert_close(slopes[1], slopes[0], rtol=0.02, atol=1e-6)
