@@ -194,5 +194,3 @@ def test_settings_of_trl_are_passed_on(tmp_path):
         check_settings(unknown, 1)
     with pytest.raises(UsageError, match=r"ppo\.trl\.seed"):
         grpo_settings(config.load("consensus", ["ppo.trl={seed=3}"]).ppo, **run)
-
-

@@ -455,5 +455,3 @@ def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp
     made.train()
     rewards = [line["reward"] for line in made.state.log_history if "reward" in line]
     assert np.mean(rewards[-4:]) > np.mean(rewards[:4]) + 0.25, rewards
-
-

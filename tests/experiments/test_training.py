@@ -360,44 +360,48 @@ def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
         finished(experiment, run)
 
 
-def test_a_failed_run_stops_no_other(experiment):
-    """If one run is finished and one cannot start, the first is reported before the error."""
-    seen = []
-    good = Run("one", ())
-    bad = Run("bad", ("seed=1", "ppo.groups=9999"))
-    if finished(experiment, good) is None:
-        do(experiment, good)
+@pytest.fixture
+def quick(monkeypatch):
+    """Runs that end at once: each has its name as its summary, and "bad" fails."""
+
+    def ended(experiment, run, *_more):
+        if run.name == "bad":
+            raise CecError("bad ended with exit code 1")
+        return FinishedRun(run, experiment.runs / run.name, {"name": run.name})
+
+    monkeypatch.setattr("experiments.training.runs.run_one", ended)
+
+
+def test_a_failed_run_stops_no_other(experiment, quick):
+    """The runs that finish are reported before the error, which counts those that failed."""
+    seen, good = [], Run("one", ())
     with pytest.raises(CecError, match="1 of 2 runs failed"):
-        run_all(experiment, [bad, good], lambda runs: seen.append(list(runs)))
+        run_all(experiment, [Run("bad", ()), good], lambda runs: seen.append(list(runs)))
     assert seen == [["one"]]
     with pytest.raises(UsageError, match="same name"):
         run_all(experiment, [good, good])
 
 
-def test_a_run_waits_for_those_it_needs(experiment):
+def test_a_run_waits_for_those_it_needs(experiment, quick):
     """A run that derives settings from another starts after it, and not at all if that failed."""
-    good = Run("one", ())
-    if finished(experiment, good) is None:
-        do(experiment, good)
     asked = []
 
     def derive(runs):
         asked.append(sorted(runs))
-        return good.settings
+        return ("seed=2",)
 
-    late = Run("one-again", (), ("one",), derive)
-    do(experiment, Run("one-again", good.settings))
-    assert list(run_all(experiment, [good, late])) == ["one", "one-again"]
-    assert asked == [["one"]]
-    broken = replace(experiment, data=experiment.out / "nowhere")
+    done = run_all(experiment, [Run("one", ()), Run("late", (), ("one",), derive)])
+    assert (list(done), asked) == (["one", "late"], [["one"]])
+    assert done["late"].run.settings == ("seed=2",)
     with pytest.raises(CecError, match="later needs bad, which failed"):
-        run_all(broken, [Run("bad", ("seed=1",)), Run("later", (), ("bad",), derive)])
+        run_all(experiment, [Run("bad", ()), Run("later", (), ("bad",), derive)])
 
 
 def test_a_study_makes_its_table(experiment):
     """The table has means over seeds and the published numbers; a second call runs nothing."""
     variants = tuple(
-        Variant(f"ε {value}", (f"reward.epsilon={value}",), published=published)
+        # The table needs scores, not batches.
+        Variant(f"ε {value}", (f"reward.epsilon={value}", "ppo.updates=0"), published=published)
         for value, published in ((0.1, 65.1), (0.2, None))
     )
     study = Study("epsilon", "Radius", variants, ("ε",), (), seeds=(1, 2), published="paper")
@@ -735,5 +739,3 @@ def test_each_worker_has_cores_and_a_gpu_of_its_own(monkeypatch):
     assert [place["CUDA_VISIBLE_DEVICES"] for place in worker_env(2)] == ["4", "7"]
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert worker_env(2) == [{"OMP_NUM_THREADS": "8", "MKL_NUM_THREADS": "8"}] * 2
-
-
