@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cecdata.audit.model import bits
-from cecdata.audit.pairs import Errors, errors_of
+from cecdata.audit import Errors, bits, errors_of
 from cecdata.config import load
 from cecdata.fit.fit import STRENGTHS, best_strength, fitted
 from cecdata.fit.posterior import Parameters, Posterior, entries_of

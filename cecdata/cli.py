@@ -28,7 +28,7 @@ _GROUPS = {
     },
     "Further": {
         "contamination": ("look", "Find the rows of a corpus that benchmarks also have."),
-        "neighbours": ("neighbours", "Find the sentences that are most similar to one."),
+        "neighbours": ("look", "Find the sentences that are most similar to one."),
         "doctor": ("doctor", "Show what this machine and installation have."),
     },
 }

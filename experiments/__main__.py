@@ -294,7 +294,7 @@ def realism(file: Path, recipe: str, seed: int | None) -> None:
     `auc` says how well the recipe's errors can be told from real ones in the same targets (0.5:
     they cannot), and `auc_null` how well from other errors of the recipe.
     """
-    from cecdata.audit.pairs import read_pairs
+    from cecdata.audit import read_pairs
     from cecdata.common.progress import Progress
     from experiments.realism.classifier import classify
 

@@ -21,14 +21,14 @@ from cecdata.common.settings import from_tree, read_recipe, require_known
 from cecdata.common.store import is_remote
 from cecdata.config import Config, from_manifest
 from cecdata.corpus.encodings import AUTO, encoding_of
-from cecdata.corpus.inputs import InputFile, hashed
-from cecdata.corpus.reading import check_columns, read_sources, resolve
+from cecdata.corpus.inputs import hashed, resolve
+from cecdata.corpus.reading import check_columns, read_sources
 from cecdata.corpus.sources import STDIN, Columns, Source, opened, rows_known
+from cecdata.shards.manifest import File
 
 _BLOCK = 1 << 26  # bytes of small files that one task reads
 _BUCKET = 3 << 23  # bytes of text in a bucket, about
 _MOST_BITS = 10  # more buckets would make too many small pieces
-_UNKNOWN_BITS = 6  # where the size of the corpus is not known
 _SWELLS = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}  # text bytes for each compressed one, about
 
 Group = tuple[Sequence[str], Config]  # names of files, and the settings that they are read with
@@ -59,7 +59,7 @@ class Input:
 
     names: tuple[str, ...]  # as the user wrote them
     blocks: tuple[Block, ...]
-    given: tuple[InputFile, ...]  # in reading order
+    given: tuple[File, ...]  # in reading order; their rows are not counted yet
     labels: tuple[str, ...]  # of the files, sorted
     bits: int  # of an id that name its bucket
     rows: int | None  # if they are known beforehand
@@ -162,9 +162,7 @@ def _count(source: Source, config: Config, most: int) -> int:
     return sum(len(rows.batch) + len(rows.rejected) for rows in read)
 
 
-def _bits(sources: Sequence[Source], given: Sequence[InputFile]) -> int:
-    if any(source.path is None for source in sources):
-        return _UNKNOWN_BITS
+def _bits(sources: Sequence[Source], given: Sequence[File]) -> int:
     factors = (3 if s.format == "parquet" else _SWELLS.get(s.compression, 1) for s in sources)
     size = sum(file.bytes * factor for file, factor in zip(given, factors, strict=True))
     return min(_MOST_BITS, max(0, (size // _BUCKET).bit_length()))

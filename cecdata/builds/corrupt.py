@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.builds.blocks import settings_of
-from cecdata.builds.distinct import Bucket, rows_of
+from cecdata.builds.distinct import rows_of
 from cecdata.builds.engine import Step
 from cecdata.builds.pairs import pairs_of_chunk
+from cecdata.builds.read import write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.embed import CASCADE, folders_of
@@ -28,7 +28,6 @@ from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Pairs
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR
-from cecdata.shards.writer import check_whole, write_pairs
 
 _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
 _SETTINGS_KEPT = 4  # engines in memory; compiling one takes a moment
@@ -53,7 +52,7 @@ class Part:
 class Chunks(Step):
     """A stage over the chunks of a pool, `size` sentences each; only the last may have fewer."""
 
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[File, ...]
     sentences: int
     size: int
 
@@ -67,17 +66,6 @@ class Chunks(Step):
         start = number * self.size
         return rows_of(self.place, self.buckets, start, min(start + self.size, self.sentences))
 
-    def write(self, name: str, table: pa.Table, schema: pa.Schema) -> File:
-        """Write rows of a schema as a Parquet file."""
-
-        def fill(path: Path) -> None:
-            write_pairs(path, [table], schema)
-
-        def check(path: Path) -> None:
-            check_whole(path, len(table), schema)
-
-        return self.place.write(name, fill, check, len(table))
-
 
 @dataclass(frozen=True)
 class Publish(Chunks):
@@ -88,7 +76,7 @@ class Publish(Chunks):
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Write the shard of a chunk."""
         table = pa.Table.from_batches([self.chunk(number)])
-        file = self.write(f"data/pool-{number:05d}.parquet", table, POOLED)
+        file = write_rows(self.place, f"data/pool-{number:05d}.parquet", table, POOLED)
         step("publish", len(table), self.sentences)
         return [file], {"ids": _range(table)}
 
@@ -120,9 +108,10 @@ class Corrupt(Chunks):
             if kept.embedded is not None:
                 embedded.append(kept.embedded)
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
-            files.append(self.write(f"data/{shard}", kept.table, PAIR))
+            files.append(write_rows(self.place, f"data/{shard}", kept.table, PAIR))
             if len(rejected):
-                files.append(self.write(f"rejects/pairs-{shard}", rejected, REJECTED_PAIR))
+                bad = f"rejects/pairs-{shard}"
+                files.append(write_rows(self.place, bad, rejected, REJECTED_PAIR))
             parts[split] = encode(_part(kept, rejected))
         if embedded:
             files.append(self._embeddings(number, embedded, perturber.config.encoder))

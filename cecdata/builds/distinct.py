@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from cecdata.builds.read import (
     located,
     refused,
     write_batches,
-    write_rejects,
+    write_rows,
 )
 from cecdata.common.codec import Json
 from cecdata.corpus.near_duplicates import NearDuplicates
@@ -68,7 +68,8 @@ class Distinct(Step):
             if self.counts:
                 files.append(self._counted(name, sentences.column("text")))
         if len(rejects):
-            files.append(write_rejects(self, f"rejects/rows-again-{name}.parquet", rejects))
+            again_name = f"rejects/rows-again-{name}.parquet"
+            files.append(write_rows(self.place, again_name, rejects, REJECTED_ROW))
         facts: dict[str, Json] = {"rejected": dict(by_reason(rejects)), "origins": _origins(kept)}
         return files, facts
 
@@ -121,14 +122,6 @@ def _origins(kept: pa.RecordBatch) -> list[Json]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """The file of a bucket, and its number of sentences."""
-
-    name: str
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class Pool:
     """The distinct sentences of a corpus, and what became of all its rows."""
 
@@ -137,7 +130,7 @@ class Pool:
     contaminated: dict[str, int]  # rows by the benchmark's match
     inputs: tuple[FileReport, ...]  # the files that were read
     origins: tuple[Origin, ...]
-    buckets: tuple[Bucket, ...]  # in the order of ids
+    buckets: tuple[File, ...]  # of sentences, in the order of ids
     rejects: tuple[File, ...]  # files of rejected rows
     counts: tuple[str, ...] = field(default=())  # files of histograms
 
@@ -173,9 +166,8 @@ def _report(facts: Any) -> FileReport:
     return FileReport(**{**facts, "rejected": Counter(facts["rejected"])})
 
 
-def _buckets(distinct: Sequence[Done]) -> tuple[Bucket, ...]:
-    files = (file for done in distinct for file in done.files)
-    return tuple(Bucket(f.path, f.rows) for f in files if f.path.endswith(".arrow"))
+def _buckets(distinct: Sequence[Done]) -> tuple[File, ...]:
+    return tuple(f for done in distinct for f in done.files if f.path.endswith(".arrow"))
 
 
 def _summed(distinct: Sequence[Done]) -> tuple[Origin, ...]:
@@ -207,22 +199,19 @@ def counts_in(data: bytes) -> npt.NDArray[np.int64]:
     return cells
 
 
-def rows_of(place: Place, buckets: Sequence[Bucket], start: int, stop: int) -> pa.RecordBatch:
+def rows_of(place: Place, buckets: Sequence[File], start: int, stop: int) -> pa.RecordBatch:
     """Return the sentences `start` to `stop` of a pool (schema POOLED), in the order of ids."""
-    return pa.concat_batches(list(_pieces(place, buckets, start, stop)))
-
-
-def _pieces(
-    place: Place, buckets: Sequence[Bucket], start: int, stop: int
-) -> Iterator[pa.RecordBatch]:
+    pieces: list[pa.RecordBatch] = []
     before = 0
     for bucket in buckets:
         low, high = max(start - before, 0), min(stop - before, bucket.rows)
         before += bucket.rows
         if low >= high:
             continue
-        with place.opened(bucket.name) as file, pa.ipc.open_file(file) as reader:
+        with place.opened(bucket.path) as file, pa.ipc.open_file(file) as reader:
             for number in range(low // _ROWS, -(-high // _ROWS)):
                 at = number * _ROWS
                 batch = reader.get_batch(number)
-                yield batch.slice(max(low - at, 0), min(high - at, len(batch)) - max(low - at, 0))
+                first = max(low - at, 0)
+                pieces.append(batch.slice(first, min(high - at, len(batch)) - first))
+    return pa.concat_batches(pieces)

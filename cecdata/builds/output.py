@@ -27,7 +27,6 @@ from cecdata.common.store import Store, is_remote, scratch
 from cecdata.common.version import __version__
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import digests
-from cecdata.corpus.inputs import InputFile
 from cecdata.filters import active
 from cecdata.lm import shared_scorer
 from cecdata.lm.ngrams import SHIPPED
@@ -232,7 +231,7 @@ def of_manifest(recorded: Manifest) -> dict[str, object]:
     return made
 
 
-def paths_read(given: Sequence[InputFile], config: Config) -> list[str]:
+def paths_read(given: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
     models = [path for each in active(config).values() for path in each.reads(config)]
     models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
@@ -245,9 +244,7 @@ def _given(configuration: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in configuration.items() if name not in decided}
 
 
-def _corpus(
-    files: Sequence[InputFile | File], configuration: Mapping[str, object]
-) -> list[dict[str, str]]:
+def _corpus(files: Sequence[File], configuration: Mapping[str, object]) -> list[dict[str, str]]:
     """Return what identifies the inputs: a file may move, but its name is the origin of its rows.
 
     Their order matters only where a limit cuts it.

@@ -199,7 +199,7 @@ def _inputs(source: Input, pool: Pool) -> tuple[File, ...]:
             extra = {"unreadable": read.unreadable, "rejected": read.rejected.total()}
         if read and read.damage:
             extra["damage"] = read.damage
-        files.append(File(file.path, file.sha256, file.bytes, read.rows if read else 0, extra))
+        files.append(replace(file, rows=read.rows if read else 0, extra=extra))
     return tuple(files)
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from cecdata.builds.blocks import Block, Input, columns_of
 from cecdata.builds.engine import Step, ahead
+from cecdata.builds.place import Place
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.common.store import fetched, is_remote
@@ -100,7 +101,8 @@ class Read(Step):
             batches = _buckets(kept, self.bits)
             files.append(write_batches(self, f"read/{name}.arrow", batches, len(kept)))
         if len(bad):
-            files.append(write_rejects(self, f"rejects/rows-{name}.parquet", bad))
+            rejects = f"rejects/rows-{name}.parquet"
+            files.append(write_rows(self.place, rejects, bad, REJECTED_ROW))
         return files, bad
 
 
@@ -224,12 +226,10 @@ def write_batches(task: Step, name: str, batches: Sequence[pa.RecordBatch], rows
     return task.place.write(f".cecdata/{name}", fill, rows=rows)
 
 
-def write_rejects(task: Step, name: str, bad: pa.Table) -> File:
-    """Write rejected rows (schema REJECTED_ROW) as a Parquet file."""
+def write_rows(place: Place, name: str, rows: pa.Table, schema: pa.Schema) -> File:
+    """Write rows of a schema as a Parquet file of the dataset."""
 
     def fill(path: Path) -> None:
-        write_pairs(path, [bad], REJECTED_ROW)
+        write_pairs(path, [rows], schema)
 
-    return task.place.write(
-        name, fill, lambda path: check_whole(path, len(bad), REJECTED_ROW), len(bad)
-    )
+    return place.write(name, fill, lambda path: check_whole(path, len(rows), schema), len(rows))

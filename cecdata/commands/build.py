@@ -157,6 +157,12 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
             command=shlex.join(["cecdata", *sys.argv[1:]]),
         )
     _warn(unread(manifest.inputs))
+    if not pool and not sum(file.rows for file in manifest.outputs["train"]):
+        click.echo(
+            "Warning: the split train has no pair: every sentence is held out by its id or all its "
+            "pairs were rejected. Give more sentences, or lower --holdout",
+            err=True,
+        )
     if how["as_json"]:
         print_json(summary(out, manifest))
     else:

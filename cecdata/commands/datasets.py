@@ -166,6 +166,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     show_default="one for each core",
     help="Number of files written at the same time.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 def export(dataset: Path, file: Path, split: str, form: str | None, **options: Any) -> None:
     """Write one split of DATASET to FILE in the format of another tool.
 
@@ -173,7 +174,7 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
     cecdata export out/data train.jsonl
     cecdata export out/data chat.jsonl.zst --format messages --shuffle 1 --rows-per-file 1000000
 
-    A further suffix .gz or .zst compresses. A file is replaced when all its rows are written.
+    A further suffix .gz or .zst compresses. A file that exists is refused without --overwrite.
     """
     from cecdata.shards.export import export as write
 

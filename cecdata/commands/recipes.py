@@ -45,8 +45,7 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     mean surprise at a real error; lower is better. Candidates are those of a character of running
     text, on average. The recipe is not changed; `cecdata fit` changes one.
     """
-    from cecdata.audit.model import recipe_choices, score
-    from cecdata.audit.pairs import read_errors
+    from cecdata.audit import read_errors, recipe_choices, score
     from cecdata.config import load
 
     errors, config = read_errors(file), load(recipe)
@@ -117,7 +116,7 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
     recipe.
     """
     from cecdata import __version__
-    from cecdata.audit.pairs import read_errors
+    from cecdata.audit import read_errors
     from cecdata.common.durable import sha256_of, write_text
     from cecdata.common.errors import UsageError
     from cecdata.common.progress import Progress, suggest

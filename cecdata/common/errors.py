@@ -57,12 +57,12 @@ class MissingPackageError(CecError, ImportError):
 def how_to_install(extra: str) -> str:
     """Return the advice for a message about the missing packages of an extra.
 
-    The product is on no package index, so the advice is for a clone.
+    It works for a wheel and for a clone: pip sees that the product itself is installed.
 
     >>> how_to_install("train")
-    "run pip install -e '.[train]' in your clone of the repository"
+    "run pip install 'cec-zero[train]'"
     """
-    return f"run pip install -e '.[{extra}]' in your clone of the repository"
+    return f"run pip install 'cec-zero[{extra}]'"
 
 
 def did_you_mean(name: str, known: list[str]) -> str:

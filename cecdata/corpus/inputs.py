@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from cecdata.common.durable import sha256_of
@@ -16,17 +16,9 @@ from cecdata.common.store import fetched, is_remote
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
+from cecdata.shards.manifest import File
 
 SAMPLE = "sample"  # the corpus that ships with the package
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """An input as the manifest lists it. Standard input has the SHA-256 "" before it is read."""
-
-    path: str
-    sha256: str
-    bytes: int
 
 
 def resolve(
@@ -133,9 +125,8 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
     names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
     files = sorted(path for path in (folder / name for name in names) if path.is_file())
     if not files:
-        raise InputError(
-            f"{pattern}: no file matches this glob, in which [1] stands for 1, and [[]1] for [1]"
-        )
+        brackets = ", in which [x] stands for x, and [[]x] for [x]" if "[" in pattern else ""
+        raise InputError(f"{pattern}: no file matches this glob{brackets}")
     return [_source(path, form=form) for path in files]
 
 
@@ -237,9 +228,12 @@ def _neighbours(path: Path) -> str:
     return did_you_mean(path.name, names[:20]) if names else f"{folder} is empty."
 
 
-def hashed(source: Source) -> InputFile:
-    """Return a file of a corpus with its SHA-256 and its size."""
+def hashed(source: Source) -> File:
+    """Return a file of a corpus as the manifest lists it; its rows are not counted yet.
+
+    Standard input has the SHA-256 "" before it is read.
+    """
     if source.path is None or source.problem:
-        return InputFile(source.label, "", 0)
+        return File(source.label, "", 0, 0)
     record = sha256_of(source.path)
-    return InputFile(source.label, record.sha256, record.bytes)
+    return File(source.label, record.sha256, record.bytes, 0)

@@ -82,7 +82,11 @@ def normalise(
         lengths, _ = scan(text)
         batch = batch.set_column(0, batch.schema.field("text"), text)  # of rejected rows, too
     _judge(lengths, options, which, faults)
-    rejected = _rejected(batch, which, faults)  # with the original text unless it is masked
+    places = np.flatnonzero(which >= 0)
+    fault_of, bad = pa.array(which[places]), batch.take(pa.array(places))
+    words = [fault.reason for fault in faults], [fault.detail for fault in faults]
+    # with the original text unless it is masked
+    rejected = reject(bad, *(pa.array(column, pa.string()).take(fault_of) for column in words))
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
         batch = batch.filter(pa.array(which < 0))
@@ -92,12 +96,12 @@ def normalise(
     return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
 
 
-def reject(batch: pa.RecordBatch, reason: str, details: list[str]) -> pa.RecordBatch:
+def reject(
+    batch: pa.RecordBatch, reason: str | pa.Array, details: list[str] | pa.Array
+) -> pa.RecordBatch:
     """Return rows with columns text, origin, file, row as a batch of the schema REJECTED_ROW."""
-    made = {
-        "reason": pa.array([reason] * len(batch), pa.string()),
-        "detail": pa.array(details, pa.string()),
-    }
+    reasons = [reason] * len(batch) if isinstance(reason, str) else reason
+    made = {"reason": pa.array(reasons, pa.string()), "detail": pa.array(details, pa.string())}
     arrays = [made[n] if n in made else batch.column(n) for n in REJECTED_ROW.names]
     return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
 
@@ -263,17 +267,6 @@ def _fault(length: int, options: Options) -> Fault:
     if length < options.min_chars:
         return Fault("too_short", f"{length} characters, at least {options.min_chars}")
     return Fault("too_long", f"{length} characters, at most {options.max_chars}")
-
-
-def _rejected(batch: pa.RecordBatch, which: Int32s, faults: list[Fault]) -> pa.RecordBatch:
-    places = np.flatnonzero(which >= 0)
-    taken, codes = batch.take(pa.array(places)), pa.array(which[places])
-    made = {
-        "reason": pa.array([fault.reason for fault in faults], pa.string()).take(codes),
-        "detail": pa.array([fault.detail for fault in faults], pa.string()).take(codes),
-    }
-    arrays = [made[n] if n in made else taken.column(n) for n in REJECTED_ROW.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
 
 
 @compiled

@@ -119,10 +119,6 @@ def _put(placeholder: str, span: tuple[int, int], shown: str, parts: list[str]) 
     return shown[:start] + placeholder + shown[stop:]
 
 
-def _always(_: str) -> bool:
-    return True
-
-
 def _digits(text: str) -> str:
     return "".join(sign for sign in text if sign.isascii() and sign.isalnum())
 
@@ -188,17 +184,13 @@ def is_regional_id(text: str) -> bool:
     return (total + sum((8 - at) * int(sign) for at, sign in enumerate(signs[1:9]))) % 10 == 0
 
 
-def _is_plate(text: str) -> bool:
-    return sum(map(str.isdigit, text)) >= 3
-
-
 def _is_number(text: str) -> bool:
     """Return whether an international number has as many digits as one may have."""
     return 8 <= sum(map(str.isdigit, text)) <= 15
 
 
 def _rule(
-    placeholder: str, trace: str, pattern: str, holds: Callable[[str], bool] = _always
+    placeholder: str, trace: str, pattern: str, holds: Callable[[str], bool] = lambda _: True
 ) -> Rule:
     return Rule(placeholder, re.compile(trace), re.compile(pattern), holds)
 
@@ -363,7 +355,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:[0-9A-HJ-NP-Za-hj-np-z](?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){3}"
         r"(?:(?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){1,2}|[挂学警港澳]))"
         rf"|WJ[ ·]?(?:[{_PROVINCES}]|[0-9]{{2}})[ ·]?[0-9A-Z]{{5}})(?![0-9A-Za-z])",
-        _is_plate,
+        lambda text: sum(map(str.isdigit, text)) >= 3,
     ),
     _rule(
         "<QQ>",

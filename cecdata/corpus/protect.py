@@ -102,24 +102,6 @@ def _forms() -> Points:
 NOTHING = Protection(False, ())  # protects nothing
 
 
-def spans_of(text: str, protection: Protection) -> list[tuple[int, int]]:
-    """Return the protected spans of one text; overlapping spans are merged.
-
-    >>> text = "3.14 是圆周率，见 https://a.cn/?q=1，或问张三丰。"
-    >>> [text[start:end] for start, end in spans_of(text, Protection.of(True, ["张三丰"]))]
-    ['3.14', 'https://a.cn/?q=1', '张三丰']
-    """
-    raw = np.frombuffer(text.encode() or b"\0", np.uint8)
-    marks = protection.marks(raw, np.array([0, len(text.encode())], np.int32)).tolist()
-    spans: list[tuple[int, int]] = []
-    for at, held in enumerate(marks):
-        if held == FIRST:
-            spans.append((at, at + 1))
-        elif held == FURTHER:
-            spans[-1] = spans[-1][0], at + 1
-    return spans
-
-
 def read_names(path: Path) -> tuple[str, ...]:
     """Return the names in a file, which has one per line; sorted, each once.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.inputs import InputFile, resolve
+from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import Reject, Rows, by_reason, gather
 from cecdata.corpus.sentences import join_lines
@@ -19,8 +19,6 @@ from cecdata.corpus.sources import Columns, DamagedError, Source
 
 if TYPE_CHECKING:
     from cecdata.shards.manifest import File
-
-__all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "read", "resolve", "unread"]
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
 _JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512
@@ -82,7 +80,7 @@ def read(
     batch_rows: int = 65_536,
     report: Callable[[FileReport], object] = lambda _: None,
 ) -> Iterator[Rows]:
-    """Yield the rows of a corpus in order, in batches of at most `batch_rows`, in constant memory.
+    """Yield the rows of a corpus in order, in batches of some megabytes, in constant memory.
 
     `text_column` is by default `text`, or the only string column of a table; `origin_column` is
     `origin` if it exists, else the file's name is the origin; `licence_column` is `licence` or
@@ -106,7 +104,19 @@ def read_sources(
     report: Callable[[FileReport], object] = lambda _: None,
 ) -> Iterator[Rows]:
     """Yield the rows of files that `resolve` returned, as `read` does."""
-    yield from _joined(_parts(sources, columns, limit, batch_rows, report), batch_rows)
+    held: list[Rows] = []
+    rows = size = 0
+    for part in _parts(sources, columns, limit, batch_rows, report):
+        more_rows = part.batch.num_rows + part.rejected.num_rows
+        more = part.batch.nbytes + part.rejected.nbytes
+        full = rows + more_rows > batch_rows or size + more > _JOINED_BYTES
+        if held and (full or len(held) == _JOINED_PIECES):
+            yield _concatenated(held)
+            held, rows, size = [], 0, 0
+        held.append(part)
+        rows, size = rows + more_rows, size + more
+    if held:
+        yield _concatenated(held)
 
 
 def _parts(
@@ -127,7 +137,7 @@ def _parts(
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
             counts.rejected.update(by_reason(rows.rejected))
-            yield from _slices(rows, batch_rows)
+            yield rows
             if left is not None:
                 left -= size
                 if left <= 0:
@@ -155,23 +165,6 @@ def _rows_of(
 def _with_lines_joined(rows: Rows) -> Rows:
     text = join_lines(rows.batch.column("text"))
     return Rows(rows.batch.set_column(0, rows.batch.schema.field("text"), text), rows.rejected)
-
-
-def _joined(parts: Iterator[Rows], batch_rows: int) -> Iterator[Rows]:
-    """Join small parts, so that time and memory do not depend on the number of files."""
-    held: list[Rows] = []
-    rows = size = 0
-    for part in parts:
-        more_rows = part.batch.num_rows + part.rejected.num_rows
-        more = part.batch.nbytes + part.rejected.nbytes
-        full = rows + more_rows > batch_rows or size + more > _JOINED_BYTES
-        if held and (full or len(held) == _JOINED_PIECES):
-            yield _concatenated(held)
-            held, rows, size = [], 0, 0
-        held.append(part)
-        rows, size = rows + more_rows, size + more
-    if held:
-        yield _concatenated(held)
 
 
 def _concatenated(parts: Sequence[Rows]) -> Rows:
@@ -209,14 +202,6 @@ def check_columns(columns: Columns, sources: Sequence[Source]) -> None:
                 f"{sources[0].label}: a plain text has no column {name!r}; leave {option} out, or "
                 "name the format (--format jsonl)"
             )
-
-
-def _slices(rows: Rows, batch_rows: int) -> Iterator[Rows]:
-    for start in range(0, rows.batch.num_rows, batch_rows):
-        rejected = rows.rejected if start == 0 else rows.rejected.slice(0, 0)
-        yield Rows(rows.batch.slice(start, batch_rows), rejected)
-    if rows.rejected.num_rows and not rows.batch.num_rows:
-        yield rows
 
 
 def _first(rows: Rows, count: int) -> Rows:

@@ -11,14 +11,6 @@ from cecdata.perturbation.pairs import Mask, Pairs
 from cecdata.shards.manifest import Manifest
 
 
-def _unmeasured(pairs: Pairs, _config: Config, _sentences: int) -> Pairs:
-    return pairs
-
-
-def _no_facts(manifest: Manifest, _config: Config, _tally: Tally) -> Manifest:
-    return manifest
-
-
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The counts of one filter over a whole build."""
@@ -45,8 +37,10 @@ class Filter:
 
     reason: str
     rule: Callable[[Pairs, Config], Mask]
-    measure: Callable[[Pairs, Config, int], Pairs] = _unmeasured
-    facts: Callable[[Manifest, Config, Tally], Manifest] = _no_facts
+    measure: Callable[[Pairs, Config, int], Pairs] = lambda pairs, _config, _sentences: pairs
+    facts: Callable[[Manifest, Config, Tally], Manifest] = lambda manifest, _config, _tally: (
+        manifest
+    )
     identity: Callable[[Config], Json] = lambda _: ""
     reads: Callable[[Config], Sequence[str]] = lambda _: ()
     on: Callable[[Config], bool] = lambda _: False

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from cecdata.audit.model import Score, bits, recipe_choices, score
-from cecdata.audit.pairs import Errors
+from cecdata.audit import Errors, Score, bits, recipe_choices, score
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
 from cecdata.common.progress import Advance, silent

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.audit.model import ALPHABET, TAIL, editable_share, substituting, table_of
-from cecdata.audit.pairs import Errors
+from cecdata.audit import ALPHABET, TAIL, Errors, editable_share, substituting, table_of
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import Operator

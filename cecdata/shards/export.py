@@ -56,6 +56,7 @@ def export(
     shuffle: int | None = None,
     rows_per_file: int | None = None,
     workers: int = 1,
+    overwrite: bool = False,
     progress: Progress = lambda _rows, _all: None,
 ) -> Exported:
     """Write a split of the dataset `out` to `path`, or to numbered files beside it.
@@ -67,7 +68,8 @@ def export(
     written completely or not at all, with the same bytes for the same arguments.
 
     Raises UsageError for an unknown format or split or a wrong template, RefusedError for a path
-    inside the dataset, VerificationError for a damaged shard, and DiskFullError.
+    inside the dataset or, without `overwrite`, for a file that exists, VerificationError for a
+    damaged shard, and DiskFullError.
     """
     if path.resolve().is_relative_to(Path(out).resolve()):
         raise RefusedError(
@@ -80,19 +82,21 @@ def export(
         raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
     _check(path, form, compressed, template)
     dataset = open_dataset(out)
-    dataset.prove(split)
     total = dataset.rows(split)
-    rows = _Rows(dataset, split, shuffle)
-    job = _Job(form, template, split, lambda done: progress(done, total))
     starts = [*range(0, total, rows_per_file or max(total, 1)), total] if total else [0, 0]
     parts = list(pairwise(starts))
     files = _names(path, len(parts)) if rows_per_file else [path]
-    tasks = list(zip(files, parts, strict=True))
+    if not overwrite and (there := [file for file in files if file.is_file()]):
+        raise RefusedError(
+            f"{there[0]} exists: name another file, or replace it with --overwrite "
+            "(in Python, overwrite=True)"
+        )
+    dataset.prove(split)
+    job = _Job(dataset, split, form, template, shuffle, lambda done: progress(done, total))
     with ThreadPoolExecutor(workers) as pool:
-        for group in _groups(tasks, shuffle):
-            held = rows.held(group[0][1][0], group[-1][1][1])
-            done = [pool.submit(job.write, file, held, *part) for file, part in group]
-            for one in done:
+        for group in _groups(list(zip(files, parts, strict=True)), shuffle):
+            rows = job.reader(group[0][1][0], group[-1][1][1])
+            for one in [pool.submit(job.write, file, rows, *part) for file, part in group]:
                 one.result()
     return Exported(tuple(files), total)
 
@@ -119,12 +123,9 @@ Task: TypeAlias = tuple[Path, tuple[int, int]]
 
 def _groups(tasks: list[Task], shuffle: int | None) -> Iterator[list[Task]]:
     """Yield the files that are written from one reading of the dataset: all, unless shuffled."""
-    if shuffle is None:
-        yield tasks
-        return
     group: list[Task] = []
     for task in tasks:
-        if group and task[1][1] - group[0][1][0] > _SHUFFLED:
+        if shuffle is not None and group and task[1][1] - group[0][1][0] > _SHUFFLED:
             yield group
             group = []
         group.append(task)
@@ -136,13 +137,15 @@ Batches: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Job:
     """What the files of one export have in common."""
 
+    dataset: Dataset
+    split: str
     form: str
     template: str | None
-    split: str
+    shuffle: int | None
     progress: Callable[[int], None]
 
     def write(self, path: Path, rows: Batches, start: int, stop: int) -> None:
@@ -175,6 +178,55 @@ class _Job:
 
         durable.write(path, table if self.form in PARQUET else text)
 
+    def reader(self, start: int, stop: int) -> Batches:
+        """Return a reader of the rows from `start` to `stop`; several threads may call it."""
+        if self.shuffle is None:
+            return self._in_order
+        if stop - start > _SHUFFLED:  # one file that is larger than what is held at a time
+            return self._by_parts
+        frame = self._shuffled(start, stop)
+        return lambda low, high: frame.slice(low - start, high - low).iter_slices(_BATCH)
+
+    def _in_order(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
+        before = 0
+        for frame, rows in self.dataset.scan_shards(self.split):
+            low, high = max(start - before, 0), min(stop - before, rows)
+            if low < high:
+                yield from frame.slice(low, high - low).collect().iter_slices(_BATCH)
+            before += rows
+
+    def _by_parts(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
+        for low in range(start, stop, _SHUFFLED):
+            yield from self._shuffled(low, min(low + _SHUFFLED, stop)).iter_slices(_BATCH)
+
+    @cached_property
+    def _ranks(self) -> npt.NDArray[np.uint64]:
+        """Return the keys of all rows, sorted: the key of rank r is at r. 8 bytes a row."""
+        shards = (shard for shard, _ in self.dataset.scan_shards(self.split))
+        keys = [self._keys(shard.select("id", "copy").collect()) for shard in shards]
+        return np.sort(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
+
+    def _shuffled(self, start: int, stop: int) -> pl.DataFrame:
+        """Return the rows whose keys have the ranks from `start` to `stop`, in their order."""
+        import polars as pl
+
+        found, ranks = [], self._ranks
+        for shard, _ in self.dataset.scan_shards(self.split):
+            whole = shard.collect()
+            keys = self._keys(whole)
+            chosen = keys >= ranks[start] if start < len(ranks) else np.zeros(len(keys), np.bool_)
+            if stop < len(ranks):
+                chosen &= keys < ranks[stop]
+            found.append(whole.with_columns(pl.Series("_key", keys)).filter(pl.Series(chosen)))
+        return pl.concat(found).sort("_key", "id", "copy").drop("_key")
+
+    def _keys(self, frame: pl.DataFrame) -> npt.NDArray[np.uint64]:
+        """Return a number of 64 bits for each row, drawn from (seed, id, copy)."""
+        ids = frame["id"].to_numpy().view(np.uint64)
+        copies = frame["copy"].to_numpy().astype(np.uint64)
+        seed = splitmix64(np.array([(self.shuffle or 0) % 2**64], np.uint64))
+        return splitmix64(splitmix64(ids ^ seed) + copies)
+
 
 @contextmanager
 def _opened(path: Path, suffix: str) -> Iterator[Any]:
@@ -189,67 +241,3 @@ def _opened(path: Path, suffix: str) -> Iterator[Any]:
                 yield file
         else:
             yield raw
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The pairs of a split in the order of the export."""
-
-    dataset: Dataset
-    split: str
-    shuffle: int | None
-
-    def held(self, start: int, stop: int) -> Batches:
-        """Return a reader of the rows from `start` to `stop`; several threads may call it."""
-        if self.shuffle is None:
-            return self._in_order
-        ranks = self.ranks
-        if stop - start > _SHUFFLED:  # one file that is larger than what is held at a time
-            return lambda low, high: self._by_parts(ranks, low, high)
-        frame = self._shuffled(ranks, start, stop)
-        return lambda low, high: frame.slice(low - start, high - low).iter_slices(_BATCH)
-
-    def _in_order(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
-        before = 0
-        for frame, rows in self.dataset.scan_shards(self.split):
-            low, high = max(start - before, 0), min(stop - before, rows)
-            if low < high:
-                yield from frame.slice(low, high - low).collect().iter_slices(_BATCH)
-            before += rows
-
-    def _by_parts(
-        self, ranks: npt.NDArray[np.uint64], start: int, stop: int
-    ) -> Iterator[pl.DataFrame]:
-        for low in range(start, stop, _SHUFFLED):
-            yield from self._shuffled(ranks, low, min(low + _SHUFFLED, stop)).iter_slices(_BATCH)
-
-    @cached_property
-    def ranks(self) -> npt.NDArray[np.uint64]:
-        """Return the keys of all rows, sorted: the key of rank r is at r. 8 bytes a row."""
-        columns = ("id", "copy")
-        keys = [
-            self._keys(frame.select(columns).collect())
-            for frame, _ in self.dataset.scan_shards(self.split)
-        ]
-        return np.sort(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
-
-    def _shuffled(self, ranks: npt.NDArray[np.uint64], start: int, stop: int) -> pl.DataFrame:
-        """Return the rows whose keys have the ranks from `start` to `stop`, in their order."""
-        import polars as pl
-
-        found = []
-        for frame, _ in self.dataset.scan_shards(self.split):
-            whole = frame.collect()
-            keys = self._keys(whole)
-            chosen = keys >= ranks[start] if start < len(ranks) else np.zeros(len(keys), np.bool_)
-            if stop < len(ranks):
-                chosen &= keys < ranks[stop]
-            found.append(whole.with_columns(pl.Series("_key", keys)).filter(pl.Series(chosen)))
-        return pl.concat(found).sort("_key", "id", "copy").drop("_key")
-
-    def _keys(self, frame: pl.DataFrame) -> npt.NDArray[np.uint64]:
-        """Return a number of 64 bits for each row, drawn from (seed, id, copy)."""
-        ids = frame["id"].to_numpy().view(np.uint64)
-        copies = frame["copy"].to_numpy().astype(np.uint64)
-        seed = splitmix64(np.array([(self.shuffle or 0) % 2**64], np.uint64))
-        return splitmix64(splitmix64(ids ^ seed) + copies)

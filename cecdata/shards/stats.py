@@ -19,6 +19,21 @@ LENGTH_BIN = 10  # code points
 COSINE_BIN = 0.05
 PLACES = 10  # parts of a sentence in which the places of edits are counted
 TOP = 20  # confusions listed
+# what the tables count
+_UNITS = {
+    "splits": "pairs",
+    "operators": "pairs",
+    "origins": "pairs",
+    "kinds": "edits",
+    "lengths": f"characters of the target, {LENGTH_BIN} to a line: pairs",
+    "distances": "characters: pairs",
+    "edits_of_pairs": "edits: pairs",
+    "places": "tenth of the target, from 0: edits",
+    "cosines": f"cosine from, in steps of {COSINE_BIN}: pairs",
+    "cosine": "share of the scored pairs: highest cosine",
+    "scored": "pairs with a cosine",
+    "mean_edits": "a pair",
+}
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
@@ -116,10 +131,11 @@ def text(counts: Stats) -> str:
     """Return the counts as tables for a terminal."""
     lines = []
     for name, value in counts.as_dict().items():
+        head = f"{name} ({_UNITS[name]})" if name in _UNITS else name
         if isinstance(value, dict):
-            lines += [name, *(f"  {key:<28}{_shown(of):>14}" for key, of in value.items()), ""]
+            lines += [head, *(f"  {key:<28}{_shown(of):>14}" for key, of in value.items()), ""]
         elif not isinstance(value, list):
-            lines += [f"{name:<30}{_shown(value):>14}", ""]
+            lines += [f"{head:<30}{_shown(value):>14}", ""]
     lines += ["most frequent confusions: target, source, count"]
     lines += (f"  {c.target or '∅'}\t{c.source or '∅'}\t{c.count:,}" for c in counts.confusions)
     return "\n".join(lines) + "\n"

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from cecdata.audit.pairs import read_pairs
+from cecdata.audit import read_pairs
 from cecdata.config import load
 from experiments.realism.classifier import UNDEFINED, auc
 from experiments.realism.features import features, names

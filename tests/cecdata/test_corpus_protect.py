@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from protected import spans_of
 
 from cecdata.commands.build import build
 from cecdata.commands.datasets import verify
@@ -19,7 +20,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import RECIPES, load
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.protect import FIRST, FURTHER, Protection, read_names, spans_of
+from cecdata.corpus.protect import FIRST, FURTHER, Protection, read_names
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE

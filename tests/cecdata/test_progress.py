@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from cecdata import config
-from cecdata.audit.pairs import errors_of
+from cecdata.audit import errors_of
 from cecdata.builds.build import build
 from cecdata.common.progress import Progress
 from cecdata.contamination.benchmarks import judge, load

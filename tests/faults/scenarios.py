@@ -84,7 +84,7 @@ def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenar
 
 def export(data: Path) -> Scenario:
     """A finished dataset as one file of lines."""
-    words = ("export", str(data), "{out}/train.jsonl")
+    words = ("export", str(data), "{out}/train.jsonl", "--overwrite")
     return Scenario("export", "cecdata", words, _lines, beside=True)
 
 

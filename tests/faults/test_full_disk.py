@@ -78,7 +78,7 @@ def test_an_export_to_a_full_disk(place, zygote):
     with disk(place / "disk", 48) as remount:
         out = place / "disk" / "train.tsv"
         out.write_text("kept\n")
-        words = ["cecdata", "export", place / "data", out, "--format", "jsonl"]
+        words = ["cecdata", "export", place / "data", out, "--format", "jsonl", "--overwrite"]
         ended = zygote.run(*words)
         assert ended.code == 1, ended.text
         assert "Traceback" not in ended.text

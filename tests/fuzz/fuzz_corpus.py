@@ -58,7 +58,7 @@ def _read(path: Path) -> Iterable[str]:
 
 
 def _audited(path: Path) -> Iterable[str]:
-    from cecdata.audit.pairs import read_errors
+    from cecdata.audit import read_errors
 
     found = read_errors(path)
     assert found.wrong_pairs <= found.pairs

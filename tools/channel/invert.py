@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cecdata.audit.model import recipe_choices
+from cecdata.audit import recipe_choices
 from cecdata.channel.table import KIND, SHIPPED, Channel, shipped_channel
 from cecdata.common import arrays
 from cecdata.config import Config, load

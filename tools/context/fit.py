@@ -25,7 +25,7 @@ import pyarrow as pa
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from cecdata.audit.pairs import read_pairs
+from cecdata.audit import read_pairs
 from cecdata.common import arrays
 from cecdata.common.durable import sha256_of
 from cecdata.config import load

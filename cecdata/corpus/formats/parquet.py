@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,39 +28,50 @@ _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read throu
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the rows of a Parquet file, a batch at a time; only the picked columns are decoded."""
-    import pyarrow.parquet as pq
-
-    assert source.path is not None
-    with _naming(source), pq.ParquetFile(source.path, **_options(source.path)) as file:
+    with _opened(source) as file:
         picked = _pick(columns, file.schema_arrow, source)
-        yield from _rows(source, picked, _batches(file, source.path, picked.names, batch_rows))
+        yield from _rows(source, picked, _batches(file, source, picked.names, batch_rows))
 
 
-def _options(path: Path) -> dict[str, int]:
-    """Return the options to open a Parquet file: not mapped, a large one through a buffer.
+@contextmanager
+def _opened(source: Source, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file, not mapped, a large one through a buffer.
+
+    The columns `coded` stay dictionaries. Raises InputError for a damaged file.
 
     Mapped pages would count as memory of this process. A smaller file is read by whole column
     chunks: a buffered reader allocates all the bytes that a page's header claims, up to 2 GiB,
     before it checks that the file has them.
     """
-    buffer = _BUFFER if path.stat().st_size > _LARGE else 0
-    return {"memory_map": False, "pre_buffer": False, "buffer_size": buffer}
+    import pyarrow.parquet as pq
+
+    assert source.path is not None
+    try:
+        buffer = _BUFFER if source.path.stat().st_size > _LARGE else 0
+        options = {"memory_map": False, "pre_buffer": False, "buffer_size": buffer}
+        with pq.ParquetFile(source.path, read_dictionary=list(coded), **options) as file:
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{source.label}: the file is damaged, cut off, or no {source.format} file "
+            f"({str(error).splitlines()[0]}). Fetch or write it again."
+        ) from error
 
 
 def _batches(
-    file: pq.ParquetFile, path: Path, names: list[str], rows: int
+    file: pq.ParquetFile, source: Source, names: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file; only row groups with long texts stay dictionary-encoded.
 
     Keeping all row groups encoded would cost more time than it saves.
     """
-    import pyarrow.parquet as pq
-
     large = [group for group in range(file.num_row_groups) if _weight(file, group, rows) > _AT_ONCE]
     if not large:
         yield from file.iter_batches(rows, columns=names, use_threads=False)
         return
-    with pq.ParquetFile(path, read_dictionary=names, **_options(path)) as coded:
+    with _opened(source, names) as coded:
         swelling = {group for group in large if _swells(coded, group, names, rows)}
         for swells, run in groupby(range(file.num_row_groups), swelling.__contains__):
             chosen, groups = coded if swells else file, list(run)
@@ -83,10 +93,7 @@ def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> b
 
 def _values(source: Source) -> Iterator[object]:
     """Yield all columns of a Parquet file, some thousand rows at a time."""
-    import pyarrow.parquet as pq
-
-    assert source.path is not None
-    with _naming(source), pq.ParquetFile(source.path, **_options(source.path)) as file:
+    with _opened(source) as file:
         yield from file.iter_batches(_VALUES, use_threads=False)
 
 
@@ -154,19 +161,6 @@ def is_text(kind: pa.DataType) -> bool:
         kind = kind.value_type
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(test(kind) for test in tests)
-
-
-@contextmanager
-def _naming(source: Source) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{source.label}: the file is damaged, cut off, or no {source.format} file "
-            f"({str(error).splitlines()[0]}). Fetch or write it again."
-        ) from error
 
 
 FORMAT = Format(_read, _values, (".parquet",), stream=False)

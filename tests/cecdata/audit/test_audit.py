@@ -12,8 +12,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cecdata.audit.model import ALPHABET, TAIL, Choices, bits, recipe_choices, score
-from cecdata.audit.pairs import Errors, errors_of, read_errors, read_pairs
+from cecdata.audit import (
+    ALPHABET,
+    TAIL,
+    Choices,
+    Errors,
+    bits,
+    errors_of,
+    read_errors,
+    read_pairs,
+    recipe_choices,
+    score,
+)
 from cecdata.commands.recipes import audit as command
 from cecdata.common.errors import InputError
 from cecdata.config import load

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cecdata.audit.model import recipe_choices
+from cecdata.audit import recipe_choices
 from cecdata.channel.table import Channel, read, shipped_channel
 from cecdata.common.errors import InputError
 from cecdata.config import load

@@ -15,8 +15,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.audit.model import ALPHABET, TAIL, recipe_choices, score
-from cecdata.audit.pairs import Errors, errors_of
+from cecdata.audit import ALPHABET, TAIL, Errors, errors_of, recipe_choices, score
 from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load

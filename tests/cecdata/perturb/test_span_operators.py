@@ -12,8 +12,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from perturb_oracle import Made, Oracle
 from perturb_toys import CHARACTERS, TOYS, sentences, settings
+from protected import spans_of
 
-from cecdata.corpus.protect import Protection, spans_of
+from cecdata.corpus.protect import Protection
 from cecdata.operators import Confusion, Operator
 from cecdata.operators.spans import SpanConfusions, span_set
 from cecdata.perturbation.calibrate import Rate

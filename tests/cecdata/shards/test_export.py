@@ -75,7 +75,7 @@ def test_a_damaged_shard_leaves_the_file_as_it_was(dataset, tmp_path, capsys):
     data[len(data) // 2] ^= 1
     shard.write_bytes(data)
     for file in (path, tmp_path / "fresh.jsonl"):
-        assert run(cli, ["export", str(dataset), str(file)]) == 4
+        assert run(cli, ["export", str(dataset), str(file), "--overwrite"]) == 4
     assert path.read_bytes() == good
     assert sorted(p.name for p in tmp_path.iterdir()) == [dataset.name, "x.jsonl"]
 
@@ -160,7 +160,7 @@ def test_a_shuffled_export(dataset, tmp_path, monkeypatch):
     from cecdata.shards import export as module
 
     def order(seed, **options):
-        export(dataset, "train", tmp_path / "x.jsonl", shuffle=seed, **options)
+        export(dataset, "train", tmp_path / "x.jsonl", shuffle=seed, overwrite=True, **options)
         return [(row["id"], row["copy"]) for row in lines_of(tmp_path / "x.jsonl")]
 
     plain = order(None)
@@ -191,11 +191,33 @@ def test_compressed_files(dataset, tmp_path, form):
         export(dataset, "train", path, form)
         data = path.read_bytes()
         assert unpack(data) == plain
-        export(dataset, "train", path, form)
+        export(dataset, "train", path, form, overwrite=True)
         assert path.read_bytes() == data
     done = export(dataset, "train", tmp_path / "y.tsv.gz", rows_per_file=30)
     assert done.files[0].name.startswith("y-00000-of-0")
     assert b"".join(gzip.decompress(f.read_bytes()) for f in done.files).count(b"\n") == done.rows
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("parts", [(), ("--rows-per-file", "30")])
+def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form, parts):
+    """Every format refuses to replace a file, one of several too, unless the user says so."""
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    words = ["export", str(dataset), str(folder / "x.out"), "--format", form, *parts]
+    assert run(cli, words) == 0
+    first, *others = sorted(folder.iterdir())
+    for path in others:
+        path.unlink()
+    first.write_text("mine")
+    capsys.readouterr()
+    assert run(cli, words) == 5
+    assert f"{first} exists: name another file, or replace it with --overwrite" in (
+        capsys.readouterr().err
+    )
+    assert [path.read_text() for path in folder.iterdir()] == ["mine"]
+    assert run(cli, [*words, "--overwrite"]) == 0
+    assert first.read_bytes() != b"mine"
 
 
 @pytest.mark.parametrize(

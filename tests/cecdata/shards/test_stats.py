@@ -59,6 +59,8 @@ def test_json_and_tables(dataset):
     shown = text(counted)
     assert f"  noise{counted.operators['noise']:>37,}" in shown
     assert "言吴" in shown
+    for head in ("operators (pairs)", "kinds (edits)", "distances (characters: pairs)"):
+        assert head in shown
 
 
 def test_no_rows_and_no_scores(build):

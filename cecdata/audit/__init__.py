@@ -1,1 +1,0 @@
-"""The audit of a recipe: how well its errors resemble real ones."""
