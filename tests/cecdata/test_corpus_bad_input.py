@@ -368,20 +368,6 @@ def test_damaged_tables_are_noticed(tmp_path):
         assert f"{path}: the file is damaged" in refused(path)
 
 
-def test_a_binary_file_is_no_text(tmp_path):
-    """A binary that is called .txt has no good row, and every line is counted."""
-    import random
-
-    data = random.Random(1).randbytes(20_000)
-    (tmp_path / "a.txt").write_bytes(data)
-    good, bad = everything(tmp_path / "a.txt")
-    assert len(good) + len(bad) == len(
-        data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    )
-    assert {row["reason"] for row in bad} == {"invalid_utf8"}
-    assert all(len(row["text"]) < 40 for row in good)  # a short run of bytes may be UTF-8
-
-
 def test_a_folder_is_read_with_all_below_it(tmp_path):
     """Files are sorted by path, links in a ring end, and what cannot be read has its reason."""
     folder = tmp_path / "in"
@@ -417,25 +403,6 @@ def test_csv_needs_a_header(tmp_path):
         assert "first line must name the columns" in refused(path)
     path.write_text("")
     assert everything(path) == ([], [])
-
-
-def test_mixed_rows_reach_the_normaliser_whole(tmp_path):
-    """BOM, CRLF, NUL, control characters, blank lines: in = kept + rejected, each with a reason."""
-    path = tmp_path / "a.txt"
-    lines = [
-        "\ufeff他的病情已经好转。",
-        "",
-        "有\0零",
-        "有\x07铃声的句子",
-        "\t 前后 有空白 \u3000",
-        "好" * 600,
-    ]
-    path.write_bytes("\r\n".join(lines).encode())
-    batch = pa.Table.from_batches([rows.batch for rows in read([str(path)])]).combine_chunks()
-    found = normalise(batch.to_batches()[0])
-    assert found.batch.column("text").to_pylist() == ["他的病情已经好转。", "前后 有空白"]
-    reasons = {r["row"]: r["reason"] for r in found.rejected.to_pylist()}
-    assert reasons == {2: "empty", 3: "control_character", 4: "control_character", 6: "too_long"}
 
 
 @pytest.mark.parametrize("option", ["text_column", "origin_column"])

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import unicodedata
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
@@ -10,9 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import characters as ch
-from cecdata.corpus.ids import ids
 from cecdata.corpus.normalise import (
-    DEFAULTS,
     LOCATED_SENTENCE,
     Fault,
     Options,
@@ -186,26 +183,3 @@ def test_reasons(text, reason):
     (row,) = found.rejected.to_pylist()
     assert (row["reason"], row["text"], row["file"], row["row"]) == (reason, text, "a.txt", 1)
     assert row["detail"]
-
-
-def test_no_rows():
-    """An empty batch stays an empty batch."""
-    found = normalise(rows([]), DEFAULTS)
-    assert found.batch.num_rows == found.rejected.num_rows == 0
-
-
-@given(st.lists(st.binary(max_size=2000), max_size=6))
-@settings(max_examples=200, deadline=None)
-def test_ids_equal_the_reference(values):
-    """The compiled XXH3 equals xxhash for any bytes of any length."""
-    array = pa.array(values, pa.binary()).view(pa.string())
-    assert ids(array).tolist() == [xxhash.xxh3_64_intdigest(value) for value in values]
-
-
-def test_ids_of_every_length_class():
-    """Every length from 0 to 2,100 bytes, and some of megabytes, at odd addresses."""
-    data = np.random.Generator(np.random.PCG64(5)).bytes(3_000_000)
-    lengths = [*range(2101), 65_536, 1_000_003, 3_000_000]
-    values = [data[:length] for length in lengths]
-    array = pa.array(values, pa.large_binary()).cast(pa.binary()).view(pa.string())
-    assert ids(array).tolist() == [xxhash.xxh3_64_intdigest(value) for value in values]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
-import hashlib
 import io
 import json
 import lzma
@@ -19,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import lines as corpus_lines
-from cecdata.corpus.inputs import hashed
 from cecdata.corpus.reading import Rows, empty_corpus, read, read_sources, resolve
 from cecdata.corpus.sources import Columns, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
@@ -221,15 +219,6 @@ def test_standard_input(tmp_path):
     assert "standard input is gb18030: convert it" in done.stderr.decode()
 
 
-def test_hugging_face_folders(tmp_path):
-    """Of a dataset of the hub data/*.parquet are read, and not the card beside them."""
-    hub = tmp_path / "hub"
-    (hub / "data").mkdir(parents=True)
-    (hub / "README.md").write_text("---\n---\n")
-    save(hub / "data" / "train-00000-of-00001.parquet", SENTENCES)
-    assert texts([hub]) == SENTENCES
-
-
 @pytest.mark.parametrize(
     "kind",
     [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
@@ -258,16 +247,6 @@ def test_json_lines_take_both_ways_alike(tmp_path):
     fast.write_text("".join(json.dumps(row) + "\n" for row in rows))
     slow.write_text("".join(" " + json.dumps(row) + "\n" for row in rows))
     assert texts([fast]) == texts([slow]) == SENTENCES
-
-
-def test_inputs_are_hashed(tmp_path):
-    """The manifest's list has path, SHA-256 and size of every file; a pipe has no hash yet."""
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"x" * 3_000_000)
-    found = hashed(*resolve([str(path)]))
-    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert (found.path, found.bytes) == (str(path), 3_000_000)
-    assert hashed(*resolve(["-"])).sha256 == ""
 
 
 def test_memory_is_constant(tmp_path):

@@ -113,19 +113,13 @@ def test_splitting_is_what_a_plain_loop_says(text):
     assert sentences.split_text(text) == ([piece for piece in pieces if piece] or [text])
 
 
-@given(st.text('他走。！？!?…”“『』〉《》（）"，：的 ', min_size=1, max_size=40))
+@given(st.text('他走。！？!?…”“『』〉《》（）"，：的aZ1/= ', max_size=40))
 @settings(deadline=None, max_examples=300)
-def test_no_sentence_begins_with_a_mark_that_belongs_to_the_one_before(text):
-    """No piece but the first begins with a comma or a closing mark."""
-    pieces = sentences.split_text(text)[1:]
-    assert not [piece for piece in pieces if piece[0] in "，：”』〉》）"]
-
-
-@given(st.text("他走。！？!?…”“』）aZ1/= \n", max_size=40))
-@settings(deadline=None)  # the first call compiles
 def test_splitting_loses_only_whitespace(text):
-    """The pieces put together are the text without the whitespace at its cuts."""
+    """The pieces put together are the text without the whitespace at its cuts; none but the first
+    begins with a comma or a closing mark."""
     pieces = sentences.split_text(text)
+    assert not [piece for piece in pieces[1:] if piece[0] in "，：”』〉》）"]
     assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text)
     assert all(piece == piece.strip() for piece in pieces) or pieces == [text]
 
@@ -186,9 +180,6 @@ def test_luhn(number):
     assert len(passing) == (
         1 if len(set(stem)) > 1 or str(passing[:1]) not in stem else len(passing)
     )
-
-
-HAN = st.text("甲乙丙丁 ", max_size=60)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.lists(st.integers(0, 2**64 - 1), max_size=30))

@@ -107,17 +107,6 @@ def test_bad_words_are_told(cecdata, tmp_path, monkeypatch, words, code, said):
     assert build(cecdata, "out", "one.txt")[0] == 0
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_an_unreadable_file_is_told(cecdata, tmp_path):
-    """A file without read permission: who may not, and which file."""
-    path = tmp_path / "a.txt"
-    path.write_text(GOOD, "utf-8")
-    path.chmod(0)
-    code, _, errors = build(cecdata, tmp_path / "out", path)
-    assert code == 1
-    assert "permission denied" in errors
-
-
 def test_preview_refuses_what_is_no_text(cecdata):
     """No sentence, no character, no operator: each is told."""
     for words, code, said in (

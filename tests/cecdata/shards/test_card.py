@@ -54,12 +54,6 @@ def test_a_missing_shard_makes_datasets_raise(dataset, load, number):
         load(dataset)
 
 
-def test_a_split_without_rows_does_not_stop_datasets(build, rows, load):
-    """An empty shard, or a split of empty shards, leaves the rest readable."""
-    loaded = load(build(train=[rows, []], validation=[[]]))
-    assert {name: len(split) for name, split in loaded.items()} == {"train": len(rows)}
-
-
 def test_the_card_names_what_the_manifest_names(dataset):
     """Title, licence, splits and file names of the card are the manifest's."""
     meta, manifest = front_matter(dataset), read_manifest(dataset)
@@ -96,12 +90,6 @@ def test_the_card_tells_rates_rejects_and_examples(dataset):
     assert "| `noise` | 3.70% | 4.10% | 4.11% |" in text
     assert "| rows | 20 | 17 | too_short | 2 |" in text
     assert "## Licence\n\ncc0-1.0." in text
-
-
-def test_a_copied_dataset_is_the_same(dataset, tmp_path):
-    """A dataset is its folder: moved elsewhere it opens as before."""
-    shutil.copytree(dataset, tmp_path / "moved")
-    assert open_dataset(tmp_path / "moved").manifest == open_dataset(dataset).manifest
 
 
 def test_the_card_says_what_a_receiver_must_know(dataset):

@@ -17,8 +17,6 @@ from cecdata.shards.manifest import (
     Counts,
     File,
     Manifest,
-    Run,
-    dump_run,
     dumps,
     fingerprint,
     loads,
@@ -146,14 +144,6 @@ def test_fingerprint_is_of_the_content():
     assert fingerprint({"a": 1}) != fingerprint({"a": 1.0})
     with pytest.raises(ValueError):
         fingerprint({"a": float("nan")})
-
-
-def test_run_facts_live_apart():
-    """Time, machine and command are in a file of their own."""
-    run = Run("2026-01-01T00:00:00Z", 1.5, "cecdata build x", "abc", 2, 4)
-    facts = json.loads(dump_run(run))
-    assert (facts["created"], facts["seconds"], facts["workers"]) == (run.created, 1.5, 4)
-    assert "created" not in as_document()
 
 
 def test_folders_that_are_no_dataset_say_what_they_are(tmp_path):

@@ -65,12 +65,20 @@ def other_rows(path):
     path.write_bytes(path.read_bytes()[:size].ljust(size, b"\0"))
 
 
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[400] ^= 4  # in a page: size and footer stay as they are
+    path.write_bytes(data)
+
+
 def folder_instead(path):
     path.unlink()
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [remove, truncate, empty_same_size, other_rows, folder_instead])
+@pytest.mark.parametrize(
+    "damage", [remove, truncate, empty_same_size, other_rows, flip, folder_instead]
+)
 def test_a_damaged_folder_is_not_read(dataset, damage):
     """What does not fit the manifest is refused, the file named, and the way out told."""
     damage(dataset / FIRST)
@@ -93,14 +101,3 @@ def test_many_problems_are_cut_short(build, rows):
         path.unlink()
     with pytest.raises(VerificationError, match="and 4 more"):
         open_dataset(out)
-
-
-def test_a_flipped_bit_in_a_page_yields_no_rows(dataset):
-    """Damage that leaves size and footer alone is noticed by the batches' checksums."""
-    path = dataset / FIRST
-    data = bytearray(path.read_bytes())
-    data[400] ^= 4
-    path.write_bytes(data)
-    opened = open_dataset(dataset)
-    with pytest.raises(VerificationError, match=FIRST):
-        list(opened.batches("train"))

@@ -58,12 +58,6 @@ def test_a_dataset_stays_finished_beside_its_report(dataset):
     assert open_dataset(dataset).manifest.pairs.kept
 
 
-def test_a_report_is_the_same_on_every_call(dataset, tmp_path):
-    """Same dataset, same bytes."""
-    one, other = (write_report(dataset, to=tmp_path / name) for name in ("one", "two"))
-    assert one.read_bytes() == other.read_bytes()
-
-
 def test_overwrite_removes_the_report_with_its_dataset(tmp_path):
     """A build with --overwrite takes the report for its own; another file beside it is refused."""
     texts, out = tmp_path / "a.txt", tmp_path / "out"
