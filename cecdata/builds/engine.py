@@ -8,9 +8,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import ClassVar, TypeVar
 
 from cecdata.builds.place import Done, Place
@@ -59,32 +58,23 @@ class Threads:
     workers: int = 1
 
     def map(self, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
-        """Yield markers as tasks are done; if one fails, those under way finish first.
-
-        As soon as a task is done the next one begins.
-        """
+        """Yield markers as tasks are done; if one fails, those under way finish first."""
         task = replace(step, threads=-(-self.workers // max(1, len(numbers))))
         if self.workers == 1 or len(numbers) == 1:
             yield from map(task, numbers)
             return
-        queue = iter(numbers)
         threads = ThreadPoolExecutor(self.workers, thread_name_prefix="task")
-        running: set[Future[Done]] = set()
+        tasks = [threads.submit(task, n) for n in numbers]
         patience_s: float | None = _PATIENCE_S
         try:
-            running = {threads.submit(task, n) for n in islice(queue, self.workers)}
-            while running:
-                ready, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    done = future.result()
-                    running |= {threads.submit(task, n) for n in islice(queue, 1)}
-                    yield done
+            for future in as_completed(tasks):
+                yield future.result()
         except Exception:
             patience_s = None
             raise
         finally:
-            wait(running, patience_s)
-            threads.shutdown(wait=False)
+            threads.shutdown(wait=False, cancel_futures=True)
+            wait([each for each in tasks if not each.cancelled()], patience_s)
 
 
 def ahead(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,15 +62,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
         if level != "quick":
             report = report.with_files_of(verify_stores(dataset))
     if as_json:
-        print_json(
-            {
-                "ok": report.ok,
-                "level": report.level,
-                "files_checked": report.files_checked,
-                "rows_checked": report.rows_checked,
-                "problems": [{"path": p.path, "what": p.what} for p in report.problems],
-            }
-        )
+        print_json({"ok": report.ok, **asdict(report)})
     if not report.ok:
         lines = [f"  {problem}" for problem in report.problems[:_SHOWN]]
         more = len(report.problems) - _SHOWN

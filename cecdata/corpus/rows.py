@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -67,20 +66,6 @@ def constant(value: str, length: int) -> pa.StringArray:
     return pa.StringArray.from_buffers(length, buffers[1], buffers[2])
 
 
-def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
-    """Return the rejects of one file as a batch of the schema REJECTED_ROW."""
-    if not rejects:
-        return no_rejects()
-    rows = [{"file": label, **reject._asdict()} for reject in rejects]
-    return pa.RecordBatch.from_pylist(rows, schema=REJECTED_ROW)
-
-
-@functools.cache
-def no_rejects() -> pa.RecordBatch:
-    """Return an empty batch of the schema REJECTED_ROW."""
-    return pa.RecordBatch.from_pylist([], schema=REJECTED_ROW)
-
-
 def by_reason(rejected: pa.Table | pa.RecordBatch) -> dict[str, int]:
     """Count rejected rows by their reason."""
     counts = rejected.column("reason").value_counts()
@@ -105,7 +90,10 @@ def gather(
     """
     origin = _names(origin, source.origin, len(text))
     licence = _names(licence, source.licence or None, len(text))
-    refused = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
+    ranked = sorted(rejects, key=lambda reject: reject.row)
+    refused = pa.RecordBatch.from_pylist(
+        [{"file": source.label, **reject._asdict()} for reject in ranked], REJECTED_ROW
+    )
     rejected = refused if rejected is None else _in_order(refused, rejected)
     for sift in (_nulls, _unsound, _misread):
         bad = sift(text, source)

@@ -74,8 +74,6 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
     try:
         with _open(source) as stream:
             yield stream
-    except InputError:
-        raise
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise DamagedError(_damage(source, error)) from error
     except OSError as error:

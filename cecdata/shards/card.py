@@ -48,9 +48,7 @@ def card(manifest: Manifest) -> str:
         "" if pool else _made(manifest),
         _rates(manifest),
         _rejects(manifest),
-        (_LOADING_POOL if pool else _LOADING).replace(
-            "SPLIT", next(iter(_splits_with_rows(manifest)), "train")
-        ),
+        _loading(manifest),
         _CHECKING,
         _LIMITS_POOL if pool else _LIMITS,
         _licence(manifest),
@@ -250,6 +248,13 @@ def _rejects(manifest: Manifest) -> str:
     )
 
 
+def _loading(manifest: Manifest) -> str:
+    pool, split = manifest.kind == POOL, next(iter(_splits_with_rows(manifest)), "train")
+    names = ("sentences", "pool-") if pool else ("pairs", f"{split}-")
+    text = _LOADING.replace("SPLIT", split).replace("ROWS", names[0]).replace("FILES", names[1])
+    return text + _LOADING_POOL * pool
+
+
 def _licence(manifest: Manifest) -> str:
     name = _stated_licence(manifest)
     stated = f"{markdown.text(name)}." if name else "The publisher has not stated a licence."
@@ -265,30 +270,18 @@ _LOADING = """## How to load it
 
 ```python
 from datasets import load_dataset
-pairs = load_dataset("OUT")["SPLIT"]
+ROWS = load_dataset("OUT")["SPLIT"]
 ```
 
 ```python
 import polars as pl
-pairs = pl.scan_parquet("OUT/data/SPLIT-*.parquet")
+ROWS = pl.scan_parquet("OUT/data/FILES*.parquet")
 ```"""
 
-_LOADING_POOL = """## How to use it
-
-`POOL` is the path of this folder.
+_LOADING_POOL = """
 
 ```sh
-cecdata build POOL --out OUT
-```
-
-```python
-from datasets import load_dataset
-sentences = load_dataset("POOL")["SPLIT"]
-```
-
-```python
-import polars as pl
-sentences = pl.scan_parquet("POOL/data/*.parquet")
+cecdata build OUT --out PAIRS
 ```"""
 
 _CHECKING = """## How to check what you were given

@@ -307,16 +307,8 @@ def pools_among(corpus: Sequence[str]) -> tuple[PoolRecord, ...]:
             continue
         pool = read_manifest(Path(name), PAIRS, POOL)
         if pool.kind == POOL:
-            record = PoolRecord(
-                name,
-                pool.version,
-                pool.fingerprint,
-                pool.content_sha256,
-                pool.configuration,
-                pool.rows,
-                pool.inputs,
-            )
-            found.append(record)
+            made = (pool.version, pool.fingerprint, pool.content_sha256, pool.configuration)
+            found.append(PoolRecord(name, *made, pool.rows, pool.inputs))
     return tuple(found)
 
 

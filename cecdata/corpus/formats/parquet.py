@@ -52,8 +52,6 @@ def _opened(source: Source, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
         with pq.ParquetFile(source.path, read_dictionary=list(coded), **options) as file:
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"{source.label}: the file is damaged, cut off, or no {source.format} file "
             f"({str(error).splitlines()[0]}). Fetch or write it again."
