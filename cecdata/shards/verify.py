@@ -59,21 +59,6 @@ class Report:
         )
 
 
-@dataclass(slots=True)
-class _Seen:
-    """Counts over all shards, and 8 bytes a sentence for its id."""
-
-    rows: int = 0
-    operators: Counter[str] = field(default_factory=Counter)
-    rejected: dict[str, Counter[str]] = field(
-        default_factory=lambda: {"rows": Counter(), "pairs": Counter()}
-    )
-    # by split
-    ids: defaultdict[str, list[npt.NDArray[np.int64]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-
 def verify(
     out: str | Path,
     level: Level = "default",
@@ -103,86 +88,109 @@ def verify(
             raise
         return Report(level, (Problem(MANIFEST, str(error)),), 0, 0)
     problems = list(take_inventory(folder, manifest))
-    seen = _Seen()
+    check = _Check(folder, manifest, rederive if level == "full" else None, progress)
     if level != "quick":
-        known = {problem.path for problem in problems}
-        sound = [record for record in manifest.files() if record.path not in known]
-        again = rederive if level == "full" else None
-        problems += _contents(folder, manifest, sound, seen, again, progress)
-    return Report(level, tuple(problems), len(manifest.files()), seen.rows)
+        problems += check.files({problem.path for problem in problems})
+    return Report(level, tuple(problems), len(manifest.files()), check.rows)
 
 
-def _contents(
-    out: Path,
-    manifest: Manifest,
-    sound: list[File],
-    seen: _Seen,
-    again: Rederive | None,
-    progress: Callable[[int], object],
-) -> Iterator[Problem]:
-    """Check the SHA-256 of every file, and the rows of every shard whose bytes are right."""
-    split_of = {file.path: split for split, files in manifest.outputs.items() for file in files}
-    rejects = {record.path for record in manifest.rejects}
-    whole = 0
-    for record in sound:
-        try:
-            digest = sha256_of(out / record.path).sha256
-            if digest != record.sha256:
-                yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
+@dataclass(slots=True)
+class _Check:
+    """A check of contents, with the counts over all shards, and 8 bytes a sentence for its id."""
+
+    out: Path
+    manifest: Manifest
+    again: Rederive | None
+    progress: Callable[[int], object]
+    rows: int = 0
+    operators: Counter[str] = field(default_factory=Counter)
+    rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    ids: dict[str, list[npt.NDArray[np.int64]]] = field(default_factory=dict)  # by split
+
+    def files(self, known: set[str]) -> Iterator[Problem]:
+        """Check the SHA-256 of every file but the `known`, and the rows of each whole shard."""
+        outputs = self.manifest.outputs.items()
+        split_of = {file.path: split for split, files in outputs for file in files}
+        rejects = {record.path for record in self.manifest.rejects}
+        whole = 0
+        for record in self.manifest.files():
+            if record.path in known:
                 continue
-            if record.path in split_of:
-                split = split_of[record.path]
-                yield from _shard(out, record, split, manifest, seen, again, progress)
-            elif record.path in rejects:
-                what, counts = _reasons(out / record.path)
-                seen.rejected[what].update(counts)
-            whole += 1
-        except Exception as error:  # noqa: BLE001 - a damaged file may raise any exception
-            yield Problem(record.path, f"cannot be read: {error}")
-    if whole == len(manifest.files()):
-        yield from _reckoning(manifest, seen)
+            try:
+                digest = sha256_of(self.out / record.path).sha256
+                if digest != record.sha256:
+                    yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
+                    continue
+                if record.path in split_of:
+                    yield from self.shard(record, split_of[record.path])
+                elif record.path in rejects:
+                    what, counts = _reasons(self.out / record.path)
+                    self.rejected[what].update(counts)
+                whole += 1
+            except Exception as error:  # noqa: BLE001 - a damaged file may raise any exception
+                yield Problem(record.path, f"cannot be read: {error}")
+        if whole == len(self.manifest.files()):
+            yield from self.reckoning()
 
+    def shard(self, record: File, split: str) -> Iterator[Problem]:
+        """Check the rows of a shard of pairs, or of a pool."""
+        pool = self.manifest.kind == POOL
+        findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
+        last: tuple[int, int] | None = None
+        done = 0
+        path = self.out / record.path
+        for batch in read_batches(path, ["id", "text"] if pool else None, _BATCH):
+            ids = batch["id"].to_numpy()
+            copies = np.zeros(len(batch), np.int16) if pool else batch["copy"].to_numpy()
+            astray = _astray(ids, copies, record, last)
+            breaches = {"a row out of the order or the ids of its shard": astray}
+            if pool:
+                breaches["an id that is not the hash of its text"] = wrong_id(batch, "text")
+            else:
+                breaches |= broken_rows(batch, self.manifest.cosine.threshold)
+                self.operators.update(_value_counts(batch["operator"]))
+            if self.again is not None:
+                breaches |= not_rederived(batch, self.again, held_out=split == "validation")
+            for breach, rows in breaches.items():
+                if count := int(rows.sum()):
+                    at = int(rows.argmax())
+                    row = f"row {done + at} (id {ids[at]}, copy {copies[at]})"
+                    before, first = findings.get(breach, (0, row))
+                    findings[breach] = (before + count, first)
+            if len(batch):
+                last = (int(ids[-1]), int(copies[-1]))
+            self.ids.setdefault(split, []).append(np.unique(ids))
+            done += len(batch)
+            self.progress(len(batch))
+        self.rows += done
+        for breach, (count, first) in findings.items():
+            yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")
 
-def _shard(
-    out: Path,
-    record: File,
-    split: str,
-    manifest: Manifest,
-    seen: _Seen,
-    again: Rederive | None,
-    progress: Callable[[int], object],
-) -> Iterator[Problem]:
-    """Check the rows of a shard of pairs, or of a pool."""
-    pool = manifest.kind == POOL
-    findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
-    last: tuple[int, int] | None = None
-    done = 0
-    for batch in read_batches(out / record.path, ["id", "text"] if pool else None, _BATCH):
-        copies = np.zeros(len(batch), np.int16) if pool else batch["copy"].to_numpy()
-        breaches = {"a row out of the order or the ids of its shard": _astray(
-            batch["id"].to_numpy(), copies, record, last
-        )}  # fmt: skip
-        if pool:
-            breaches["an id that is not the hash of its text"] = wrong_id(batch, "text")
-        else:
-            breaches |= broken_rows(batch, manifest.cosine.threshold)
-            seen.operators.update(_value_counts(batch["operator"]))
-        if again is not None:
-            breaches |= not_rederived(batch, again, held_out=split == "validation")
-        for breach, rows in breaches.items():
-            if count := int(rows.sum()):
-                at = int(rows.argmax())
-                row = f"row {done + at} (id {batch['id'][at]}, copy {copies[at]})"
-                before, first = findings.get(breach, (0, row))
-                findings[breach] = (before + count, first)
-        if len(batch):
-            last = (int(batch["id"][-1].as_py()), int(copies[-1]))
-        seen.ids[split].append(np.unique(batch["id"].to_numpy()))
-        done += len(batch)
-        progress(len(batch))
-    seen.rows += done
-    for breach, (count, first) in findings.items():
-        yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")
+    def reckoning(self) -> Iterator[Problem]:
+        """Compare the manifest's counts with the files, and the sentences of the splits."""
+        manifest = self.manifest
+        counted = [
+            ("pairs by operator", self.operators, manifest.operators),
+            ("rejected rows by reason", self.rejected["rows"], manifest.rows.rejected),
+            ("rejected pairs by reason", self.rejected["pairs"], manifest.pairs.rejected),
+        ]
+        for what, actual, stated in counted:
+            if dict(actual) != {name: count for name, count in stated.items() if count}:
+                counts = dict(sorted(actual.items()))
+                yield Problem(MANIFEST, f"{what} are {counts}, not {dict(stated)}")
+        copies, wanted = (manifest.configuration.get(name) for name in ("copies", "pairs"))
+        made = wanted or (manifest.rows.kept * copies if isinstance(copies, int) else None)
+        if made is not None and manifest.pairs.read != made:
+            yield Problem(
+                MANIFEST,
+                f"{manifest.rows.kept:,} sentences of {copies} copies are not "
+                f"{manifest.pairs.read:,} pairs",
+            )
+        splits = [np.unique(np.concatenate(parts)) for parts in self.ids.values()]
+        ids, count = np.unique(np.concatenate([np.zeros(0, np.int64), *splits]), return_counts=True)
+        if len(both := ids[count > 1]):
+            what = f"{len(both):,} sentences are in two splits; the first: {both[0]}"
+            yield Problem(MANIFEST, what)
 
 
 def _astray(
@@ -205,31 +213,6 @@ def _astray(
     low, high = record.ids
     falls = ids < np.r_[low if before is None else before, ids[:-1]]
     return np.asarray(astray | falls | (ids < low) | (ids > high))
-
-
-def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
-    """Compare the manifest's counts with the files, and the sentences of the splits."""
-    counted = [
-        ("pairs by operator", seen.operators, manifest.operators),
-        ("rejected rows by reason", seen.rejected["rows"], manifest.rows.rejected),
-        ("rejected pairs by reason", seen.rejected["pairs"], manifest.pairs.rejected),
-    ]
-    for what, actual, stated in counted:
-        if dict(actual) != {name: count for name, count in stated.items() if count}:
-            counts = dict(sorted(actual.items()))
-            yield Problem(MANIFEST, f"{what} are {counts}, not {dict(stated)}")
-    copies, wanted = (manifest.configuration.get(name) for name in ("copies", "pairs"))
-    made = wanted or (manifest.rows.kept * copies if isinstance(copies, int) else None)
-    if made is not None and manifest.pairs.read != made:
-        yield Problem(
-            MANIFEST,
-            f"{manifest.rows.kept:,} sentences of {copies} copies are not "
-            f"{manifest.pairs.read:,} pairs",
-        )
-    splits = [np.unique(np.concatenate(parts)) for parts in seen.ids.values()]
-    ids, count = np.unique(np.concatenate([np.zeros(0, np.int64), *splits]), return_counts=True)
-    if len(both := ids[count > 1]):
-        yield Problem(MANIFEST, f"{len(both):,} sentences are in two splits; the first: {both[0]}")
 
 
 def _reasons(path: Path) -> tuple[str, dict[str, int]]:
