@@ -21,6 +21,7 @@ from cecdata.common.settings import from_tree, read_recipe, require_known
 from cecdata.common.store import is_remote
 from cecdata.config import Config, from_manifest
 from cecdata.corpus.encodings import AUTO, encoding_of
+from cecdata.corpus.formats.parquet import parts_of
 from cecdata.corpus.inputs import hashed, resolve
 from cecdata.corpus.reading import check_columns, read_sources
 from cecdata.corpus.sources import STDIN, Columns, Source, opened, rows_known
@@ -144,9 +145,13 @@ def _blocks(found: Sequence[tuple[Sequence[Source], Config]], limit: int | None)
                 yield Block((source,), settings, last)
                 continue
             more = source.path.stat().st_size if source.path and not source.problem else 0
+            parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
             if held and size + more > _BLOCK:
                 yield Block(tuple(held), settings)
                 held, size = [], 0
+            if len(parts) > 1:
+                yield from (Block((part,), settings) for part in parts)
+                continue
             held.append(source)
             size += more
         if held:

@@ -154,7 +154,7 @@ def pooled(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
         sentences=sum(bucket.rows for bucket in buckets),
         rejected=dict(sorted(rejected.items())),
         contaminated=dict(sorted(contaminated.items())),
-        inputs=tuple(_report(report) for done in read for report in done.facts["inputs"]),  # type: ignore[union-attr]
+        inputs=_reports(read),
         origins=_summed(distinct),
         buckets=buckets,
         rejects=tuple(file for file in files if file.path.startswith("rejects/")),
@@ -162,8 +162,19 @@ def pooled(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
     )
 
 
-def _report(facts: Any) -> FileReport:
-    return FileReport(**{**facts, "rejected": Counter(facts["rejected"])})
+def _reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
+    """Return the reports of the files, in order; the parts of one are added up."""
+    files: list[FileReport] = []
+    for done in read:
+        facts: Any = done.facts["inputs"]
+        for each in facts:
+            report = FileReport(**{**each, "rejected": Counter(each["rejected"])})
+            if report.continues:
+                files[-1].rows += report.rows
+                files[-1].rejected.update(report.rejected)
+            else:
+                files.append(report)
+    return tuple(files)
 
 
 def _buckets(distinct: Sequence[Done]) -> tuple[File, ...]:

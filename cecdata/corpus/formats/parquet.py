@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,24 @@ def _opened(source: Source, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
         ) from error
 
 
+def parts_of(source: Source, most: int) -> list[Source]:
+    """Cut a file at its row groups into parts of about `most` bytes; rows keep their numbers."""
+    with _opened(source) as file:
+        groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
+    assert source.path is not None
+    packed = source.path.stat().st_size / max(1, sum(group.total_byte_size for group in groups))
+    parts: list[Source] = []
+    first = before = rows = 0
+    held = 0.0
+    for number, group in enumerate(groups):
+        size = group.total_byte_size * packed
+        if held and held + size > most:
+            parts.append(replace(source, groups=(first, number), before=before))
+            first, before, held = number, rows, 0.0
+        held, rows = held + size, rows + group.num_rows
+    return [*parts, replace(source, groups=(first, len(groups)), before=before)]
+
+
 def _batches(
     file: pq.ParquetFile, source: Source, names: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
@@ -65,15 +84,16 @@ def _batches(
 
     Keeping all row groups encoded would cost more time than it saves.
     """
-    large = [group for group in range(file.num_row_groups) if _weight(file, group, rows) > _AT_ONCE]
+    chosen = range(*(source.groups or (0, file.num_row_groups)))
+    large = [group for group in chosen if _weight(file, group, rows) > _AT_ONCE]
     if not large:
-        yield from file.iter_batches(rows, columns=names, use_threads=False)
+        yield from file.iter_batches(rows, chosen, names, use_threads=False)
         return
     with _opened(source, names) as coded:
         swelling = {group for group in large if _swells(coded, group, names, rows)}
-        for swells, run in groupby(range(file.num_row_groups), swelling.__contains__):
-            chosen, groups = coded if swells else file, list(run)
-            yield from chosen.iter_batches(rows, groups, names, use_threads=False)
+        for swells, run in groupby(chosen, swelling.__contains__):
+            opened = coded if swells else file
+            yield from opened.iter_batches(rows, list(run), names, use_threads=False)
 
 
 def _weight(file: pq.ParquetFile, group: int, rows: int) -> int:
@@ -96,7 +116,7 @@ def _values(source: Source) -> Iterator[object]:
 
 
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
-    first = 1
+    first = source.before + 1
     for batch in batches:
         for part in _parts(batch.select(picked.names)):
             origin, licence = (
