@@ -191,7 +191,7 @@ def test_batches_are_small(tmp_path):
         path = save(tmp_path / f"x.{suffix}", [str(n) for n in range(1000)])
         sizes = [rows.batch.num_rows for rows in read([str(path)], batch_rows=64)]
         assert sum(sizes) == 1000
-        assert max(sizes) <= (1000 if suffix in ("txt", "jsonl", "json") else 64)
+        assert max(sizes) <= (1000 if suffix in ("txt", "jsonl", "ndjson") else 64)
 
 
 def test_sample_is_the_packaged_corpus():
