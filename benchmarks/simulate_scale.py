@@ -60,7 +60,7 @@ def show(out: Path) -> None:
     began = time.perf_counter()
     now = status(out)
     took = time.perf_counter() - began
-    print(f"status: {took:.2f} s, {memory():.2f} GB, {now.stages[2].done:,} chunks")
+    print(f"status: {took:.2f} s, {memory():.2f} GB, {now['stages'][2]['done']:,} chunks")
 
 
 def memory() -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cecdata.builds.output import PLAN
 from cecdata.builds.place import DONE, Place
@@ -15,28 +15,13 @@ from cecdata.common.errors import InputError, without_userinfo
 from cecdata.shards.manifest import MANIFEST
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """The tasks of one stage: `done` of `total`, which is None before it is known."""
+def status(out: Path | str) -> dict[str, Any]:
+    """Return the state of the build in `out`; raise InputError if there is none.
 
-    name: str
-    done: int
-    total: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A build. `stage` is the first that is not done, or "done"."""
-
-    out: str
-    stage: str
-    sentences: int | None
-    stages: tuple[Stage, ...]
-    holder: str  # the process that builds in a folder; a store does not tell
-
-
-def status(out: Path | str) -> Status:
-    """Return the state of the build in `out`; raise InputError if there is none."""
+    `stages` has for each stage the number of its tasks, `total`, which is None before it is known,
+    and of those that are `done`. `stage` is the first that is not done, or "done". `holder` is the
+    process that builds in a folder; a store does not tell.
+    """
     place = Place(str(Path(out).absolute()) if isinstance(out, Path) else out)
     done, data, name = _done(place), place.read(PLAN), without_userinfo(str(out))
     if data is None:
@@ -44,15 +29,17 @@ def status(out: Path | str) -> Status:
     plan, finished = json.loads(data), place.read(MANIFEST) is not None
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
     # of a finished build, the markers of the first stages are gone
-    stages = tuple(Stage(n, plan[n] if finished else done[n], plan.get(n)) for n in names)
-    left = next((s.name for s in stages if s.total is None or s.done < s.total), names[-1])
-    return Status(
-        out=name,
-        stage="done" if finished else left,
-        sentences=plan.get("sentences"),
-        stages=stages,
-        holder="" if place.store else running(place.root / STATE / "lock") or "",
-    )
+    stages = [
+        {"name": n, "done": plan[n] if finished else done[n], "total": plan.get(n)} for n in names
+    ]
+    left = (s["name"] for s in stages if s["total"] is None or s["done"] < s["total"])
+    return {
+        "out": name,
+        "stage": "done" if finished else next(left, names[-1]),
+        "sentences": plan.get("sentences"),
+        "stages": stages,
+        "holder": "" if place.store else running(place.root / STATE / "lock") or "",
+    }
 
 
 def _done(place: Place) -> Counter[str]:

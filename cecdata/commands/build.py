@@ -217,16 +217,14 @@ def status(out: Path | str, as_json: bool) -> None:
     \b
     cecdata status out/big
     """
-    from dataclasses import asdict
-
     from cecdata.builds.status import status as read
 
     now = read(out)
     if as_json:
-        print_json(asdict(now))
+        print_json(now)
         return
-    by = f", {now.holder}" if now.holder else ""
-    click.echo(f"{now.out}: {now.stage}{by}")
-    for stage in now.stages:
-        total = "?" if stage.total is None else f"{stage.total:,}"
-        click.echo(f"  {stage.name:<9}{stage.done:>9,} of {total}")
+    by = f", {now['holder']}" if now["holder"] else ""
+    click.echo(f"{now['out']}: {now['stage']}{by}")
+    for stage in now["stages"]:
+        total = "?" if stage["total"] is None else f"{stage['total']:,}"
+        click.echo(f"  {stage['name']:<9}{stage['done']:>9,} of {total}")

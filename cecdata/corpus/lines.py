@@ -11,11 +11,10 @@ from itertools import chain
 from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.jit import compiled
 from cecdata.corpus.encodings import detected, transcoded
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import UTF8, Source
@@ -153,33 +152,10 @@ def _is_han_in_utf8(chunk: bytes) -> bool:
 
 def split(data: bytes) -> pa.BinaryArray:
     """Return the lines of a block, each ended by a line feed, without their ends."""
-    if not data:
-        return pa.array([], pa.binary())
-    raw = np.frombuffer(data, dtype=np.uint8)
-    offsets = np.empty(data.count(b"\n") + 1, dtype=np.int32)
-    values = np.empty(len(raw) - len(offsets) + 1, dtype=np.uint8)
-    _split(raw, values, offsets)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
-    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+    parts = pc.split_pattern(pa.array([data], pa.binary()), "\n").values
+    return parts.slice(0, len(parts) - 1)
 
 
 def numbers(first: int, count: int) -> Int64s:
     """Return `count` line numbers from `first` on."""
     return np.arange(first, first + count, dtype=np.int64)
-
-
-@compiled
-def _split(
-    raw: npt.NDArray[np.uint8], values: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]
-) -> None:
-    at = 0
-    line = 0
-    offsets[0] = 0
-    for place in range(raw.size):
-        byte = raw[place]
-        if byte == 10:
-            line += 1
-            offsets[line] = at
-        else:
-            values[at] = byte
-            at += 1

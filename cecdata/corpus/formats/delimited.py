@@ -150,10 +150,6 @@ class _Feed:
         """Leave out the next line."""
         self._ahead.popleft()
 
-    def start_record(self) -> None:
-        """Forget the lines of the last record."""
-        self.taken.clear()
-
     def give_back(self) -> tuple[int, str]:
         """Put back all lines of the record except the first, and return the first."""
         first, *rest = self.taken
@@ -207,7 +203,7 @@ def _records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record
     """Yield (line number, fields) of every sound record, and None for a rejected one."""
     reader = dialect.reader(feed)
     while True:
-        feed.start_record()
+        feed.taken.clear()  # the lines of the last record
         try:
             fields = next(reader)
         except StopIteration:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -34,36 +35,18 @@ _AT_ONCE = 8192  # elements in a block
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
-def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Yield the objects of a JSON-lines file; only lines without an object are rejected."""
+Cut = Callable[[Source], Iterator[Block]]  # a file in blocks of lines, an object on each
+
+
+def _read(cut: Cut, source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the objects of a file; only lines without an object are rejected."""
     del batch_rows  # a block of bytes is a batch
-    with opened(source) as stream:
-        yield from _rows(blocks(stream, source), columns, source)
+    yield from _rows(cut(source), columns, source)
 
 
-def _read_document(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Yield the objects, or the strings, of a list in a JSON file; a single object is one row.
-
-    The list may be the only list among an object's values, as in `{"data": [...]}`. A file of JSON
-    lines is read as such.
-    """
-    del batch_rows
-    yield from _rows(_elements(source), columns, source)
-
-
-def _values(source: Source) -> Iterator[object]:
+def _values(cut: Cut, source: Source) -> Iterator[object]:
     """Yield the value of each line; raise InputError for one that is not JSON."""
-    with opened(source) as stream:
-        yield from _loaded(blocks(stream, source), source)
-
-
-def _document_values(source: Source) -> Iterator[object]:
-    """Yield the elements of a document's list, or the document itself."""
-    yield from _loaded(_elements(source), source)
-
-
-def _loaded(parts: Iterator[Block], source: Source) -> Iterator[object]:
-    for block in parts:
+    for block in cut(source):
         for number, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
             if line.strip():
                 try:
@@ -88,8 +71,19 @@ def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[
         yield gather(source, text, origin, rows, block.rejects, licence)
 
 
+def _lines(source: Source) -> Iterator[Block]:
+    """Yield the lines of a JSON-lines file."""
+    with opened(source) as stream:
+        yield from blocks(stream, source)
+
+
 def _elements(source: Source) -> Iterator[Block]:
-    """Yield the elements of a document as blocks of lines; raise InputError if it is broken."""
+    """Yield the elements of a document, objects or strings, as lines.
+
+    They are those of a list, which may be the only one among an object's values, as in
+    `{"data": [...]}`; a single object is one element. A file of JSON lines is read as such. Raises
+    InputError for a broken document.
+    """
     data = _whole(source)
     if _is_lines(data):
         yield from blocks(io.BytesIO(data), replace(source, encoding=UTF8))
@@ -150,16 +144,13 @@ def _whole(source: Source) -> bytes:
 
 
 def _pick(columns: Columns, block: Block, source: Source) -> Picked:
-    """Choose the keys to read from the file's first objects: a typo would reject every row."""
-    lines = block.data.split(b"\n", _LOOK)[:_LOOK]
-    return _pick_keys(columns, [_load(line) for line in lines], source)
+    """Choose the keys to read from the file's first objects: a typo would reject every row.
 
-
-def _pick_keys(columns: Columns, values: Sequence[object], source: Source) -> Picked:
-    """Choose the keys to read from the first objects; raise InputError for one that none has."""
+    Raises InputError for a key that none of them has.
+    """
     keys: dict[str, None] = {}
     strings: dict[str, None] = {}
-    for value in values[:_LOOK]:
+    for value in map(_load, block.data.split(b"\n", _LOOK)[:_LOOK]):
         if isinstance(value, dict):
             keys.update(dict.fromkeys(value))
             strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))
@@ -265,5 +256,5 @@ def _name(value: dict[str, object], field: str | None) -> str | None:
     return None if named is None else str(named).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-LINES = Format(_read, _values, (".jsonl", ".ndjson"))
-DOCUMENT = Format(_read_document, _document_values, (".json",))
+LINES = Format(partial(_read, _lines), partial(_values, _lines), (".jsonl", ".ndjson"))
+DOCUMENT = Format(partial(_read, _elements), partial(_values, _elements), (".json",))
