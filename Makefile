@@ -5,6 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BASE := .venv/.base
 DEV := .venv/.dev
 DOCS := .venv/.docs
+KERNELS := .venv/.kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev data bench figures train train-evidence pretrain lm docs test test-kills test-slow check audit dist release-check lock clean
@@ -33,6 +34,12 @@ $(DEV): $(BASE) requirements/dev.lock tools/install_torch.py
 $(DOCS): $(BASE) requirements/docs.lock
 	@echo "installing the packages for the documentation into .venv …"
 	@$(PIP) --require-hashes --no-deps -r requirements/docs.lock
+	@touch $@
+
+# Otherwise both processes of the tests would compile the same kernels at the same time.
+$(KERNELS): $(DEV) $(shell grep -rlE '^@(compiled|entry|fused|inlined|called)' cec*/ --include=*.py)
+	@echo "compiling the kernels …"
+	@$(BIN)/cecdata doctor --compile
 	@touch $@
 
 CORPUS ?= sample
@@ -82,8 +89,9 @@ figures: $(DEV)  ## the paper's figures as SVG, with your runs beside them: RUNS
 docs: $(DOCS)  ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"
 
-test: $(DEV)  ## the test suite, under ten minutes
-	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 --dist=loadfile
+test: $(KERNELS)  ## the test suite, under ten minutes
+	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 --dist=loadfile \
+		--no-loadscope-reorder
 
 test-kills: $(DEV)  ## builds whose workers, drivers and object store are killed at random
 	@$(BIN)/python -m pytest -q -s -m slow \

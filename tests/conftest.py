@@ -14,6 +14,16 @@ settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("project")
 
 
+#: files that take longest; where they come last, one of two processes waits for the other
+LONGEST = ("test_docs.py", "test_stores.py", "test_train.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.fixture(scope="session")
 def cec_shared() -> Path:
     """The shared folder; a test that needs it is skipped where there is none."""
