@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -17,26 +18,34 @@ from cecdata.common.hub import first_line, refuse_missing_folder
 PASSWORD = "pw-90d2-of-nobody"
 TOKEN = "hf_t0ken5b1fofnobody77ac"
 LINES = "他的病情已经好转，明天出院。\n天气很好，我们去公园。\n"
-needs_encoders = pytest.mark.skipif(
-    importlib.util.find_spec("sentence_transformers") is None, reason="the extra `embed` is missing"
-)
-needs_policies = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
-)
-ENCODED = (
-    ("cecdata", "build", "a.txt", "--out", "out", "--encoder", "x/y"),
-)
-ASKED = (
-    ("cectrain", "correct", "--model", "x/y", "他己经来了。"),
-    ("cecbench", "run", "--system", "tagger:x/y", "--benchmark", "b.tsv", "--out", "out"),
+#: runs command lines one after another, so that what they import is paid once
+RUNS = """
+import importlib, json, sys
+for words in json.loads(sys.argv[1]):
+    sys.argv = words
+    try:
+        importlib.import_module(f"{words[0]}.cli").main()
+    except SystemExit as end:
+        print(f"{MARK}{end.code}", flush=True)
+"""
+MARK = "---- exit "
+pytestmark = pytest.mark.skipif(
+    None in map(importlib.util.find_spec, ("sentence_transformers", "transformers")),
+    reason="the extras `embed` and `train` are not installed",
 )
 
 
-def told_of(commands, mark):
-    return [pytest.param(words, marks=mark, id=" ".join(words[:3])) for words in commands]
+def build(model):
+    return ["cecdata", "build", "a.txt", "--out", "out", "--encoder", f"x/{model}"]
 
 
-COMMANDS = [*told_of(ENCODED, needs_encoders), *told_of(ASKED, needs_policies)]
+def correct(model):
+    return ["cectrain", "correct", "--model", f"x/{model}", "他己经来了。"]
+
+
+def bench(model):
+    system = f"tagger:x/{model}"
+    return ["cecbench", "run", "--system", system, "--benchmark", "b.tsv", "--out", "out"]
 
 
 def not_there(handler):
@@ -57,8 +66,19 @@ def breaks(handler):
     (status(500) if "/api/" in handler.path else not_there)(handler)
 
 
-def told(folder, words, endpoint):
-    """The exit code, and all that the command said and left behind."""
+#: what is asked of the hub, and how it answers for that model
+ANSWERS = (
+    (build("absent-1"), not_there),
+    (correct("absent-2"), not_there),
+    (bench("absent-3"), not_there),
+    (build("broken"), breaks),
+    (build("half"), half_there),
+    (correct("once"), half_there),
+)
+
+
+def told(folder, commands, endpoint):
+    """The exit code of each command and what it said, in which no secret is, nor in any file."""
     (folder / "a.txt").write_text(LINES, "utf-8")
     (folder / "b.tsv").write_text("他己经来了。\t他已经来了。\n", "utf-8")
     environment = {
@@ -66,63 +86,59 @@ def told(folder, words, endpoint):
         "HF_HOME": str(folder / "hf"), "no_proxy": "127.0.0.1", "HF_HUB_VERBOSITY": "debug",
         "TRANSFORMERS_VERBOSITY": "debug",
     }  # fmt: skip
-    code = f"from {words[0]}.cli import main; main()"
+    code = f"MARK = {MARK!r}{RUNS}"
     done = subprocess.run(
-        [sys.executable, "-c", code, *words[1:]], cwd=folder, env=environment,
-        capture_output=True, text=True, check=False, timeout=300,
+        [sys.executable, "-c", code, json.dumps(commands)], cwd=folder, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=300,
     )  # fmt: skip
     files = [path for path in folder.rglob("*") if path.is_file()]
     kept = "\n".join(f"{path}\n{path.read_bytes().decode('utf-8', 'replace')}" for path in files)
-    return done.returncode, done.stdout + done.stderr, kept
+    for text in (done.stdout, kept):
+        lines = text.splitlines()
+        assert [line for line in lines if PASSWORD in line or TOKEN in line] == []
+    parts = re.split(rf"{MARK}(\d+)\n", done.stdout)
+    return [*zip(map(int, parts[1::2]), parts[::2], strict=False)]
 
 
-def without_secrets(text):
-    return [line for line in text.splitlines() if PASSWORD in line or TOKEN in line] == []
+def test_a_hub_that_fails(tmp_path):
+    """It has no such model, answers 500, or now this and now that: the message names the model."""
+    seen = []
 
+    def answer(handler):
+        seen.append(handler.path)
+        acts = [act for words, act in ANSWERS if any(w[2:] in handler.path for w in models(words))]
+        acts[0](handler)
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_a_hub_that_has_no_such_model(tmp_path, words):
-    """Every command that asks it: the message names the model, and nobody else."""
-    refused(tmp_path, words, not_there)
+    def models(words):
+        return [word.removeprefix("tagger:") for word in words if "x/" in word]
 
-
-@needs_encoders
-@pytest.mark.parametrize("get", [breaks, half_there, None])
-def test_a_hub_that_fails(tmp_path, get):
-    """It answers 500, now this and now that, or not at all."""
-    refused(tmp_path, ENCODED[0], get)
-
-
-@needs_policies
-def test_a_hub_that_fails_once(tmp_path):
-    """What its library says of a further try stands in a log."""
-    assert "Retrying" in refused(tmp_path, ASKED[0], half_there)
-
-
-def refused(folder, words, get):
-    """What is said of a hub that answers so; `get` None: nobody answers there."""
     with serving() as server:
-        server.get = get
+        server.get = answer
         endpoint = server.url.replace("//", f"//user:{PASSWORD}@").removesuffix("/v1")
-        if get is None:
-            endpoint = endpoint.rpartition(":")[0] + ":9"
-        code, said, kept = told(folder, words, endpoint)
-        asked = json.dumps(server.headers_seen)
-    assert code == 1, said
-    assert "x/y" in said
-    assert without_secrets(said)
-    assert without_secrets(kept)
-    assert asked != "[]" or get is None
-    return said
+        found = told(tmp_path, [words for words, _ in ANSWERS], endpoint)
+    for (words, act), (code, said) in zip(ANSWERS, found, strict=True):
+        (model,) = models(words)
+        assert code == 1, said
+        assert model in said
+        assert any(model in path for path in seen)
+        # what its library says of a further try stands in a log
+        assert act is not half_there or words[0] != "cectrain" or "Retrying" in said
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_a_hub_address_that_is_none(tmp_path, words):
+def test_nobody_answers_for_the_hub(tmp_path):
+    """The message names the model that could not be fetched."""
+    ((code, said),) = told(tmp_path, [build("y")], f"http://user:{PASSWORD}@127.0.0.1:9")
+    assert (code, "x/y" in said) == (1, True), said
+
+
+def test_a_hub_address_that_is_none(tmp_path):
     """A password with a slash makes no address: that is an error of ours, without the password."""
-    code, said, kept = told(tmp_path, words, f"http://user:{PASSWORD}/x@127.0.0.1:9")
-    assert (code, "HF_ENDPOINT" in said, "Traceback" in said) == (2, True, False), said
-    assert without_secrets(said)
-    assert without_secrets(kept)
+    commands = [build("y"), correct("y"), bench("y")]
+    found = told(tmp_path, commands, f"http://user:{PASSWORD}/x@127.0.0.1:9")
+    assert [code for code, _ in found] == [2] * 3, found
+    for _, said in found:
+        assert "HF_ENDPOINT" in said
+        assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(
