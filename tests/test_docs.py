@@ -59,7 +59,13 @@ def printed(programs, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [  # Ray starts in seconds; `test_ray_writes_the_same_files` builds on it in the fast suite
+        pytest.param(page, marks=pytest.mark.slow) if page == "howto/cluster.md" else page
+        for page in PAGES
+    ],
+)
 def test_the_code_of_a_page_runs(page, printed):
     """All blocks in order in an empty folder; each comment under a print is what it prints.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ ALLOWED = {
 LATE = ("polars", "pyarrow", "numba", "numpy", "torch", "transformers", "datasets", "rich")
 
 
+@functools.cache
 def _imports(path: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

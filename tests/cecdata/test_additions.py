@@ -116,6 +116,17 @@ def _records(source: Source) -> list[bytes]:
 FORMAT = Format(_read, _values, (".toy",), columns=False)
 '''
 
+#: runs command lines one after another, so that what they import is paid once
+RUNS = """
+import json, sys
+
+from cecdata.cli import cli
+from cecdata.common.command_group import run
+
+for words in json.loads(sys.argv[1]):
+    assert run(cli, words) == 0, words
+"""
+
 READS = """
 from cecdata.cli import cli
 from cecdata.common.command_group import run
@@ -188,8 +199,8 @@ def contract(tree: Path, name: str, room: str) -> None:
     (tree / "pyproject.toml").write_text(text[:head] + new + text[head:], "utf-8")
 
 
-def cli(tree: Path, *words: str) -> str:
-    return run(tree, "from cecdata.cli import main; main()", *words)
+def cli(tree: Path, *commands: str) -> str:
+    return run(tree, RUNS, json.dumps([command.split() for command in commands]))
 
 
 def run(tree: Path, script: str, *words: str) -> str:
@@ -205,7 +216,7 @@ def run(tree: Path, script: str, *words: str) -> str:
 def test_a_pair_column_touches_three_files(tree):
     """The schema, the filter that measures it and the page (which has no code): it is written,
     read, checked, exported, in the card and in frames, and null in earlier datasets."""
-    cli(tree, "build", "corpus.txt", "--filters", "levenshtein", "--out", "before")
+    cli(tree, "build corpus.txt --filters levenshtein --out before")
     edit(
         tree / "cecdata/shards/schema.py",
         (
@@ -239,12 +250,16 @@ def test_an_operator_touches_four_files(tree):
     )
     (tree / "toy.toml").write_text(RECIPE, "utf-8")
     contract(tree, "toy", "operators")
-    cli(tree, "build", "corpus.txt", "--recipe", "toy.toml", "--out", "out")
+    said = cli(
+        tree,
+        "build corpus.txt --recipe toy.toml --out out",
+        "verify out --full",
+        "preview 的 --operator toy",
+    )
     manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
     assert set(manifest["operators"]) == {"toy"}
     assert manifest["pairs"]["kept"] > len(LINES)
-    cli(tree, "verify", "out", "--full")
-    assert "地\t1.0000\tparticle" in cli(tree, "preview", "的", "--operator", "toy")
+    assert "地\t1.0000\tparticle" in said
 
 
 def test_a_filter_touches_three_files(tree):
@@ -258,11 +273,10 @@ def test_a_filter_touches_three_files(tree):
     text = path.read_text("utf-8")
     path.write_text(text.replace("levenshtein, plausibility\n", "levenshtein, plausibility, toy\n"))
     contract(tree, "toy", "filters")
-    cli(tree, "build", "corpus.txt", "--filters", "levenshtein,toy", "--out", "out")
+    cli(tree, "build corpus.txt --filters levenshtein,toy --out out", "verify out --full")
     manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
     assert manifest["pairs"]["rejected"]["has_digit"] == 4
     assert manifest["toy"] == {"seen": 16, "dropped": 4}
-    cli(tree, "verify", "out", "--full")
 
 
 def test_a_format_touches_three_files(tree):

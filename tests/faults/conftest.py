@@ -49,6 +49,6 @@ def shimmed(zygote):
 def trainer(room):
     """Warm cectrain."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")
-    found = harness.Zygote(room / "train-log.txt", "cecdata", "cectrain")
+    found = harness.Zygote(room / "train-log.txt", "cectrain")
     yield found
     found.close()
