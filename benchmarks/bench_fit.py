@@ -1,13 +1,12 @@
 """Measure `cecdata fit` on 200 errors of one set by the bits per error on the other sets.
 
-    python benchmarks/bench_fit.py --shared $CEC_SHARED [--reach 1 10] [--seeds 3]
+    python benchmarks/bench_fit.py --shared $CEC_SHARED [--seeds 3]
 
-For each set, seed and reach, rows are drawn at random until they hold 200 substituted characters
+For each set and seed, rows are drawn at random until they hold 200 substituted characters
 (gam has only 159), the recipe `realistic` is fitted to them, and bits per error are measured on the
 other sets and on the rest of the same one. The script prints the change against the shipped recipe,
-as means over the seeds, beside the change from longer rows alone, which need no labels; also the
-strengths chosen and the CPU seconds of a fit. The last line is a bound: the weights fitted to all
-errors that are tested, with the weakest prior.
+as means over the seeds; also the strengths chosen and the CPU seconds of a fit. The last line is a
+bound: the weights fitted to all errors that are tested, with the weakest prior.
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ def drawn(pairs: Pairs, seed: int) -> tuple[Errors, Errors]:
 class Tested:
     """Errors that recipes are measured on; the candidates of their right characters are cached."""
 
-    def __init__(self, errors: Errors, reach: float) -> None:
+    def __init__(self, errors: Errors) -> None:
         self.tokens = errors.tokens
-        self.entries = entries_of(errors, load("realistic").prior, reach)
+        self.entries = entries_of(errors, load("realistic").prior)
         self.model = Posterior(self.entries, 1.0)
         self.start = np.zeros(Parameters.number(self.entries))
 
@@ -78,15 +77,13 @@ def line(name: str, cells: list[float | None]) -> str:
     return f"{name:24}" + "".join("       –" if v is None else f"{v:8.2f}" for v in cells)
 
 
-def table(reach: float, sets: dict[str, Pairs], seeds: int) -> None:
+def table(sets: dict[str, Pairs], seeds: int) -> None:
     prior = load("realistic").prior
     whole = {name: errors_of(iter(pairs)) for name, pairs in sets.items()}
-    tested = {name: Tested(errors, reach) for name, errors in whole.items()}
-    plain = {name: Tested(errors, 1.0) for name, errors in whole.items()}
-    before = {name: it.bits(it.start) for name, it in plain.items()}
-    print(f"\nreach {reach:g}; bits per error on" + "".join(f"{n:>8}" for n in whole) + "    rest")
+    tested = {name: Tested(errors) for name, errors in whole.items()}
+    before = {name: it.bits(it.start) for name, it in tested.items()}
+    print(f"{'bits per error on':24}" + "".join(f"{n:>8}" for n in whole) + "    rest")
     print(line("  as it ships", list(before.values())))
-    print(line("  longer rows alone", [it.bits(it.start) - before[n] for n, it in tested.items()]))
     others: list[float] = []
     for name, pairs in sets.items():
         changes: dict[str, list[float]] = {n: [] for n in (*whole, "rest")}
@@ -94,7 +91,7 @@ def table(reach: float, sets: dict[str, Pairs], seeds: int) -> None:
         for seed in range(seeds):
             sample, rest = drawn(pairs, seed)
             started = time.process_time()
-            entries = entries_of(sample, prior, reach)
+            entries = entries_of(sample, prior)
             strength, _ = best_strength(entries)
             vector = fitted(entries, strength, entries.count)
             spent += (time.process_time() - started) / seeds
@@ -103,8 +100,8 @@ def table(reach: float, sets: dict[str, Pairs], seeds: int) -> None:
                 if n != name:
                     changes[n].append(tested[n].bits(vector) - before[n])
             if rest.tokens >= SAMPLE:
-                left = Tested(rest, 1.0)
-                changes["rest"].append(Tested(rest, reach).bits(vector) - left.bits(left.start))
+                left = Tested(rest)
+                changes["rest"].append(left.bits(vector) - left.bits(left.start))
         means = [statistics.mean(c) if c else None for c in changes.values()]
         others += [m for n, m in zip(changes, means, strict=True) if m is not None and n != "rest"]
         said = f" strength {' '.join(strengths)}; {spent:.1f} s"
@@ -122,12 +119,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     shared = os.environ.get("CEC_SHARED")
     options.add_argument("--shared", type=Path, default=shared, required=shared is None)
-    options.add_argument("--reach", type=float, nargs="+", default=[1.0, 10.0])
     options.add_argument("--seeds", type=int, default=3)
     given = options.parse_args()
     sets = {name: pairs_of(Path(given.shared) / "bench" / path) for name, path in SETS.items()}
-    for reach in given.reach:
-        table(reach, sets, given.seeds)
+    table(sets, given.seeds)
 
 
 if __name__ == "__main__":

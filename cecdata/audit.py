@@ -191,11 +191,15 @@ def bits(chance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-np.log2((1 - TAIL) * chance + TAIL / ALPHABET))
 
 
-def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> list[Operator]:
+def substituting(
+    prior: Mapping[str, float],
+    weights: Weights | None = None,
+    known: Mapping[str, Operator] = OPERATORS,
+) -> list[Operator]:
     """Return the operators that replace single characters, with the recipe's weights applied."""
     operators = [
         weighed(operator, (weights or {}).get(name, {}))
-        for name, operator in OPERATORS.items()
+        for name, operator in known.items()
         if prior.get(name, 0) > 0 and isinstance(operator.confusions, CharConfusions)
     ]
     if not operators:
@@ -207,16 +211,18 @@ def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> 
 
 
 def recipe_choices(
-    prior: Mapping[str, float], weights: Weights | None = None, *, limited: bool = True
+    prior: Mapping[str, float],
+    weights: Weights | None = None,
+    known: Mapping[str, Operator] = OPERATORS,
 ) -> Choices:
-    """Return the choices of a recipe; unless `limited`, also those too rare for the engine.
+    """Return the choices of a recipe, of these operators.
 
     An operator edits all positions that it can edit equally often: its rate at such a position of
     running text is proportional to its prior divided by the share of the text that it can edit.
     """
     count, parts = _count(), []
-    for operator in substituting(prior, weights):
-        table = table_of(operator, limited=limited)
+    for operator in substituting(prior, weights, known):
+        table = table_of(operator)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
         weight = table.weight * prior[operator.name] / editable_share(table)
         parts.append((rows * count + table.replacement, weight))
@@ -255,11 +261,10 @@ def editable_share(table: ConfusionSet) -> float:
     return max(float(np.average(np.diff(table.bounds) > 0, weights=_frequencies())), 1e-9)
 
 
-def table_of(operator: Operator, *, limited: bool = True) -> ConfusionSet:
-    """Return the operator's confusion set: complete or, if `limited`, as the engine uses it."""
-    bulk = operator.confusions
-    assert isinstance(bulk, CharConfusions)
-    return bulk.build(bulk.least if limited else 0.0)
+def table_of(operator: Operator) -> ConfusionSet:
+    """Return the confusion set of an operator that replaces single characters."""
+    assert isinstance(operator.confusions, CharConfusions)
+    return operator.confusions.build()
 
 
 def _count() -> int:

@@ -17,7 +17,7 @@ from cecdata.common.settings import (
     require_known,
 )
 from cecdata.operators import OPERATORS
-from cecdata.operators.base import FREQUENCY, LEAST, POWER, SETTINGS, CharConfusions
+from cecdata.operators.base import FREQUENCY, POWER, SETTINGS, CharConfusions
 
 # Settings that decide the sentences of a pool, and their shards.
 INTAKE = (
@@ -204,7 +204,7 @@ def _check_weights(name: str, changes: Mapping[str, float]) -> None:
     for key, value in changes.items():
         require_known(f"setting of {where}", key, (*operator.kinds, *SETTINGS))
         # beyond these, only the likeliest or the rarest replacement would be left
-        low, high = {POWER: (0, 8), FREQUENCY: (-4, 4), LEAST: (0, 1)}.get(key, (0, 1e6))
+        low, high = {POWER: (0, 8), FREQUENCY: (-4, 4)}.get(key, (0, 1e6))
         rule = f"a number from {low:g} to {high:g}"
         require(low <= value <= high, f"{where}.{key}", value, rule)
     some = any(changes.get(kind, 1.0) > 0 for kind in operator.kinds)

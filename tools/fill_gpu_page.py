@@ -1,6 +1,6 @@
 """Put the figures of benchmarks/measure_gpu.py into docs/reports/gpu.md.
 
-    python tools/fill_gpu_page.py out/gpu.json
+python tools/fill_gpu_page.py out/gpu.json
 """
 
 from __future__ import annotations

@@ -96,14 +96,8 @@ def _examined(found: dict[str, Any]) -> str:
     "--out", required=True, type=_PATH, help="Recipe file to write, with the suffix .toml."
 )
 @_RECIPE
-@click.option(
-    "--reach",
-    type=float,
-    default=1.0,
-    help="Factor by which candidates may be rarer than the recipe allows.",
-)
 @_JSON
-def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None:
+def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     """Fit a recipe to a small sample of real errors. This uses labels, and the recipe states it.
 
     \b
@@ -128,12 +122,12 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
         raise UsageError(f"--out {out}: a recipe is a .toml file")
     errors = read_errors(file)
     with Progress() as progress:
-        fitted = estimate(errors, load(recipe), reach=reach, progress=progress)
+        fitted = estimate(errors, load(recipe), progress=progress)
     from_ = recipe if not recipe.endswith(".toml") else Path(recipe).name
     said = (
         f"fitted with labels: {errors.tokens + errors.others.total()} errors in {errors.pairs} "
         f"rows of {file.name}, sha256 {sha256_of(file).sha256}; cecdata {__version__}, from the "
-        f"recipe {from_}, prior strength {fitted.strength:g} errors, reach {reach:g}"
+        f"recipe {from_}, prior strength {fitted.strength:g} errors"
     )
     fitted = replace(fitted, config=replace(fitted.config, fitted=said))
     write_text(out, recipe_text(fitted.config, _notes(fitted)))
@@ -155,11 +149,7 @@ def _notes(fitted: Fitted) -> list[str]:
 
 def _told(fitted: Fitted, out: Path) -> str:
     rows = [f"{'':22}{'coverage':>10}{'bits/error':>12}{'candidates':>12}"]
-    for name, it in (
-        ("the recipe", fitted.before),
-        ("with longer rows", fitted.reached),
-        ("fitted", fitted.after),
-    ):
+    for name, it in (("the recipe", fitted.before), ("fitted", fitted.after)):
         rows.append(
             f"{name:22}{it.coverage:>10.2%}{it.bits_per_error:>12.3f}{it.mean_candidates:>12.1f}"
         )

@@ -13,7 +13,7 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
 from cecdata.common.progress import Advance, silent
 from cecdata.config import Config, load
-from cecdata.fit.posterior import Entries, Floats, Parameters, Posterior, entries_of, least_by
+from cecdata.fit.posterior import Entries, Floats, Parameters, Posterior, entries_of
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import FREQUENCY, POWER, CharConfusions
 
@@ -43,15 +43,12 @@ _ARMIJO = 1e-4  # share of the predicted decrease that a step must reach
 class Fitted:
     """The result of a fit. `config` is a complete recipe; the three scores are on the sample.
 
-    `reached` is the score of the recipe with its own parameters and longer rows. `held_out` has the
-    bits per error by strength, each error predicted from the others.
+    `held_out` has the bits per error by strength, each error predicted from the others.
     """
 
     config: Config
     strength: float
-    reach: float
     before: Score
-    reached: Score
     after: Score
     held_out: Mapping[float, float]
     counted: Mapping[str, float]  # errors by operator; single characters under the first one
@@ -59,13 +56,12 @@ class Fitted:
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fit as JSON; an infinite strength is null."""
-        scores = {name: getattr(self, name) for name in ("before", "reached", "after")}
+        scores = {name: getattr(self, name) for name in ("before", "after")}
         return {
             "fitted": self.config.fitted,
             "prior": dict(self.config.prior),
             "weights": {name: dict(changes) for name, changes in self.config.weights.items()},
             "strength": self.strength if np.isfinite(self.strength) else None,
-            "reach": self.reach,
             **{
                 item.name: {name: getattr(score, item.name) for name, score in scores.items()}
                 for item in fields(Score)
@@ -76,34 +72,23 @@ class Fitted:
         }
 
 
-def fit(
-    errors: Errors, config: Config, *, reach: float = 1.0, progress: Advance = silent
-) -> Fitted:
+def fit(errors: Errors, config: Config, *, progress: Advance = silent) -> Fitted:
     """Fit the shares, kinds and exponents of a recipe; the caller sets `fitted` of the new config.
 
-    Rows hold candidates up to `reach` times as rare as the recipe's. Raises UsageError for a recipe
-    that has weights: fit the recipe that it was made from.
+    Raises UsageError for a recipe that has weights: fit the recipe that it was made from.
     """
     if config.weights:
         raise UsageError("the recipe already has weights: fit the recipe that it was made from")
-    if not 1 <= reach <= 1000:
-        raise UsageError(f"reach = {reach!r} must be from 1 to 1000")
-    entries = entries_of(errors, config.prior, reach)
+    entries = entries_of(errors, config.prior)
     strength, held_out = best_strength(entries, progress)
     vector = fitted(entries, strength, entries.count)
     counted, unanswered = _counted(errors, config.prior, entries)
     prior = _shares(config.prior, entries, vector, counted, strength)
-    weights = _weights(entries, Parameters.of(vector, entries), least_by(config.prior, reach))
-    before, reached, after = (
-        score(recipe_choices(shares, changes), errors)
-        for shares, changes in (
-            (config.prior, None),
-            (config.prior, least_by(config.prior, reach)),
-            (prior, weights),
-        )
-    )
+    weights = _weights(entries, Parameters.of(vector, entries))
+    before = score(recipe_choices(config.prior), errors)
+    after = score(recipe_choices(prior, weights), errors)
     made = replace(config, prior=prior, weights=weights)
-    return Fitted(made, strength, reach, before, reached, after, held_out, counted, unanswered)
+    return Fitted(made, strength, before, after, held_out, counted, unanswered)
 
 
 def _counted(
@@ -152,9 +137,7 @@ def _shares(
     return {name: _rounded(part) for name, part in share.items()}
 
 
-def _weights(
-    entries: Entries, fitted: Parameters, reached: Mapping[str, Mapping[str, float]]
-) -> dict[str, dict[str, float]]:
+def _weights(entries: Entries, fitted: Parameters) -> dict[str, dict[str, float]]:
     """Return the `weights` of a recipe, without those that are neutral to four digits."""
     changes: dict[str, dict[str, float]] = {name: {} for name in entries.operators}
     for (position, kind), shift in zip(entries.kinds, fitted.kind, strict=True):
@@ -165,7 +148,6 @@ def _weights(
         changes[name] |= {FREQUENCY: float(np.clip(frequent, -4, 4))}
     kept = {
         name: {key: _rounded(v) for key, v in parts.items() if _rounded(v) != _idle(key)}
-        | dict(reached.get(name, {}))
         for name, parts in changes.items()
         if isinstance(OPERATORS[name].confusions, CharConfusions)
     }

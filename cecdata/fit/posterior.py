@@ -20,7 +20,7 @@ from cecdata.audit import ALPHABET, TAIL, Errors, editable_share, substituting, 
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import Operator
-from cecdata.operators.base import LEAST, CharConfusions, ConfusionSet
+from cecdata.operators.base import ConfusionSet
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -47,11 +47,10 @@ class Entries:
     error: Positions  # [H] … and the error that each writes
 
 
-def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entries:
+def entries_of(errors: Errors, prior: Mapping[str, float]) -> Entries:
     """Return the candidates of the errors' right characters.
 
-    A candidate may be `reach` times as rare as the recipe allows. Raises InputError if no error is
-    between standard characters.
+    Raises InputError if no error is between standard characters.
     """
     slots = code_point_slots()
     positions = {
@@ -62,7 +61,7 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
     rights = np.unique(np.array([positions[pair][0] for pair in held], np.int64))
     if not len(rights):
         raise InputError("no error puts one standard character for another: nothing to fit")
-    operators = substituting(prior, least_by(prior, reach))
+    operators = substituting(prior)
     tables = [table_of(operator) for operator in operators]
     kinds = tuple(
         (o, kind)
@@ -97,16 +96,6 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
         hit,
         error,
     )
-
-
-def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, float]]:
-    """Return `weights` that admit candidates `reach` times as rare as the recipe allows."""
-    floors: dict[str, dict[str, float]] = {}
-    for operator in substituting(prior) if reach != 1 else ():
-        assert isinstance(operator.confusions, CharConfusions)
-        if operator.confusions.least > 0:
-            floors[operator.name] = {LEAST: float(f"{operator.confusions.least / reach:.4g}")}
-    return floors
 
 
 def _rows(

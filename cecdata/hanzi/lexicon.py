@@ -1,4 +1,4 @@
-"""Words: how often they occur and how they are read (jieba's dictionary, pypinyin's readings)."""
+"""Words, and how often they occur (jieba's dictionary)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import code_point_slots, rows
-from cecdata.hanzi.readings import spoken
 
 LENGTHS = (2, 3, 4)  # characters of a word
 
@@ -18,13 +17,12 @@ LENGTHS = (2, 3, 4)  # characters of a word
 class Words:
     """The W words of one length L, sorted by code point.
 
-    `characters` [W, L] are positions in `standard_characters()`, `syllables` [W, L] positions in
-    `spoken().syllables`, `counts` [W] occurrences in jieba's corpus.
+    `characters` [W, L] are positions in `standard_characters()`, `counts` [W] occurrences in
+    jieba's corpus.
     """
 
     texts: tuple[str, ...]
     characters: NDArray[np.int32]
-    syllables: NDArray[np.int32]
     counts: NDArray[np.float64]
 
 
@@ -34,13 +32,8 @@ def words(length: int) -> Words:
     chosen = [row for row in _rows() if len(row[0]) == length]
     points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)
     characters = code_point_slots()[points].reshape(-1, length) - 1
-    sounds = spoken()
-    syllables = sounds.usual[characters]
-    for position, (_, _, reading) in enumerate(chosen):
-        if reading:
-            syllables[position] = [sounds.positions[name] for name in reading.split(" ")]
     counts = np.array([row[1] for row in chosen], np.float64)
-    return Words(tuple(row[0] for row in chosen), characters, syllables, counts)
+    return Words(tuple(row[0] for row in chosen), characters, counts)
 
 
 @cache

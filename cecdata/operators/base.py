@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cecdata.common import arrays
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 
 # How the engine uses a confusion set: substitute the replacement for the character, insert it
@@ -19,8 +22,9 @@ Action = Literal["substitute", "insert", "rewrite"]
 Positions = NDArray[np.int32]  # in `standard_characters()`
 Weights = NDArray[np.float64]
 # What a recipe may name besides an operator's kinds.
-POWER, FREQUENCY, LEAST = "power", "frequency", "least"
-SETTINGS = (POWER, FREQUENCY, LEAST)
+POWER, FREQUENCY = "power", "frequency"
+SETTINGS = (POWER, FREQUENCY)
+KIND = "cecdata confusions 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +57,17 @@ class ConfusionSet:
 
 @dataclass(frozen=True, slots=True)
 class CharConfusions:
-    """Confusions that are computed for all characters at once; a call returns one row.
-
-    `build(least)` returns the set, cached, without confusions whose share of their row is below
-    `least`; the attribute `least` is the share that the engine uses.
-    """
+    """Confusions of all characters at once; a call returns one row. `build` caches the set."""
 
     kinds: tuple[str, ...]
-    build: Callable[[float], ConfusionSet]
-    least: float
+    build: Callable[[], ConfusionSet]
 
     def __call__(self, character: str) -> Iterator[Confusion]:
         """Yield the confusions of a standard character, heaviest first; nothing for another one."""
         position = int(code_point_slots()[ord(character)]) - 1
         if position < 0:
             return
-        rows, names = self.build(self.least), standard_characters()
+        rows, names = self.build(), standard_characters()
         for at in range(int(rows.bounds[position]), int(rows.bounds[position + 1])):
             other = names[rows.replacement[at]]
             weight = float(rows.weight[at])
@@ -93,21 +92,29 @@ class Operator:
     beside: str = ""
 
 
-def popularity(exponent: float) -> Weights:
-    """Return the frequency of each standard character to that power, [characters]."""
-    # Python's power and not numpy's, whose last digit depends on the processor
-    return np.array([frequency(sign) ** exponent for sign in standard_characters()])
+def shipped(name: str) -> Callable[[], ConfusionSet]:
+    """Return the cached function that reads the set that `tools/operators/sets.py` made."""
+
+    @cache
+    def build() -> ConfusionSet:
+        path = Path(str(files("cecdata.operators").joinpath(f"{name}.confusions")))
+        _, held = arrays.load(path, KIND, "Install the package anew")
+        count = len(standard_characters())
+        source = np.repeat(np.arange(count, dtype=np.int32), held["size"].astype(np.int64))
+        replacement, kind = held["replacement"].astype(np.int32), held["kind"].astype(np.int8)
+        return confusion_set(source, replacement, held["weight"].astype(np.float64), kind)
+
+    return build
 
 
 def confusion_set(
-    source: Positions, replacement: Positions, weight: Weights, kind: NDArray[np.int8], least: float
+    source: Positions, replacement: Positions, weight: Weights, kind: NDArray[np.int8]
 ) -> ConfusionSet:
-    """Return the set of distinct pairs in any order, without shares of a row below `least`."""
+    """Return the set of distinct pairs in any order, without those of weight 0."""
     count = len(standard_characters())
     # rounded to seven digits, so that weights that should be equal are equal
     rounded = weight.astype(np.float32).astype(np.float64)
-    total = np.bincount(source, rounded, count)
-    kept = np.flatnonzero((rounded > 0) & (rounded >= least * total[source]))
+    kept = np.flatnonzero(rounded > 0)
     order = kept[_ranked(source[kept], rounded[kept], replacement[kept])]
     rows = source[order]
     total = np.bincount(rows, rounded[order], count)
@@ -130,10 +137,10 @@ def _ranked(source: Positions, weight: Weights, replacement: Positions) -> NDArr
 def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
     """Return the operator whose weight for each replacement is
 
-        weight ** power · frequency of the replacement ** frequency · the factor of its kind
+        weight ** power · frequency of the replacement ** frequency · the factor of its kind;
 
-    and whose rows include shares down to `least`; what `changes` does not name stays unchanged. The
-    operator must replace one standard character with another.
+    what `changes` does not name stays unchanged. The operator must replace one standard character
+    with another.
 
     >>> from cecdata.operators import operator
     >>> doubled = weighed(operator("homophone"), {"tone": 2.0, "power": 0.5})
@@ -146,11 +153,10 @@ def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
         return operator
 
     @cache
-    def build(least: float) -> ConfusionSet:
-        return _changed(bulk.build(least), operator.kinds, changes)
+    def build() -> ConfusionSet:
+        return _changed(bulk.build(), operator.kinds, changes)
 
-    confusions = CharConfusions(operator.kinds, build, changes.get(LEAST, bulk.least))
-    return replace(operator, confusions=confusions)
+    return replace(operator, confusions=CharConfusions(operator.kinds, build))
 
 
 def _changed(
@@ -168,4 +174,4 @@ def _changed(
         popular = np.array([(count / most) ** frequent for count in counts])
         weight *= popular[table.replacement]
     weight *= np.array([changes.get(kind, 1.0) for kind in kinds])[table.kind]
-    return confusion_set(source, table.replacement, weight, table.kind, 0.0)
+    return confusion_set(source, table.replacement, weight, table.kind)

@@ -33,7 +33,7 @@ FREQUENCY_EXPONENT = 0.5
 
 
 @cache
-def _build(least: float) -> ConfusionSet:
+def _build() -> ConfusionSet:
     slots = code_point_slots()
     swaps = dict.fromkeys(
         (right, wrong)
@@ -45,7 +45,7 @@ def _build(least: float) -> ConfusionSet:
     positions = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in swaps]
     source, other = np.array(positions, np.int32).T
     weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in swaps])
-    return confusion_set(source, other, weight, np.zeros(len(swaps), np.int8), least)
+    return confusion_set(source, other, weight, np.zeros(len(swaps), np.int8))
 
 
-OPERATOR = Operator("function_word", "substitute", 1, KINDS, CharConfusions(KINDS, _build, 0.0))
+OPERATOR = Operator("function_word", "substitute", 1, KINDS, CharConfusions(KINDS, _build))

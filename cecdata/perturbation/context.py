@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from cecdata.common import arrays
 from cecdata.hanzi.characters import code_point_slots, standard_characters
-from cecdata.operators.links import looked_up
 from cecdata.operators.spans import LONGEST, SpanSet
 from cecdata.perturbation.kernel.context import CONFUSION, FREQUENCY, SIZE, SOUND
 from cecdata.perturbation.kernel.layout import EDGE, SLOT_BITS, Bytes, Context, Shorts, Words
@@ -45,9 +44,9 @@ class Factors:
         held = (old > 0) & (new > 0) & (old < most) & (new < most)
         old, new = np.where(held, old, 0), np.where(held, new, 0)
         keys, codes = self.confusions
-        alike = looked_up(
-            old << SLOT_BITS | new, keys.astype(np.int64), codes.astype(float)
-        ).astype(np.int64)
+        key = old << SLOT_BITS | new
+        position = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        alike = np.where(keys[position] == key, codes[position], 0).astype(np.int64)
         one, other = self.sounds[old], self.sounds[new]
         same = (one == other).astype(int) + (one >> TONE_BITS == other >> TONE_BITS)
         factor = self.values[FREQUENCY, self.classes[old], self.classes[new]].astype(float)

@@ -192,7 +192,7 @@ def _columns(
     """Return the operator's set; new texts get the next numbers."""
     standard = standard_characters()
     if isinstance(operator.confusions, CharConfusions) and characters[: len(standard)] == standard:
-        table = operator.confusions.build(operator.confusions.least)
+        table = operator.confusions.build()
         own = np.array([kinds.index(kind) for kind in operator.kinds])
         slot = np.repeat(np.arange(1, len(standard) + 1), np.diff(table.bounds))
         # the texts of the characters are numbered like their slots

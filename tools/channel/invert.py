@@ -6,6 +6,7 @@ python tools/channel/invert.py [--recipe realistic] [--out cecdata/channel/reali
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,9 @@ from cecdata.config import Config, load
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.operators import OPERATORS
 from cecdata.operators.spans import SpanConfusions
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "operators"))
+from sets import complete
 
 # Right texts that a row keeps: of a character those with the greatest product of probability and
 # frequency, of a span the most probable.
@@ -72,7 +76,7 @@ def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:
 
 def _characters(config: Config, kept: int) -> dict[str, list[tuple[str, float]]]:
     """Return the rows of single characters that another character replaces."""
-    choices = recipe_choices(config.prior, config.weights, limited=False)
+    choices = recipe_choices(config.prior, config.weights, complete())
     signs = standard_characters()
     right, wrong = np.divmod(choices.key, len(signs))
     log_chance = np.log(choices.chance)

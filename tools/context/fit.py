@@ -34,7 +34,6 @@ from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.hanzi.readings import readings
 from cecdata.hanzi.shapes import shape_pairs
-from cecdata.operators.links import looked_up, one_part_apart, word_pairs
 from cecdata.perturbation.context import KIND, TONE_BITS
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.kernel.context import LEFT, RIGHT
@@ -42,7 +41,9 @@ from cecdata.perturbation.kernel.layout import EDGE, SLOT_BITS
 from cecdata.shards.schema import SENTENCE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ngram"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "operators"))
 from build import sentences
+from links import looked_up, one_part_apart, word_pairs
 
 LEAST_PAIR = 5  # occurrences
 LEAST_WORD, LEAST_LONGER = 8, 20  # counts in the lexicon

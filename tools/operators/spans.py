@@ -13,18 +13,18 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from links import beside
 from numpy.typing import NDArray
+from sounds import spoken, syllables
 
 from cecdata.common import arrays
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
-from cecdata.hanzi.readings import spoken
-from cecdata.operators.links import beside
 from cecdata.operators.spans import KIND, SpanSet, span_set
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hanzi"))
 from table_confusions import FINAL_PAIRS, INITIAL_PAIRS, split_syllable
 
-OPERATORS = Path(__file__).parents[2] / "cecdata" / "operators"
+FOLDER = Path(__file__).parents[2] / "cecdata" / "operators"
 Pair = tuple[str, str, float, int]
 
 # `word`.
@@ -55,16 +55,17 @@ def save(name: str, found: SpanSet) -> None:
     columns["size"] = np.diff(found.bounds).astype(np.uint16)
     columns["replacement"] = found.replacement.astype(np.uint32)
     columns |= {"kind": found.kind.astype(np.uint8), "cost": found.cost.astype(np.uint8)}
-    arrays.save(OPERATORS / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
+    arrays.save(FOLDER / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
 
 
 def whole(listed: Words) -> Iterator[Pair]:
     """Yield pairs of words that sound the same, or that dialects confuse."""
+    sounds = syllables(listed.characters.shape[1])
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
-    loose = loose_classes()[listed.syllables[common]].astype(np.int64)
+    loose = loose_classes()[sounds[common]].astype(np.int64)
     left, right = beside(keys_of(loose))
     left, right = common[left], common[right]
-    far = (listed.syllables[left] != listed.syllables[right]).sum(axis=1)
+    far = (sounds[left] != sounds[right]).sum(axis=1)
     kept = (listed.characters[left] == listed.characters[right]).sum(axis=1)
     weight = np.power(FUZZY, far) * np.power(KEPT, kept) * np.sqrt(listed.counts[right])
     # drop the rare ones, which are most, before they become Python objects
@@ -77,14 +78,15 @@ def whole(listed: Words) -> Iterator[Pair]:
 
 def parts(listed: Words) -> Iterator[Pair]:
     """Yield longer words with a common word in place of two characters: 一不小心, 一部小心."""
-    two = words(2)
-    order = np.lexsort((-two.counts, keys_of(two.syllables)))
-    keys = keys_of(two.syllables)[order]
+    two, typed = words(2), keys_of(syllables(2))
+    order = np.lexsort((-two.counts, typed))
+    keys = typed[order]
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     size = np.diff(np.r_[first, len(keys)])
+    sounds = syllables(listed.characters.shape[1])
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
     for start in range(listed.characters.shape[1] - 1):
-        key = keys_of(listed.syllables[common, start : start + 2])
+        key = keys_of(sounds[common, start : start + 2])
         position = np.minimum(np.searchsorted(keys[first], key), len(first) - 1)
         for rank in range(OFFERED):
             held = np.flatnonzero((keys[first][position] == key) & (size[position] > rank))
@@ -99,9 +101,9 @@ def parts(listed: Words) -> Iterator[Pair]:
                 yield text, text[:start] + part + text[start + 2 :], float(weight), 2
 
 
-def keys_of(syllables: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
+def keys_of(sounds: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
     base = len(spoken().syllables)
-    return syllables.astype(np.int64) @ (base ** np.arange(syllables.shape[1], dtype=np.int64))
+    return sounds.astype(np.int64) @ (base ** np.arange(sounds.shape[1], dtype=np.int64))
 
 
 @cache

@@ -15,7 +15,7 @@ from cecdata.common.errors import InputError
 from cecdata.config import load
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "channel"))
-from invert import invert, save
+from invert import complete, invert, save
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def paper() -> Channel:
 def test_characters_have_the_chance_of_the_recipe(paper: Channel) -> None:
     """log P(observed | right) of a character is what `audit` counts the recipe to write."""
     config = load("paper")
-    choices = recipe_choices(config.prior, config.weights, limited=False)
+    choices = recipe_choices(config.prior, config.weights, complete())
     for observed in "在己的末":
         row = paper.row(observed)
         assert row

@@ -38,7 +38,7 @@ def errors_like(pairs, times=10):
 
 def test_start_is_the_recipe():
     """With no change, P(wrong | right) is what the audit gives the recipe."""
-    entries = entries_of(errors_like(LOOK + SOUND), REALISTIC.prior, 1.0)
+    entries = entries_of(errors_like(LOOK + SOUND), REALISTIC.prior)
     chances = Posterior(entries, 1.0).chances(np.zeros(Parameters.number(entries)))
     choices = recipe_choices(REALISTIC.prior)
     slow = [choices.of(*pair) for pair in sorted(LOOK + SOUND)]
@@ -49,7 +49,7 @@ def test_start_is_the_recipe():
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 50.0]))
 def test_slope_is_that_of_the_value(seed, strength):
     """The gradient agrees with differences of the objective, wherever it is taken."""
-    entries = entries_of(errors_like(LOOK[:3] + SOUND[:3]), REALISTIC.prior, 1.0)
+    entries = entries_of(errors_like(LOOK[:3] + SOUND[:3]), REALISTIC.prior)
     posterior, random = Posterior(entries, strength), np.random.default_rng(seed)
     at = random.normal(0, 0.5, Parameters.number(entries))
     slope = posterior(at, entries.count)[1]
@@ -62,7 +62,7 @@ def test_slope_is_that_of_the_value(seed, strength):
 
 def test_value_by_hand():
     """Minus the mean log chance of the errors, less strength times the prior's cross entropy."""
-    entries = entries_of(errors_like([("已", "己")], 1), {"near_glyph": 1.0}, 1.0)
+    entries = entries_of(errors_like([("已", "己")], 1), {"near_glyph": 1.0})
     start = np.zeros(Parameters.number(entries))
     row = {c.replacement: c.weight for c in OPERATORS["near_glyph"].confusions("已")}
     log = math.log((1 - TAIL) * row["己"] + TAIL / ALPHABET)
@@ -92,7 +92,7 @@ def test_fit_moves_towards_the_sample():
 @pytest.mark.parametrize("pairs", [LOOK, SOUND, LOOK[:1]])
 def test_a_stronger_prior_stays_nearer(pairs):
     """The stronger the prior the less the parameters move; at infinity they do not."""
-    entries = entries_of(errors_like(pairs), REALISTIC.prior, 1.0)
+    entries = entries_of(errors_like(pairs), REALISTIC.prior)
     moved = [np.abs(fitted(entries, s, entries.count)).sum() for s in (*STRENGTHS[::3], math.inf)]
     assert moved == sorted(moved, reverse=True)
     assert moved[-1] == 0
@@ -101,7 +101,7 @@ def test_a_stronger_prior_stays_nearer(pairs):
 def test_no_pair_is_remembered():
     """What is learnt goes by the names of kinds and exponents: a handful of numbers an operator."""
     found = fit(errors_like(SOUND), REALISTIC).config
-    known = {*OPERATORS["homophone"].kinds, "power", "frequency", "least"}
+    known = {*OPERATORS["homophone"].kinds, "power", "frequency"}
     assert set(found.weights["homophone"]) <= known
     assert all(len(changes) <= 9 for changes in found.weights.values())
 
@@ -145,34 +145,25 @@ def test_wrong_words_raise_the_word_operator():
     assert found.config.prior["word"] > REALISTIC.prior["word"]
 
 
-def test_reach_lengthens_the_rows():
-    """`reach` lets candidates in, says so in the recipe, and counts apart from the fit."""
-    found = fit(errors_like(SOUND), REALISTIC, reach=4.0)
-    assert found.config.weights["homophone"]["least"] == pytest.approx(0.0019 / 4)
-    assert found.after.mean_candidates > 1.5 * found.before.mean_candidates
-    assert found.reached.mean_candidates == pytest.approx(found.after.mean_candidates, rel=0.01)
-
-
 @pytest.mark.parametrize(
-    ("errors", "config", "reach", "said"),
+    ("errors", "config", "said"),
     [
-        (Errors(), REALISTIC, 1.0, "no error puts"),
-        (errors_like([("们", "們")]), REALISTIC, 1.0, "no error puts"),
-        (errors_like(LOOK), REALISTIC, 0.5, "reach = 0.5"),
+        (Errors(), REALISTIC, "no error puts"),
+        (errors_like([("们", "們")]), REALISTIC, "no error puts"),
         (errors_like(LOOK), load("paper", prior={"homophone": 0, "near_glyph": 0, "radical": 0}),
-         1.0, "no operator that puts"),
-        (errors_like(LOOK), load("paper", weights={"homophone": {"tone": 2.0}}), 1.0, "weights"),
+         "no operator that puts"),
+        (errors_like(LOOK), load("paper", weights={"homophone": {"tone": 2.0}}), "weights"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_fitted_is_refused(errors, config, reach, said):
+def test_what_cannot_be_fitted_is_refused(errors, config, said):
     """No error, no operator, a recipe that was fitted before: each says what is wrong."""
     with pytest.raises((InputError, UsageError), match=said):
-        fit(errors, config, reach=reach)
+        fit(errors, config)
 
 
 def test_recipe_text_comes_back(tmp_path):
     """A configuration written as a recipe and loaded again is the same."""
-    config = fit(errors_like(LOOK + SOUND), REALISTIC, reach=2.0).config
+    config = fit(errors_like(LOOK + SOUND), REALISTIC).config
     config = replace(config, fitted='名 "x" \\ \x7f', seed=7, text_column="正文", limit=5)
     path = tmp_path / "mine.toml"
     path.write_text(recipe_text(config, ["one", "two"]), "utf-8")

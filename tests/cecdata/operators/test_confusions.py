@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +18,12 @@ from cecdata.hanzi.readings import common_readings, confusion, homophones, near_
 from cecdata.hanzi.shapes import look_alikes
 from cecdata.operators import OPERATORS, function_word, homophone, lexical, near_glyph, radical
 from cecdata.operators.base import CharConfusions, confusion_set
-from cecdata.operators.links import merged, one_part_apart, sound_links, word_pairs
 from cecdata.perturbation.tables import compiled, walker
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "operators"))
+from homophones import LIKENESS
+from links import likely, merged, one_part_apart, sound_links, word_pairs
+from near_glyphs import LEAST_SIMILARITY
 
 STANDARD = standard_characters()
 PLACE = {sign: place for place, sign in enumerate(STANDARD)}
@@ -28,7 +35,7 @@ signs = st.sampled_from(STANDARD)
 @pytest.mark.parametrize("operator", BULK, ids=lambda operator: operator.name)
 def test_rows_are_ranked_shares_of_standard_characters(operator):
     """Weights of a row fall, add up to 1 and name each other standard character once."""
-    table = operator.confusions.build(operator.confusions.least)
+    table = operator.confusions.build()
     for sign in SAMPLE:
         row = list(operator.confusions(sign))
         weights = [item.weight for item in row]
@@ -59,8 +66,8 @@ def _slow_sound(right, wrong):
             if how is None:
                 continue
             name = how.partition(":")[0]
-            near = 1.0 if name == "tone" else homophone.LIKENESS[name]
-            tone = 1.0 if one.tone == two.tone else homophone.LIKENESS["tone"]
+            near = 1.0 if name == "tone" else LIKENESS[name]
+            tone = 1.0 if one.tone == two.tone else LIKENESS["tone"]
             total += one.share * two.share * near * tone
     return total
 
@@ -79,7 +86,7 @@ def test_sound_links_are_what_the_readings_give(right, wrong):
 def _links(found=[]):  # noqa: B006 - one computation for all examples
     if not found:
         popular = np.ones(len(STANDARD))
-        found.append(sound_links(homophone.LIKENESS, homophone.KINDS, popular, 0.0))
+        found.append(sound_links(LIKENESS, homophone.KINDS, popular, 0.0))
     return found[0]
 
 
@@ -98,7 +105,7 @@ def test_near_glyph_is_steep_in_likeness():
     slow = {
         other: similarity**6 * frequency(other) ** 0.5
         for other, similarity in look_alikes("未").items()
-        if similarity >= near_glyph.LEAST_SIMILARITY
+        if similarity >= LEAST_SIMILARITY
     }
     scale = row["末"] / slow["末"]
     assert row == {sign: pytest.approx(scale * slow[sign], rel=1e-5) for sign in row}
@@ -165,7 +172,7 @@ def test_confusion_set_against_a_dictionary(pairs, least):
     slow = {(right, wrong): float(np.float32(weight)) for right, wrong, weight in pairs}
     columns = [np.array([PLACE[pair[side]] for pair in slow], np.int32) for side in (0, 1)]
     weight = np.array([*slow.values()], np.float64)
-    found = confusion_set(*columns, weight, np.zeros(len(slow), np.int8), least)
+    found = confusion_set(*likely(*columns, weight, np.zeros(len(slow), np.int8), least))
     for right in {pair[0] for pair in slow}:
         total = sum(w for (r, _), w in slow.items() if r == right)
         kept = sorted(

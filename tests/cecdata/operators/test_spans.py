@@ -101,10 +101,13 @@ def test_words_in_a_mixed_pair_are_whole():
 
 @pytest.mark.slow
 def test_the_shipped_sets_are_what_the_tool_makes(tmp_path, monkeypatch):
-    """Byte for byte, of the lexicon and the readings as they are."""
+    """Byte for byte, of the tables of characters as they are."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "tools" / "operators"))
-    tool = importlib.import_module("spans")
-    shipped, tool.OPERATORS = tool.OPERATORS, tmp_path
-    tool.main()
+    tools = [importlib.import_module(name) for name in ("spans", "sets")]
+    shipped = tools[0].FOLDER
+    for tool in tools:
+        monkeypatch.setattr(tool, "FOLDER", tmp_path)
+        tool.main()
+    assert len(list(tmp_path.iterdir())) == 6
     for path in tmp_path.iterdir():
         assert path.read_bytes() == (shipped / path.name).read_bytes()

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sounds import Spoken, near_syllables, spoken, syllables
 
-from cecdata.hanzi.characters import code_point_slots, standard_characters
+from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
-from cecdata.hanzi.readings import Spoken, near_syllables, spoken
 from cecdata.operators.base import Positions, Weights
 
 Keys = NDArray[np.int64]
@@ -40,6 +41,33 @@ class Links:
     def other(self) -> Positions:
         """Return the positions of the characters that are written by mistake."""
         return (self.key % len(standard_characters())).astype(np.int32)
+
+
+class Confusions(NamedTuple):
+    """Confusions as columns, by source and replacement; weights have seven digits."""
+
+    source: Positions
+    replacement: Positions
+    weight: NDArray[np.float32]
+    kind: NDArray[np.int8]
+
+
+def likely(
+    source: Positions, replacement: Positions, weight: Weights, kind: NDArray[np.int8], least: float
+) -> Confusions:
+    """Return the confusions of distinct pairs, without shares of a source's below `least`."""
+    # rounded to seven digits, so that weights that should be equal are equal
+    rounded = weight.astype(np.float32)
+    total = np.bincount(source, rounded, len(standard_characters()))
+    kept = np.flatnonzero((rounded > 0) & (rounded >= least * total[source]))
+    order = kept[np.lexsort((replacement[kept], source[kept]))]
+    return Confusions(source[order], replacement[order], rounded[order], kind[order])
+
+
+def popularity(exponent: float) -> Weights:
+    """Return the frequency of each standard character to that power, [characters]."""
+    # Python's power and not numpy's, whose last digit depends on the processor
+    return np.array([frequency(sign) ** exponent for sign in standard_characters()])
 
 
 def sound_links(
@@ -120,9 +148,6 @@ def looked_up(key: Keys, known: Keys, values: Weights) -> Weights:
     return np.where(known[position] == key, values[position], 0.0)
 
 
-PART_KINDS = ("deletion", "addition", "exchange")
-
-
 @cache
 def one_part_apart() -> Links:
     """Return every pair once, with the first kind that explains it and weight 1."""
@@ -152,7 +177,7 @@ def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     with a probability in proportion to the square root of its count.
     """
     count = len(standard_characters())
-    parts = [_of_length(words(length)) for length in LENGTHS]
+    parts = [_of_length(words(length), syllables(length)) for length in LENGTHS]
     keys, inverse = np.unique(np.concatenate([key for key, _ in parts]), return_inverse=True)
     mass = np.bincount(inverse, np.concatenate([weight for _, weight in parts]))
     occurrences = np.full(count, 0.0)
@@ -187,10 +212,12 @@ def totals(group: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.
     return np.asarray(np.bincount(inverse, weight)[inverse], np.float64)
 
 
-def _of_length(listed: Words) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    base = int(listed.syllables.max()) + 1
-    powers = base ** np.arange(listed.syllables.shape[1], dtype=np.int64)
-    sound = listed.syllables.astype(np.int64) @ powers
+def _of_length(
+    listed: Words, syllables: Positions
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    base = int(syllables.max()) + 1
+    powers = base ** np.arange(syllables.shape[1], dtype=np.int64)
+    sound = syllables.astype(np.int64) @ powers
     word, other = beside(sound)
     root = listed.counts**COUNT_EXPONENT
     share = root[other] / totals(sound, root)[other]
