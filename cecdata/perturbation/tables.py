@@ -44,7 +44,7 @@ def compiled(config: Config) -> Compiled:
     """Return the tables of the operators with a prior, in the order of `OPERATORS`.
 
     The weights of the configuration change the operators' own, see `weighed`. The first
-    call takes a second or two; the tables are cached by operators and weights.
+    call takes a moment; the tables are cached by operators and weights.
     """
     names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
     changes = (config.weights.get(name, {}) for name in names)
