@@ -17,6 +17,10 @@ COMMANDS = {
             "cecbench.commands.run:suite",
             "Run all benchmarks of this machine, and write the report.",
         ),
+        "export-task": (
+            "cecbench.commands.export_task:export_task",
+            "Write a benchmark as a task of lm-evaluation-harness or Inspect.",
+        ),
         "score": (
             "cecbench.commands.score:score",
             "Score a table of predictions by a published scorer.",

@@ -16,6 +16,7 @@ from cecbench import published
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.rows import Row
 from cecbench.scorers import Options, Score, score
+from cecbench.signature import UNNAMED
 from cecdata.common.codec import SEAL, decode, is_sealed, parse
 from cecdata.common.errors import InputError, UsageError, VerificationError
 
@@ -148,11 +149,22 @@ def _with_distinct_names(runs: Sequence[Run]) -> list[Run]:
     ambiguous = {name for name, kinds in digests.items() if len(kinds) > 1}
     ambiguous -= set(published.BENCHMARK_OF_SET.values())
     return [
-        replace(run, values={**run.values, "benchmark": run.values["signature.benchmark"]})
+        replace(run, values={**run.values, "benchmark": f"{run.benchmark}@{_digest_of(run)}"})
         if run.benchmark in ambiguous
         else run
         for run in runs
     ]
+
+
+def _digest_of(run: Run) -> str:
+    return str(run.values["signature.benchmark"]).rpartition("@")[2]
+
+
+def signed_name(predictions: Path) -> str:
+    """Return the name in the signature of a run whose predictions a file is; else UNNAMED."""
+    if predictions.name != PREDICTIONS or not (predictions.parent / SCORE).is_file():
+        return UNNAMED
+    return str(_values(predictions.parent / SCORE)["signature.benchmark"]).rpartition("@")[0]
 
 
 def rescored(run: Run) -> Score:

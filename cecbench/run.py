@@ -67,10 +67,10 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
     out = settings.out
     context = Context(dataset.rows, out / STATE if out else None)
     system = make_system(settings.system, settings.options, context)
-    name, rows = asked(dataset, settings.limit, system)
+    part, rows = asked(dataset, settings.limit, system)
     fingerprint = {
         "version": package_version(),  # prompts and the extraction of answers depend on it
-        "benchmark": name,
+        "benchmark": dataset.name + part,
         "benchmark_sha256": dataset.sha256,
         "system": dict(system.identity),
     }
@@ -87,7 +87,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
         written = work.write(PREDICTIONS, lambda path: write_rows(path, blocks)) if work else None
         for _ in blocks:  # what was not written
             pass
-        values = sums.summary(dataset, name, system, settings.name)
+        values = sums.summary(dataset, part, system, settings.name)
         if work and written:
             work.write_bytes(SCORE, sealed({**values, "predictions_sha256": written.sha256}))
     return values
@@ -106,14 +106,13 @@ def write_rows(path: Path, blocks: Blocks) -> None:
 
 
 def asked(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
-    """Return the benchmark's name, with how much of it is asked, and the rows that are asked."""
+    """Return how much of the benchmark is asked, "" for all of it, and the rows that are asked."""
     rows = sample(dataset.rows, limit)
     parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
     if isinstance(system, PredictionSystem) and len(system.answered(rows)) < len(rows):
         rows = system.answered(rows)
         parts = [str(len(rows)), *parts]
-    part = f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else ""
-    return dataset.name + part, rows
+    return f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else "", rows
 
 
 def collect(

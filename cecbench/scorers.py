@@ -46,7 +46,7 @@ from cecbench.metrics.rows import (
 )
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
-from cecbench.signature import Signature, package_version
+from cecbench.signature import UNNAMED, Signature, package_version
 from cecbench.tables import is_json, named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError
 
@@ -115,7 +115,7 @@ def score(
     policy: str | None = None,
     *,
     options: Options | None = None,
-    benchmark: str = "rows",
+    benchmark: str = UNNAMED,
 ) -> Score:
     """Score rows (id, source, target, prediction) and keep the counts of every sentence.
 
@@ -156,7 +156,7 @@ def score_file(
     policy: str | None = None,
     *,
     options: Options | None = None,
-    benchmark: str = "file",
+    benchmark: str = UNNAMED,
     bootstrap: int = 0,
 ) -> Report:
     """Score a file of id, source, target and prediction.
@@ -224,7 +224,7 @@ def _other_rows(path: Path) -> Iterator[list[Row]]:
     """Yield the rows of JSON, or of a table with a header or with quoted cells, in lists."""
     texts = read_texts(path, _FOUR[1:], {4: _FOUR})
     return chunks(
-        (row.get("id") or str(number), row["source"], row["target"], row["prediction"])
+        (row.get("id") or f"{path.stem}-{number}", row["source"], row["target"], row["prediction"])
         for number, _, row in texts
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 
+UNNAMED = "rows"  # the benchmark in the signature of rows that have no published name
 #: name in the short form → field, in the order of printing
 _SHORT = {
     "bench": "benchmark",

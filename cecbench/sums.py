@@ -61,15 +61,16 @@ class RunSums:
         self._sums["tokens_out"] += sum(answer.tokens_out for answer in answers)
         self._seconds += sum(answer.seconds for answer in answers)
 
-    def summary(self, dataset: Dataset, name: str, system: System, called: str) -> RunScore:
+    def summary(self, dataset: Dataset, part: str, system: System, called: str) -> RunScore:
         """Return the object of score.json: the scorer's keys, then what explains them.
 
-        name: the benchmark's, with the part of it that was scored. called: the system's in reports.
+        part: how much of the benchmark was scored. called: the system's name in reports.
         """
         tally, headline = self._tally, self._tally.scorer.headline
         interval = None
         if tally.kept and headline in tally.scorer.ratios:
             interval = interval_of(*tally.triples(), beta=tally.scorer.beta)
+        name = (dataset.signed or dataset.name) + part
         signature = tally.signature(name, interval.signature if interval else "none")
         statuses = dict(self._statuses.most_common())
         curve = self._curve.as_dict()

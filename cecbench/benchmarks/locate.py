@@ -17,6 +17,7 @@ from cecbench.benchmarks.catalogue import (
     lookup,
 )
 from cecbench.benchmarks.readers import READERS, Example, validation_shards
+from cecbench.signature import UNNAMED
 from cecdata.common.durable import STATE
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.common.machine import user_folder
@@ -24,7 +25,11 @@ from cecdata.common.machine import user_folder
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A benchmark that was read from its files."""
+    """A benchmark that was read from its files.
+
+    signed: its name in signatures, the same for all files of a user's own, which only their
+    rows' digest distinguishes.
+    """
 
     name: str
     rows: tuple[Example, ...]
@@ -32,6 +37,7 @@ class Dataset:
     licence: str = "not stated"
     synthetic: bool = False
     notes: tuple[str, ...] = ()
+    signed: str = ""
 
 
 def sample(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
@@ -118,7 +124,8 @@ def _read_own(path: Path) -> Dataset:
             "how it is read"
         )
     rows = _distinct(READERS[reader]((path,), path.stem), path)
-    return Dataset(path.stem, rows, digest((path,)), notes=("a file of the user's own",))
+    notes = ("a file of the user's own",)
+    return Dataset(path.stem, rows, digest((path,)), notes=notes, signed=UNNAMED)
 
 
 def _read_shards(folder: Path) -> Dataset:

@@ -135,7 +135,8 @@ def power(
         record = {"rows": rows, "detectable": test.detectable, "rows_needed": needed}
         click.echo(json.dumps(record))
         return
-    click.echo(f"{rows:,} rows show a difference of {percent(test.detectable)} points")
+    least = percent(test.detectable)
+    click.echo(f"the smallest difference that {rows:,} rows show is {least} points")
     for one, count in needed.items():
         click.echo(f"{one} points need {count:,} rows")
 
@@ -244,5 +245,6 @@ def _in_words(pair: Mapping[str, Any]) -> str:
     return (
         f"{text}  difference {difference} points [{low}, {high}] at {LEVEL:.0%}, "
         f"p = {pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired "
-        f"randomisation{whole}, {pair['draws']} draws); these rows can show {least} points"
+        f"randomisation{whole}, {pair['draws']} draws); the smallest difference that "
+        f"these rows show is {least} points"
     )

@@ -140,7 +140,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
     if "detectable" in (interval := values.get("interval", {})):
         least = percent(interval["detectable"])
-        yield f"  two systems that err independently: these rows show {least} points of difference"
+        yield f"  smallest difference of two systems with independent errors shown: {least} points"
     if set(values["answers"]) != {"ok"}:
         for status, count in values["answers"].items():
             yield f"  {count:>6} × {status}: {STATUSES.get(status, 'a status of another version')}"

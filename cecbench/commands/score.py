@@ -11,6 +11,8 @@ import click
 
 from cecbench.commands.options import SectionCommand, scoring_from, scoring_options
 from cecbench.metrics.base import Report
+from cecbench.resampling import DRAWS
+from cecbench.results import signed_name
 from cecbench.scorers import score_file
 
 
@@ -20,17 +22,22 @@ from cecbench.scorers import score_file
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @scoring_options
-@click.option("--benchmark", default="file", help="Name of the benchmark in the signature.")
+@click.option(
+    "--benchmark",
+    help="Name of the benchmark in the signature; by default that of the run whose predictions "
+    "FILE is.",
+)
 @click.option(
     "--bootstrap",
-    default=0,
+    default=DRAWS,
+    show_default=True,
     help="Number of draws for the headline's interval, at least 1000; 0 computes none.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def score(
     file: Path,
     scorer: str,
-    benchmark: str,
+    benchmark: str | None,
     bootstrap: int,
     *,
     as_json: bool,
@@ -41,7 +48,8 @@ def score(
     A table has these columns in this order, or a first line that names them.
     """
     options = scoring_from(given)
-    values = score_file(file, scorer, options=options, benchmark=benchmark, bootstrap=bootstrap)
+    name = signed_name(file) if benchmark is None else benchmark
+    values = score_file(file, scorer, options=options, benchmark=name, bootstrap=bootstrap)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:

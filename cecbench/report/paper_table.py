@@ -136,8 +136,8 @@ def _caption(groups: Mapping[str, Mapping[str, Entry]], *, quoted: bool) -> Iter
             "Rows in italics are quoted from CEC-Zero, arXiv 2512.23971, main table, and were not "
             f"scored here: {said}."
         )
-    firsts = (next(iter(group.values())).runs[0][1] for group in groups.values())
-    signatures = (score.signature.short() for score in firsts)
+    firsts = (next(iter(group.values())).runs[0][0] for group in groups.values())
+    signatures = (str(run.values["signature"]) for run in firsts)
     yield f"F is F{beta}. Signatures: {'; '.join(signatures)}."
 
 

@@ -56,7 +56,7 @@ def test_run_scores_a_predictions_file(bench, tmp_path):
     """A score has the scorer's keys, the parts, the interval and the signature."""
     values = run(bench, f"predictions:{tmp_path / 'good.txt'}")
     assert values["counts_tp_pred_gold"]["S_C"] == [2, 4, 3]  # the split sentence is left out
-    assert values["signature"].startswith("bench:own@")
+    assert values["signature"].startswith("bench:rows@")
     assert (values["signature.rows_scored"], values["signature.rows_read"]) == (4, 5)
     parts = values["breakdown"]
     assert parts["category"]["homophone"]["tp"] == 1
@@ -98,7 +98,7 @@ def test_a_limit_draws_a_sample_and_says_so(tmp_path):
         values = run(bench, f"predictions:{answers}", "--limit", limit, "--out", out)
         kept[limit] = [row.id for row in read_run(out).rows]
         drawn = f"[sample of {limit} of 400]" if limit in (20, 40) else ""
-        assert values["signature.benchmark"].rpartition("@")[0] == f"own{drawn}"
+        assert values["signature.benchmark"].rpartition("@")[0] == f"rows{drawn}"
     assert [len(rows) for rows in kept.values()] == [20, 40, 400, 400]
     assert set(kept[20]) < set(kept[40])
     numbers = [int(name.removeprefix("own-")) for name in kept[40]]
@@ -210,7 +210,7 @@ def test_a_table_for_papers_marks_the_best_and_what_differs_from_it(tmp_path):
     assert rf"good & {full} & \textbf{{0.00}} \\" in latex
     assert r"$^\dagger$ & 100.00 \\" in latex
     assert r"\textit{GPT-4}" in latex
-    assert r"bench:cs\_own@" in latex
+    assert r"bench:rows@" in latex
     for seed in (1, 2):  # runs of one name are one line, with their spread
         folders.append(tmp_path / f"seed-{seed}")
         answers = f"predictions:{tmp_path / 'good.txt'}"

@@ -52,15 +52,37 @@ COMBINATIONS = [
 
 @pytest.mark.parametrize("options", COMBINATIONS, ids=lambda options: "-".join(options[1::2]))
 def test_run_prints_the_keys_of_score(options: tuple[str, ...], table: Path) -> None:
-    """Both commands take the options of each scorer, and `run` prints all keys of `score`."""
-    mine = said("score", str(table), *options, "--bootstrap", "1000", "--json")
+    """Both commands take the options of each scorer, and `run` prints all that `score` does, the
+    signature too: the same rows are signed alike.
+    """
+    mine = said("score", str(table), *options, "--json")
     ran = said(
         "run", "--benchmark", str(table), "--system", f"predictions:{table}", *options, "--json"
     )
-    named = {"signature", "signature.benchmark"}
-    assert {k: ran.get(k) for k in mine if k not in named} == {
-        k: v for k, v in mine.items() if k not in named
-    }
+    assert {k: ran.get(k) for k in mine} == mine
+
+
+@pytest.mark.parametrize("limit", [(), ("--limit", "2")], ids=["all", "sample"])
+def test_the_same_rows_are_signed_alike(limit: tuple[str, ...], tmp_path: Path) -> None:
+    """A run, the table that it read, whose rows have no ids, and its predictions have one
+    signature; so has a published benchmark's run, or a sample of it.
+    """
+    columns = ("source", "target", "prediction")
+    own = tmp_path / "own.tsv"
+    own.write_text("\n".join("\t".join(row) for row in [columns, *(r[1:] for r in ROWS)]), "utf-8")
+    cs = tmp_path / "cs" / "test.tsv"
+    cs.parent.mkdir()
+    cs.write_text("\n".join("\t".join(row[:3]) for row in ROWS), "utf-8")
+    for name in (str(own), "cs"):
+        out = tmp_path / f"run-{len(name)}"
+        words = ("--benchmark", name, "--data", str(tmp_path), "--out", str(out), *limit)
+        ran = said("run", "--system", "copy", *words, "--json")
+        again = said("score", str(out / "predictions.jsonl"), "--json")
+        assert again["signature"] == ran["signature"]
+        assert again["signature"].startswith("bench:cs" if name == "cs" else "bench:rows")
+    if not limit:
+        mine = said("run", "--system", f"predictions:{own}", "--benchmark", str(own), "--json")
+        assert said("score", str(own), "--json")["signature"] == mine["signature"]
 
 
 @pytest.mark.parametrize("scorer", sorted(SCORERS))
