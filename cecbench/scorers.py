@@ -1,7 +1,7 @@
 """Scoring of rows or a file with one of the published scorers.
 
 `SCORERS` names them. `score` keeps the counts of every sentence, for intervals and breakdowns;
-`score_file` keeps only their sums (`Tally`), so that its memory does not depend on the file.
+`score_file` keeps only their sums (`Tally`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -33,21 +33,11 @@ from cecbench.metrics.cherrant import Cherrant
 from cecbench.metrics.cscd import Cllm, Cscd
 from cecbench.metrics.lemon import Lemon
 from cecbench.metrics.pycorrector import Pycorrector
-from cecbench.metrics.rows import (
-    IntArray,
-    Row,
-    SeenIds,
-    check_distinct,
-    chunks,
-    hashes_of,
-    parse,
-    read_blocks,
-    read_raw,
-)
+from cecbench.metrics.rows import IntArray, Row, chunks
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
 from cecbench.signature import UNNAMED, Signature, package_version
-from cecbench.tables import is_json, named, read_table, read_texts
+from cecbench.tables import named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +51,8 @@ SCORERS: Mapping[str, type[Scorer]] = {
 }
 #: Files from this size on are scanned, which is faster, but takes 0.5 s and 100 MB for loading.
 SCAN_FROM_BYTES = 4 << 20
+_FOUR = ("id", "source", "target", "prediction")
+_Four = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ def find_scorer(name: str, options: Options) -> Scorer:
 
 
 def score(
-    rows: Iterable[tuple[str, str, str, str]],
+    rows: Iterable[_Four],
     scorer: str,
     policy: str | None = None,
     *,
@@ -128,18 +120,13 @@ def score(
     """
     rules = find_scorer(scorer, _with_policy(options, policy))
     tally = Tally(rules)
-    seen = SeenIds()
-    read: list[Row] = []
     ids: list[str] = []
     counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
-    for block in chunks(rows):
-        seen.add(hashes_of(block))
-        read.extend(block)
+    placed = ((f"rows, line {number}", row) for number, row in enumerate(rows, start=1))
+    for block in chunks(_distinct(placed)):
         kept, counts = tally.take(block)
         ids.extend(row.id for row in kept)
         counted.append(counts)
-    if seen.suspects():
-        check_distinct([read], "rows")
     signature = tally.signature(benchmark)
     return Score(
         scorer=rules,
@@ -161,8 +148,7 @@ def score_file(
 ) -> Report:
     """Score a file of id, source, target and prediction.
 
-    A plain table of tabs is read in constant memory; JSON, a header line and quoted cells are
-    read as well (`cecbench.tables`).
+    A table of tabs, JSON, a header line and quoted cells are read (`cecbench.tables`).
 
     Return the object that `cecbench score --json` prints: the published numbers, with nested keys
     joined by dots; rates of behaviour; the policy in words; the signature; and, if `bootstrap` is
@@ -171,20 +157,13 @@ def score_file(
     """
     rules = find_scorer(scorer, _with_policy(options, policy))
     check_draws(bootstrap)
-    tally = Tally(rules, triples=bootstrap > 0)
-    plain = _is_plain(path)
-    seen = SeenIds()
-    other = ((rows, hashes_of(rows)) for rows in _other_rows(path))
-    for block, hashes in _blocks(path, scanned=rules.scans) if plain else other:
-        seen.add(hashes)
-        if isinstance(block, list):
+    tally = _scanned(path, rules, triples=bootstrap > 0)
+    if tally is None:
+        tally = Tally(rules, triples=bootstrap > 0)
+        for block in chunks(read_rows(path)):
             tally.take(block)
-        else:
-            tally.take_scan(block)
     if tally.read == 0:
         raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
-    if seen.suspects():
-        check_distinct(read_blocks(path) if plain else _other_rows(path), str(path))
     if not bootstrap or not tally.kept:
         return tally.values(tally.signature(benchmark))
     interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
@@ -197,48 +176,58 @@ def _with_policy(options: Options | None, policy: str | None) -> Options:
     return replace(options, policy=policy or options.policy)
 
 
-def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
-    """Yield the blocks of a plain table, scanned or parsed, each with the hashes of its ids."""
-    look: Callable[[bytes], Scan | None] | None = None
-    hashed: Callable[[Sequence[Row]], NDArray[np.int64]] = hashes_of
-    if scanned and _pays(path):
-        from cecbench.metrics import scan
+def _scanned(path: Path, rules: Scorer, *, triples: bool) -> Tally | None:
+    """Return the sums of a large table of tabs; None for a file that is to be read by rows.
 
-        look, hashed = scan.scan, lambda rows: scan.hashes_of([row.id for row in rows])
-    done = 0
-    for raw in read_raw(path):
-        block = look(raw) if look else None
-        if block is not None:
-            yield block, block.ids
-            done += len(block)
-            continue
-        rows = parse(raw, done, path)
-        yield rows, hashed(rows)
-        done += len(rows)
+    That is one with a header, quoted cells, a malformed line, or perhaps with two equal ids.
+    """
+    if not rules.scans or path.suffix.lower() == ".csv" or not _pays(path):
+        return None
+    from cecbench.metrics import scan
 
-
-_FOUR = ("id", "source", "target", "prediction")
-
-
-def _other_rows(path: Path) -> Iterator[list[Row]]:
-    """Yield the rows of JSON, or of a table with a header or with quoted cells, in lists."""
-    texts = read_texts(path, _FOUR[1:], {4: _FOUR})
-    return chunks(
-        (row.get("id") or f"{path.stem}-{number}", row["source"], row["target"], row["prediction"])
-        for number, _, row in texts
-    )
+    tally = Tally(rules, triples=triples)
+    ids: list[NDArray[np.int64]] = []
+    quotes = False
+    for block in scan.blocks(path):
+        if block is None or (not ids and named(_first_line(block.raw), _FOUR[1:])):
+            return None
+        quotes |= block.raw[:1] == b'"' or b'\t"' in block.raw or b'\n"' in block.raw
+        ids.append(block.ids)
+        tally.take_scan(block)
+    together = np.sort(np.concatenate([*ids, np.zeros(0, dtype=np.int64)]))
+    if bool((together[1:] == together[:-1]).any()) or (quotes and read_table(path).quoted):
+        return None
+    return tally
 
 
-def _is_plain(path: Path) -> bool:
-    """Return whether a file has tabs, no header and no quoted cells."""
-    if path.suffix.lower() == ".csv" or not path.is_file():
-        return not path.is_file()  # the error of `read_raw` names it
-    first = next(read_raw(path), b"")
-    head = first.partition(b"\n")[0].decode("utf-8", "replace").split("\t")
-    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or named(head, _FOUR[1:]) or is_json(path):
-        return False
-    quotes = any(raw[:1] == b'"' or b'\t"' in raw or b'\n"' in raw for raw in read_raw(path))
-    return not quotes or not read_table(path).quoted
+def _first_line(raw: bytes) -> list[str]:
+    return raw.partition(b"\n")[0].decode("utf-8").split("\t")
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a table or of JSON; raise InputError, which names the line."""
+    return _distinct(_placed(path))
+
+
+def _placed(path: Path) -> Iterator[tuple[str, _Four]]:
+    for number, where, row in read_texts(path, _FOUR[1:], {4: _FOUR}):
+        name = row.get("id", f"{path.stem}-{number}")
+        if not name or not row["source"]:
+            missing = "source" if name else "id"
+            raise InputError(f"{where}: the {missing} is empty; every row needs one")
+        yield where, (name, row["source"], row["target"], row["prediction"])
+
+
+def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
+    """Yield the rows without their places; raise InputError if two have the same id."""
+    places: dict[str, str] = {}
+    for where, row in rows:
+        if places.setdefault(row[0], where) is not where:
+            raise InputError(
+                f"{where}: id {row[0]!r} is already that of {places[row[0]].rpartition(', ')[2]}; "
+                "give every sentence its own id"
+            )
+        yield Row._make(row)
 
 
 def _pays(path: Path) -> bool:

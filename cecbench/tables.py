@@ -212,6 +212,8 @@ def is_json(path: Path) -> bool:
     """Return whether a file holds JSON, by its name or, under any other name, by its first line."""
     if path.suffix.lower() in JSON_SUFFIXES:
         return True
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         head = file.readline(1 << 16).removeprefix(codecs.BOM_UTF8).strip()
     if not head.startswith(b"{"):

@@ -30,7 +30,6 @@ from cecbench.scorers import score_file
 @click.option(
     "--bootstrap",
     default=DRAWS,
-    show_default=True,
     help="Number of draws for the headline's interval, at least 1000; 0 computes none.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

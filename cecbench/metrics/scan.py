@@ -8,8 +8,10 @@ from a few megabytes on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from cecbench.metrics.base import Flags, columns
 from cecbench.metrics.rows import BoolArray, IntArray, Positions
 from cecdata.common.kernels.jit import compiled
 
+BLOCK_BYTES = 1 << 18
 Bytes = NDArray[np.uint8]
 Facts = NDArray[np.int32]
 
@@ -78,7 +81,7 @@ class Scan:
 def scan(raw: bytes) -> Scan | None:
     r"""Return the facts of a block of whole lines; None if a line is malformed or there is a `\r`.
 
-    Such a block is left to `rows.parse`, which names the line.
+    The reader of other files then names the line.
 
     >>> block = scan("1\t己经\t已经\t已经\n".encode())
     >>> block.column("gold").tolist(), block.column("corrected").tolist(), block.texts(0)
@@ -101,11 +104,13 @@ def scan(raw: bytes) -> Scan | None:
     return None if used < 0 else Scan(raw, facts, ids, identity[:used])
 
 
-def hashes_of(ids: Sequence[str]) -> NDArray[np.int64]:
-    """Return the hashes that a scan gives to these ids, for a block that was parsed instead."""
-    texts = [name.encode("utf-8") for name in ids]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return _hashes(np.frombuffer(b"".join(texts), dtype=np.uint8), ends)
+def blocks(path: Path) -> Iterator[Scan | None]:
+    """Yield the scanned blocks of a file, each of whole lines; None for one that is no table."""
+    with path.open("rb") as handle:
+        if handle.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            handle.seek(0)
+        while raw := handle.read(BLOCK_BYTES):
+            yield scan(raw + handle.readline())
 
 
 @compiled
@@ -115,16 +120,6 @@ def _hash(text: Bytes) -> np.int64:
     for byte in text:
         mixed = (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
     return np.int64(mixed)
-
-
-@compiled
-def _hashes(joined: Bytes, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    hashes = np.empty(ends.size, dtype=np.int64)
-    start = 0
-    for number in range(ends.size):
-        hashes[number] = _hash(joined[start : ends[number]])
-        start = ends[number]
-    return hashes
 
 
 @compiled

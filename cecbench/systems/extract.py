@@ -64,7 +64,7 @@ _WORDS = {
         r"(?:候选|方案|版本|选项|备选|可能)(?:的\w{1,4})?\s*[一二三四五1-9A-E]|初步|初稿",
         r"\b(?:candidate|option|version|alternative|draft)\s*[1-9A-E]?\b",
     ),
-    Role.FINAL: (r"最终|最后|\bfinal\b",),
+    Role.FINAL: (r"最终|最后|结论|定稿|综上|总之|因此|所以|\b(?:final|conclusion|therefore)\b",),
     Role.ANSWER: (
         rf"{_CHANGED}|正确|应(?:该|当)?(?:是|为)|输出|答案?|结果|回答|建议|规范|写作|助手",
         r"新句|现句|(?<!\w)[对正](?!\w)",

@@ -19,8 +19,8 @@ from scorer_oracles import m2_block
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.metrics.base import flatten
 from cecbench.metrics.cherrant import annotate_rows
-from cecbench.metrics.rows import Row, read_blocks
-from cecbench.scorers import Options, score
+from cecbench.metrics.rows import Row
+from cecbench.scorers import Options, read_rows, score
 
 SHARED = os.environ.get("CEC_SHARED")
 PARITY = Path(SHARED or "/nonexistent") / "parity"
@@ -58,8 +58,7 @@ def golden(name: str) -> dict:
 
 @functools.cache
 def rows(name: str, system: str) -> tuple[Row, ...]:
-    blocks = read_blocks(PARITY / "pred" / name / f"{system}.tsv")
-    return tuple(row for block in blocks for row in block)
+    return tuple(read_rows(PARITY / "pred" / name / f"{system}.tsv"))
 
 
 @functools.cache
