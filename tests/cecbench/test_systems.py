@@ -160,7 +160,7 @@ def test_a_part_is_scored_only_on_request_and_the_signature_says_so(tmp_path):
         evaluate(settings)
     part = Settings(settings.benchmark, settings.system, options={"partial": True})
     values = evaluate(part)
-    assert "own[1 of 3]@" in values["signature"]
+    assert "rows[1 of 3]@" in values["signature"]
     assert values["counts_tp_pred_gold"]["S_C"] == [1, 1, 1]
 
 
