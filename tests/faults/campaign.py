@@ -7,7 +7,7 @@ import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -160,13 +160,6 @@ ORDEALS = {
 }
 
 
-def faults(out: Path, ordeal: str, ks: Iterable[int]) -> Iterator[Fault]:
-    """The faults of an ordeal at these calls."""
-    action, error, calls = ORDEALS[ordeal]
-    for k in ks:
-        yield Fault(out, k, action, error, calls)
-
-
 def sweep(
     zygote: Zygote,
     scenario: Scenario,
@@ -177,12 +170,13 @@ def sweep(
 ) -> Sweep:
     """The k-th call fails, for every k (or these): an error that tells, then the same again."""
     found, out = Sweep(), folder / "out"
+    action, error, calls = ORDEALS[ordeal]
     k = 0
     while ks is None or k < len(ks):
         shutil.rmtree(out, ignore_errors=True)
         number = k + 1 if ks is None else ks[k]
         k += 1
-        (fault,) = faults(out, ordeal, [number])
+        fault = Fault(out, number, action, error, calls)
         ended = zygote.run(*scenario.words(out), fault=fault)
         if not ended.hit:
             if ended.code:  # nothing was done to it

@@ -109,12 +109,6 @@ def asked(folder: Path, url: str, count: int = 24, concurrency: int = 2) -> Scen
     return Scenario("api", "cecbench", words, _predictions, timed, last="score.json")
 
 
-def report(runs: Path) -> Scenario:
-    """The five forms of a report over runs that are done."""
-    words = ("report", str(runs), "--out", "{out}")
-    return Scenario("report", "cecbench", words, lambda _: Counter())
-
-
 TRAINING = (
     "ppo.groups=3", "ppo.candidates=2", "ppo.save_every=1", "ppo.eval_every=2", "ppo.new_tokens=6",
     "ppo.oversampling=2", "ppo.supervised=2", "ppo.ppo_only_share=0.4", "ppo.baseline=value",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
+import hashlib
 import resource
 import signal
 import traceback
@@ -97,22 +97,17 @@ def _warm(reader: Reader, path: Path) -> None:
         list(reader.read(path) or ())
 
 
-def kind_of(error: BaseException) -> str:
-    """What tells one bug from another: the exception and the innermost line of ours."""
-    cause = error.__cause__
-    if cause is None:
-        return re.sub(r"[\d']+", "#", str(error))[:70]
-    frames = traceback.extract_tb(cause.__traceback__)
-    ours = [f for f in frames if any(f"/{name}/" in f.filename for name in _PACKAGES)]
-    at = ours[-1] if ours else (frames or [None])[-1]
-    place = f"{Path(at.filename).name}:{at.lineno}" if at else "?"
-    return f"{type(cause).__name__} at {place}"
-
-
 def past(reader: Reader) -> list[bytes]:
     """The cases that once failed."""
     folder = CORPUS / reader.name
     return [path.read_bytes() for path in sorted(folder.glob("*"))] if folder.is_dir() else []
+
+
+def keep(reader: Reader, data: bytes) -> None:
+    """Write a failing case where the suite replays it."""
+    path = CORPUS / reader.name / hashlib.sha256(data).hexdigest()[:16]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 
 def _check_message(reader: Reader, error: CecError, path: Path) -> None:
@@ -150,7 +145,7 @@ def _where() -> str:
 
 @contextlib.contextmanager
 def _alarm() -> Iterator[None]:
-    # CPU time: on a busy machine the wall clock says little. What waits for ever, `run.py` kills.
+    # CPU time: on a busy machine the wall clock says little.
     _answer_the_bell()
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:

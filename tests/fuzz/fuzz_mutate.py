@@ -6,6 +6,7 @@ bytes alone. Nothing here looks at what the reader does.
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import re
@@ -57,10 +58,6 @@ class Mutator:
         """What the cases are made from."""
         return _seeds(self.make)
 
-    def draw_from(self, seeds: tuple[bytes, ...]) -> None:
-        """Take these: some take seconds to make, and some hold the time at which they were."""
-        _made[self.make] = seeds
-
     def case(self, salt: str, number: int) -> bytes:
         """The bytes of one case."""
         draw = random.Random(f"{salt}:{number}")
@@ -82,13 +79,9 @@ class Mutator:
         return found
 
 
-_made: dict[Callable[[], tuple[bytes, ...]], tuple[bytes, ...]] = {}
-
-
+@functools.cache
 def _seeds(make: Callable[[], tuple[bytes, ...]]) -> tuple[bytes, ...]:
-    if make not in _made:
-        _made[make] = make()
-    return _made[make]
+    return make()
 
 
 def _place(draw: random.Random, data: bytearray) -> int:

@@ -7,11 +7,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from fuzz_case import CORPUS, check, past
+from fuzz_case import CORPUS, LeakError, check, keep, past
 from fuzz_mutate import LONGEST
 from fuzz_readers import readers
 
 NAMES = list(readers())
+CASES = int(os.environ.get("CEC_FUZZ_CASES", "0"))
+SEED = os.environ.get("CEC_FUZZ_SEED", "1")
 
 
 @pytest.fixture
@@ -41,6 +43,25 @@ def test_no_bytes_get_past_a_reader(name, part, room):
         for number in range(reader.suite // part)
     }
     assert len(outcomes) > 1 or not reader.names_file, "all cases ended alike: nothing is tested"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CASES, reason="CEC_FUZZ_CASES is not set: it says how many cases are drawn")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_long_run(name, room):
+    """So many cases of $CEC_FUZZ_SEED; what fails is kept, and the suite replays it.
+
+    Where foreign code ends the process, the case is the file that is left in /dev/shm.
+    """
+    reader, told = readers()[name], []
+    for number in range(CASES):
+        data = reader.mutator.case(f"{name}:{SEED}", number)
+        try:
+            check(reader, data, room / reader.file)
+        except LeakError as error:
+            keep(reader, data)
+            told.append(f"case {number}: {error}")
+    assert told == []
 
 
 @pytest.mark.parametrize("name", NAMES)

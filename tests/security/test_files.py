@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from pickled import Bomb
 
-from cecdata.builds.build import build
 from cecdata.common.codec import sealed
 from cecdata.common.durable import Journal, Workspace
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
@@ -26,24 +25,6 @@ from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
 SENTENCE = "他的病情已经好转，明天就能出院。"
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory):
-    """A small dataset, not to be touched."""
-    folder = tmp_path_factory.mktemp("dataset")
-    corpus, out = folder / "a.txt", folder / "out"
-    corpus.write_text("".join(f"第{n}次：{SENTENCE}\n" for n in range(9)), "utf-8")
-    build([str(corpus)], out, load(copies=2, filters=("levenshtein",), holdout=0.3))
-    return out
-
-
-@pytest.fixture
-def copied(dataset, tmp_path):
-    """The same, to be spoiled."""
-    import shutil
-
-    return shutil.copytree(dataset, tmp_path / "out")
 
 
 def resealed(data: bytes, old: bytes, new: bytes) -> bytes:
@@ -59,32 +40,26 @@ def _hex(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "place", ["../secret.parquet", "/etc/passwd", "data/../../secret", "C:/x", "a\\\\..\\\\b", ""]
+    "place", ["../secret.parquet", "/etc/passwd", "data/../../secret", "C:/x", "a\\..\\b", ""]
 )
-def test_no_path_out_of_a_manifest(dataset, place):
+def test_no_path_out_of_a_manifest(made, place):
     """A manifest may name only what lies inside its folder, even where its seal is right."""
-    data = (dataset / "manifest.json").read_bytes()
+    data = (made / "manifest.json").read_bytes()
     name = re.search(rb'"path": "(data/train-[^"]+)"', data)
     with pytest.raises(VerificationError, match="leads out"):
-        loads(
-            resealed(
-                data,
-                b'"' + name[1] + b'"',
-                json.dumps(place).encode().replace(b"\\\\\\\\", b"\\\\"),
-            )
-        )
+        loads(resealed(data, b'"' + name[1] + b'"', json.dumps(place).encode()))
 
 
-def test_a_link_among_the_shards_gives_nothing_else(copied, tmp_path):
+def test_a_link_among_the_shards_gives_nothing_else(dataset, tmp_path):
     """A shard that is a link to other bytes is refused like any other damage."""
-    shard = next((copied / "data").glob("train-*"))
+    shard = next((dataset / "data").glob("train-*"))
     elsewhere = tmp_path / "elsewhere.parquet"
     pq.write_table(pa.table({"text": ["geheim"]}), elsewhere)
     shard.unlink()
     shard.symlink_to(elsewhere)
-    assert not verify(copied, "quick").ok
+    assert not verify(dataset, "quick").ok
     with pytest.raises(VerificationError, match=shard.name):
-        open_dataset(copied)
+        open_dataset(dataset)
 
 
 def test_no_writing_through_a_link(tmp_path):
@@ -180,6 +155,7 @@ def test_pickled_columns_stay_bytes(tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
+@pytest.mark.filterwarnings("ignore")  # Arrow says that it does not know the type
 def test_an_extension_type_does_not_run(tmp_path):
     """Arrow's old extension type of pickled Python, in a file from elsewhere, stays unread."""
     bomb = pickle.dumps(Bomb(tmp_path / "mark"))
@@ -187,17 +163,9 @@ def test_an_extension_type_does_not_run(tmp_path):
     field = pa.field("text", pa.string(), metadata=label)
     table = pa.table([pa.array([SENTENCE])], schema=pa.schema([field]))
     pq.write_table(table, tmp_path / "a.parquet")
-    with _calm(), contextlib.suppress(InputError):
+    with contextlib.suppress(InputError):
         everything(tmp_path / "a.parquet")
     assert not (tmp_path / "mark").exists()
-
-
-def _calm():
-    import warnings
-
-    context = warnings.catch_warnings()
-    warnings.simplefilter("ignore")  # Arrow says that it does not know the type
-    return context
 
 
 def test_a_pickled_array_does_not_run(tmp_path):

@@ -8,31 +8,12 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
-from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common import names
 from cecdata.common.errors import InputError
-from cecdata.config import load
 
 OUTSIDE = ["/etc/x", "../x", "a/../../x", "a/..", "..", "", "a//b", "/", "a/", "./a", "a\\b",
            "..\\x", "C:/x", "c:x", "a\0b"]  # fmt: skip
-SENTENCE = "他的病情已经好转，明天就能出院。"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A small dataset, not to be touched."""
-    folder = tmp_path_factory.mktemp("dataset")
-    corpus = folder / "a.txt"
-    corpus.write_text("".join(f"第{n}次：{SENTENCE}\n" for n in range(9)) + "\n短\n", "utf-8")
-    build([str(corpus)], folder / "out", load(copies=2, filters=("levenshtein",), holdout=0.3))
-    return folder / "out"
-
-
-@pytest.fixture
-def dataset(made, tmp_path):
-    """The same, to be spoiled."""
-    return shutil.copytree(made, tmp_path / "out")
 
 
 @pytest.fixture
@@ -90,11 +71,7 @@ def test_report_writes_through_no_link(dataset, secret, name, to):
     assert done.exit_code == 5, done.output
     assert "is a link" in done.output
     for file in secret.parent.rglob("*"):
-        assert (
-            file.is_dir()
-            or file.name not in ("thesis.md", "journal.jsonl")
-            or (file.read_bytes() == before)
-        )
+        assert file.name not in ("thesis.md", "journal.jsonl") or file.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["/../../../x", "../up", "a//b", "a\0b", ""])
