@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -70,30 +70,18 @@ _ENCODING_HINT = (
 
 def read(
     paths: Sequence[str],
+    columns: Columns = Columns(),  # noqa: B008 - it is frozen
     *,
-    text_column: str | None = None,
-    origin_column: str | None = None,
-    licence_column: str | None = None,
-    licence: str = "",
-    form: str | None = None,
     encoding: str | None = None,
-    limit: int | None = None,
-    batch_rows: int = 65_536,
-    report: Callable[[FileReport], object] = lambda _: None,
+    **options: Any,
 ) -> Iterator[Rows]:
-    """Yield the rows of a corpus in order, in batches of some megabytes, in constant memory.
+    """Yield the rows of the files that `resolve` finds, as `read_sources` does with `options`.
 
-    `text_column` is by default `text`, or the only string column of a table; `origin_column` is
-    `origin` if it exists, else the file's name is the origin; `licence_column` is `licence` or
-    `license` if one exists, and `licence` is that of rows without one. `form` and `encoding` are
-    those of `resolve`. `limit` counts rows of the corpus, including rejected ones. `report` is
-    called once for each file that was read. A bad row is in `Rows.rejected` with its reason; a bad
-    file raises InputError, and so does a named column if no file has columns.
+    Raises InputError for a named column if no file has columns.
     """
-    columns = Columns(text_column, origin_column, licence_column)
-    sources = [replace(source, licence=licence) for source in resolve(paths, form, encoding)]
+    sources = resolve(paths, encoding=encoding)
     check_columns(columns, sources)
-    yield from read_sources(sources, columns, limit=limit, batch_rows=batch_rows, report=report)
+    yield from read_sources(sources, columns, **options)
 
 
 def read_sources(
@@ -104,7 +92,11 @@ def read_sources(
     batch_rows: int = 65_536,
     report: Callable[[FileReport], object] = lambda _: None,
 ) -> Iterator[Rows]:
-    """Yield the rows of files that `resolve` returned, as `read` does."""
+    """Yield the rows of files in order, in batches of some megabytes, in constant memory.
+
+    `limit` counts rows, including rejected ones. `report` is called once for each file that was
+    read. A bad row is in `Rows.rejected` with its reason; a bad file raises InputError.
+    """
     held: list[Rows] = []
     rows = size = 0
     for part in _parts(sources, columns, limit, batch_rows, report):

@@ -17,6 +17,7 @@ from cecdata.common.errors import InputError
 from cecdata.corpus.formats import jsonl, parquet
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.reading import read
+from cecdata.corpus.sources import Columns
 
 
 def everything(path, **options):
@@ -320,14 +321,14 @@ def test_unknown_columns_are_named(tmp_path):
     (tmp_path / "a.csv").write_text("sentence,note,n\n一,x,1\n")
     (tmp_path / "a.jsonl").write_text('{"sentence": "一", "note": "x", "n": 1}\n')
     for suffix in ("parquet", "csv", "jsonl"):
-        message = refused(tmp_path / f"a.{suffix}", text_column="sentense")
+        message = refused(tmp_path / f"a.{suffix}", columns=Columns("sentense"))
         assert "did you mean 'sentence'? available: sentence, note, n" in message
     assert "--text-column" in refused(tmp_path / "a.parquet")
     assert "--text-column" in refused(tmp_path / "a.csv")
-    assert "does not hold strings" in refused(tmp_path / "a.parquet", text_column="n")
-    assert "no column 'x'" in refused(tmp_path / "a.parquet", text_column="note", origin_column="x")
+    assert "does not hold strings" in refused(tmp_path / "a.parquet", columns=Columns("n"))
+    assert "no column 'x'" in refused(tmp_path / "a.parquet", columns=Columns("note", "x"))
     (tmp_path / "a.txt").write_text("一\n")
-    assert "leave --text-column out" in refused(tmp_path / "a.txt", text_column="text")
+    assert "leave --text-column out" in refused(tmp_path / "a.txt", columns=Columns("text"))
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
@@ -405,17 +406,17 @@ def test_csv_needs_a_header(tmp_path):
     assert everything(path) == ([], [])
 
 
-@pytest.mark.parametrize("option", ["text_column", "origin_column"])
+@pytest.mark.parametrize("option", ["text", "origin"])
 def test_a_column_of_plain_text_is_refused(tmp_path, option):
     """Where every file is plain text a named column is an error, not ignored; in a mix it holds."""
     plain = tmp_path / "a.txt"
     plain.write_text("他的病情已经好转。\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"leave .*column out"):
-        list(read([str(plain)], **{option: "text"}))
+        list(read([str(plain)], Columns(**{option: "text"})))
     table = tmp_path / "b.tsv"
     table.write_text("text\n今天下雨了。\n", encoding="utf-8")
-    named = {option: "text"}
-    assert sum(len(rows.batch) for rows in read([str(plain), str(table)], **named)) == 2
+    named = Columns(**{option: "text"})
+    assert sum(len(rows.batch) for rows in read([str(plain), str(table)], named)) == 2
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -492,7 +493,7 @@ def test_another_delimiter_without_a_column_named_text_is_refused_by_name(tmp_pa
     message = refused(path)
     assert "separated by a semicolon: 句子, 编号" in message
     assert "--text-column" in message
-    good, _ = everything(path, text_column="句子")
+    good, _ = everything(path, columns=Columns("句子"))
     assert [row["text"] for row in good] == ["他已经来了。", "明天见。"]
 
 

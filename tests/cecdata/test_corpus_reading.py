@@ -228,14 +228,14 @@ def test_every_arrow_string_is_read(tmp_path, kind):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"句子": pa.array(SENTENCES[:3]).cast(kind), "n": [1, 2, 3]}), path)
     assert texts([path]) == SENTENCES[:3]
-    assert texts([path], text_column="句子") == SENTENCES[:3]
+    assert texts([path], columns=Columns("句子")) == SENTENCES[:3]
 
 
-def test_origin_column(tmp_path):
-    """`origin_column` names another origin; a null one falls back to the file's name."""
+def test_another_origin(tmp_path):
+    """A column may have another origin; a null one falls back to the file's name."""
     path = tmp_path / "t.jsonl"
     path.write_text('{"text": "一", "来源": "新闻"}\n{"text": "二", "来源": null}\n')
-    good, _ = everything([path], origin_column="来源")
+    good, _ = everything([path], columns=Columns(origin="来源"))
     assert [row["origin"] for row in good] == ["新闻", "t"]
 
 

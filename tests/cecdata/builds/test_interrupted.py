@@ -36,22 +36,3 @@ def test_interrupt_of_a_fresh_process(tmp_path, long_corpus):
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert not (out / "data").exists()
-
-
-def test_a_file_size_limit_is_told(tmp_path, long_corpus):
-    """Where a file cannot grow, the error names it and nothing looks whole."""
-    script = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
-        "from cecdata.cli import main; main()"
-    )
-    out = tmp_path / "out"
-    arguments = ["build", str(long_corpus), "--out", str(out), "--filters", "levenshtein",
-                 "--shard-sentences", "40"]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "File too large" in done.stderr
-    assert str(out) in done.stderr
-    assert not (out / "data").exists()

@@ -158,6 +158,7 @@ def test_another_machine_goes_on(
     words = ["build", corpus, "--out", out, *flags, "--workers", 1]
     url = os.environ["AWS_ENDPOINT_URL"]
     monkeypatch.setattr(Store, "put", failing)
+    monkeypatch.setattr(store, "_ATTEMPTS", 2)
     code, _, said = cecdata(*words)
     monkeypatch.setattr(Store, "put", put)
     monkeypatch.setenv("AWS_ENDPOINT_URL", url)
@@ -211,6 +212,7 @@ def test_overwrite_replaces_a_dataset_in_a_store(bucket, corpus, cecdata, flags,
 
 def test_a_bucket_without_rights_is_named(corpus, cecdata, flags, monkeypatch, tmp_path):
     """Without rights, without a bucket and without a server: which, and what to do."""
+    monkeypatch.setattr(store, "_ATTEMPTS", 2)
     server = Server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0")
     use(monkeypatch, server, tmp_path)
     try:
