@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cecbench.tables import (
     ID_NAMES,
@@ -14,8 +15,11 @@ from cecbench.tables import (
     cell,
     id_of,
     lines,
+    read_table,
     read_texts,
+    text_of,
 )
+from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 
 
@@ -78,6 +82,62 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
             raise InputError(f"line {number} is blank in {blank} and not in {full}")
         if source.strip():
             yield Example(f"{prefix}-{number}", source, reference)
+
+
+def csv_columns(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+    """Read AlipaySEQ's CSV: a line of headings, whatever they say, then source and reference."""
+    for number, cells in read_table(paths[0]).rows[1:]:
+        if len(cells) < 2:
+            raise _bad_line(paths[0], number, "has fewer than 2 columns")
+        yield Example(f"{prefix}-{number - 1}", cells[0], cells[1])
+
+
+def references(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
+    """Read NaCGEC's lines of id, source and one or more references, of which the first counts."""
+    for number, line in lines(paths[0]):
+        cells = line.split("\t")
+        if len(cells) < 3:
+            raise _bad_line(paths[0], number, f"has {len(cells)} columns instead of 3 or more")
+        yield Example(*cells[:3])
+
+
+def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
+    """Read FCGEC's JSON: an object of sentences by id; the first operation gives the reference."""
+    try:
+        records = parse(text_of(paths[0]))
+    except ValueError as error:
+        raise InputError(f"{paths[0]} is not JSON: {error}") from None
+    if not isinstance(records, dict):
+        raise InputError(f"{paths[0]} is not an object of sentences by id")
+    for name, record in records.items():
+        try:
+            source, operations = record["sentence"], parse(record["operation"])
+            target = _operated(source, operations[0]) if operations else source
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"{paths[0]}, record {name!r} has no sentence, or an operation that cannot be made "
+                f"({type(error).__name__}: {error}); test sets without operations have no reference"
+            ) from None
+        yield Example(name, source, target)
+
+
+def _operated(source: str, operation: Mapping[str, Any]) -> str:
+    """Return a sentence after an operation: characters move, then are deleted, changed, added."""
+    texts = [source[place] for place in operation.get("Switch", range(len(source)))]
+    for place in operation.get("Delete", ()):
+        texts[place] = ""
+    for edit in operation.get("Modify", ()):
+        place = edit["pos"]
+        count = int(edit["tag"].partition("+")[0].rpartition("_")[2])  # 1 of MOD_1+INS_3
+        texts[place : place + count] = [_first_label(edit), *[""] * (count - 1)]
+    for edit in operation.get("Insert", ()):
+        texts[edit["pos"]] += _first_label(edit)
+    return "".join(texts)
+
+
+def _first_label(edit: Mapping[str, Any]) -> str:
+    label = edit["label"]
+    return str(label[0] if isinstance(label, list) else label)
 
 
 def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
@@ -217,6 +277,9 @@ READERS: dict[str, Reader] = {
     "lemon": lemon,
     "table": table,
     "parallel": parallel,
+    "csv_columns": csv_columns,
+    "references": references,
+    "fcgec": fcgec,
     "sighan_truth": sighan_truth,
     "m2": m2,
     "parquet": parquet,
