@@ -103,6 +103,8 @@ def references(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
 
 def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     """Read FCGEC's JSON: an object of sentences by id; the first operation gives the reference."""
+    records: Any
+    operations: Any
     try:
         records = parse(text_of(paths[0]))
     except ValueError as error:
