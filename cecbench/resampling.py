@@ -119,15 +119,6 @@ def interval_of(
     return bootstrap(triples, times, f_statistic(0, 1, 2, beta), draws=draws)
 
 
-def check_draws(draws: int) -> None:
-    """Raise UsageError for too few draws; 0, which means no interval, is allowed."""
-    if draws != 0 and draws < FEWEST_DRAWS:
-        raise UsageError(
-            f"{draws} draws are too few for an interval: give at least {FEWEST_DRAWS}, or 0 for no "
-            "interval"
-        )
-
-
 def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:
     """Return the sums of the fields, shape (draws, fields); `times` has shape (draws, kinds)."""
     # float64 is exact up to 2^53 and, unlike int64, has a fast matrix product

@@ -10,7 +10,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ from cecbench.metrics.lemon import Lemon
 from cecbench.metrics.pycorrector import Pycorrector
 from cecbench.metrics.rows import IntArray, Row, chunks
 from cecbench.metrics.sighan import Sighan
-from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
+from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, interval_of
 from cecbench.signature import UNNAMED, Signature, package_version
 from cecbench.tables import named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError
@@ -156,7 +156,10 @@ def score_file(
     file that cannot be read, and UsageError for an unknown name.
     """
     rules = find_scorer(scorer, _with_policy(options, policy))
-    check_draws(bootstrap)
+    if bootstrap != 0 and bootstrap < FEWEST_DRAWS:
+        raise UsageError(
+            f"{bootstrap} draws are too few: give at least {FEWEST_DRAWS}, or 0 for no interval"
+        )
     tally = _scanned(path, rules, triples=bootstrap > 0)
     if tally is None:
         tally = Tally(rules, triples=bootstrap > 0)
@@ -232,7 +235,7 @@ def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
 
 def _pays(path: Path) -> bool:
     """Return whether a file is large, or the packages of the compiled scan are already loaded."""
-    return "numba" in sys.modules or (path.is_file() and path.stat().st_size >= SCAN_FROM_BYTES)
+    return path.is_file() and ("numba" in sys.modules or path.stat().st_size >= SCAN_FROM_BYTES)
 
 
 _BASE = 1 << 20  # of the number that encodes a sentence's three counts; each count is below it
@@ -327,7 +330,7 @@ class Tally:
         if self.read:
             sums = dict(zip(BEHAVIOUR_FIELDS, self._behaviour.tolist(), strict=True))
             values.update(flatten(report_behaviour(sums), "behaviour."))
-        named = {f"signature.{name}": value for name, value in signature.as_dict().items()}
+        named = {f"signature.{name}": value for name, value in asdict(signature).items()}
         return {**values, "signature": signature.short(), **named}
 
     def _policy(self, *, stops: bool) -> str:

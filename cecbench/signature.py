@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 
 UNNAMED = "rows"  # the benchmark in the signature of rows that have no published name
@@ -67,10 +67,6 @@ opencc:none|beta:1|bs:none|v:0
         """Return (field, mine, theirs) for each field that differs; () if scores are comparable."""
         pairs = ((f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         return tuple(entry for entry in pairs if entry[1] != entry[2])
-
-    def as_dict(self) -> dict[str, str | int | float]:
-        """Return the fields for JSON."""
-        return asdict(self)
 
     def _text(self, field: str) -> str:
         value = getattr(self, field)

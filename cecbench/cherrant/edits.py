@@ -20,22 +20,12 @@ MOST_STEPS = 500_000
 Step = tuple[int, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Alignments:
-    """The cheapest alignments of two strings.
-
-    `paths` has the steps of each one without its matches. `capped` says that there are more
-    alignments than `paths` has.
-    """
-
-    paths: list[list[Step]]
-    capped: bool
-
-
 def align(
     source: str, target: str, dictionaries: Dictionaries, *, first_only: bool = False
-) -> Alignments:
-    """Return the cheapest alignments of two strings without whitespace.
+) -> tuple[list[list[Step]], bool]:
+    """Return the cheapest alignments of two strings without whitespace, and whether there are more.
+
+    An alignment has its steps without the matches.
 
     first_only: return one, as ChERRANT's `--multi_cheapest_strategy first` does. Strings whose
     lengths differ by more than 10 have only one in any case.
@@ -52,7 +42,7 @@ def align(
     for length in lengths.tolist():
         alignments.append(listed[start : start + length])
         start += length
-    return Alignments(alignments, capped)
+    return alignments, capped
 
 
 #: The marks of the merging rules, in order: a text counts as marks if it is part of this string.
@@ -242,10 +232,10 @@ def annotate(
         return Annotation(source, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:
         return Annotation(target, ((NOOP._replace(kind=_NO_EDIT[target]),),), target)
-    alignments = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
-    merged = {tuple(merge(path, source, target)): None for path in alignments.paths}
+    paths, capped = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
+    merged = {tuple(merge(path, source, target)): None for path in paths}
     readings = (tuple(_span(step, source, target) for step in steps) for steps in merged)
-    return Annotation(target, tuple(readings), capped=alignments.capped)
+    return Annotation(target, tuple(readings), capped=capped)
 
 
 def _span(step: tuple[int, int, int, int, int], source: str, target: str) -> SpanEdit:

@@ -209,9 +209,6 @@ def test_lemon_and_sighan_forms(tmp_path):
     truth = write(tmp_path / "truth.txt", "A2-1, 2, 已, 4, 去\nA2-2, 0\n")
     rows = list(readers.sighan_truth((given_text, truth), ""))
     assert [(r.id, r.target) for r in rows] == [("A2-1", "他已經去"), ("A2-2", "好")]
-    wrong = write(tmp_path / "wrong.txt", "己\n好\n")
-    right = write(tmp_path / "right.txt", "已\n好\n")
-    assert pairs_of(readers.parallel((wrong, right), "s")) == [("己", "已"), ("好", "好")]
 
 
 def test_grammar_sets_and_queries_are_read(tmp_path):

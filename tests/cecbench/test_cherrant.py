@@ -19,7 +19,7 @@ from cecbench.cherrant.costs import (
     simplify,
 )
 from cecbench.cherrant.edits import NOOP, SpanEdit, annotate, moved, swapped
-from cecbench.metrics.cherrant import LEVELS, compare, compare_types, f_beta
+from cecbench.metrics.cherrant import LEVELS, compare, compare_types
 from cecbench.scorers import score
 from cecdata.common.errors import InputError
 
@@ -68,6 +68,7 @@ def test_edits_turn_the_source_into_the_target(source: str, target: str) -> None
 @pytest.mark.parametrize(
     ("source", "target", "edits"),
     [
+        ("他来", "", []),
         ("他来", "他来", [NOOP]),
         ("他来", "没有错误", [NOOP]),
         ("他来", "无法标注", [(-1, -1, "NA", "")]),
@@ -116,11 +117,6 @@ def test_a_reference_that_cannot_be_annotated_counts_nothing() -> None:
     assert values["tp_fp_fn"] == [0, 0, 0]
 
 
-def test_nothing_has_no_reading() -> None:
-    """An empty target has no edits at all, as in the published files."""
-    assert annotate("他来", "").readings == ()
-
-
 def test_tokens() -> None:
     """All kinds of whitespace are removed; texts with line breaks are simplified too."""
     assert characters(" 他\u3000来\u00a0了\t") == "他来了"
@@ -150,12 +146,6 @@ def test_an_edit_list_against_itself_is_all_hits(source: str, target: str, other
         assert compare(mine, mine, level)[1:] == (0, 0)
         tp, _, fn = compare(mine, right, level)
         assert tp + fn == compare(right, right, level)[0]
-
-
-def test_printed_precision_and_recall() -> None:
-    """Precision is 1 without false positives, and recall 1 without misses."""
-    assert f_beta(1, 0, 0, 0.5) == (1, 1, 1)
-    assert f_beta(0, 2, 0, 0.5) == (0, 1, 0)
 
 
 def test_without_cheapest_ties_there_is_one_reading() -> None:

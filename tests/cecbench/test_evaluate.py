@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from cecbench import published
 from cecbench.cli import cli
 from cecbench.metrics.rows import Row
-from cecbench.report.page import judgement
 from cecbench.results import read_run
 from cecbench.scorers import score
 from cecbench.sums import Breakdown
@@ -144,14 +143,6 @@ def test_parts_add_up_to_the_whole(triples):
         own = overlap.get(field, 0) - sum(part.get(field, 0) for part in inside)
         assert sum(part[field] for part in found.values()) + max(0, own) == total
     assert parts["clean"]["sentences"] == len(lines) - len(errors)
-
-
-def test_judgements():
-    """The three texts decide between right, missed, wrong and over-corrected."""
-    assert judgement(Row("1", "己", "已", "已")) is None
-    assert judgement(Row("1", "己", "已", "己")) == "missed"
-    assert judgement(Row("1", "己", "已", "以")) == "wrong"
-    assert judgement(Row("1", "己", "己", "已")) == "over-corrected"
 
 
 def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_path):
@@ -286,8 +277,8 @@ def reported(bench, tmp_path):
     return tmp_path / "report"
 
 
-def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
-    """The page loads no address, and lists the misjudged sentences."""
+def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported, tmp_path):
+    """The page loads no address, and lists the misjudged sentences; the JSON has the scores."""
     text = (reported / "index.html").read_text(encoding="utf-8")
     page = Page()
     page.feed(text)
@@ -299,6 +290,10 @@ def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
         assert f"<td>{kind}</td>" in text
     assert "<summary>copy, own" not in text  # it changes nothing
     assert "<td>100.00 %<small>1 of 1</small></td>" in text  # over-correction
+    values = json.loads((tmp_path / "runs/good/score.json").read_text())
+    record = json.loads((reported / "report.json").read_text())
+    assert record["scores"]["good"]["own"]["value"] == values["S_C_f1"]
+    assert [run["system"] for run in record["runs"]] == ["copy", "good"]
 
 
 def test_a_page_cannot_be_broken_by_what_a_system_wrote(bench, tmp_path):
@@ -357,14 +352,6 @@ def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):
     bench.write_text(json.dumps({"source": odd, "reference": odd}) + "\n", encoding="utf-8")
     run(bench, "copy", "--out", tmp_path / "odd")
     assert [row.prediction for row in read_run(tmp_path / "odd").rows] == [odd]
-
-
-def test_the_json_of_a_report_has_its_numbers(reported, tmp_path):
-    """It has the run's headline, and the whole score."""
-    values = json.loads((tmp_path / "runs/good/score.json").read_text())
-    record = json.loads((reported / "report.json").read_text())
-    assert record["scores"]["good"]["own"]["value"] == values["S_C_f1"]
-    assert [run["system"] for run in record["runs"]] == ["copy", "good"]
 
 
 def test_the_published_tables_are_those_of_the_paper():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,6 @@ from cecbench.metrics.base import (
     apply_policy,
     count_behaviour,
     report_behaviour,
-    totals,
 )
 from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.rows import Row
@@ -45,6 +45,10 @@ def equal_rows(draw: st.DrawFn) -> list[Row]:
         one = st.text(alphabet=ALPHABET, min_size=length, max_size=length)
         rows.append(Row(str(number), draw(one), draw(one), draw(one)))
     return rows
+
+
+def totals(fields: Sequence[str], counts: np.ndarray) -> dict[str, int]:
+    return dict(zip(fields, counts.sum(axis=0).tolist(), strict=True))
 
 
 def numbered(texts: list[tuple[str, str, str]]) -> list[Row]:
@@ -86,23 +90,18 @@ def test_rows_in_another_order_change_nothing(
 
 
 @pytest.mark.parametrize("scorer", sorted(SCORERS))
-def test_an_oracle_scores_full(scorer: str) -> None:
-    """Predictions that equal the targets score 100 percent by every scorer's headline."""
-    rows = [("1", "他己经来", "他已经来", "他已经来"), ("2", "今天好", "今天好", "今天好")]
-    headline = score(rows, scorer).headline
+def test_an_oracle_scores_full_and_copies_over_correct_nothing(scorer: str) -> None:
+    """Predictions that equal the targets score 100 percent by every scorer's headline; a system
+    that copies has no over-correction and no length violation.
+    """
+    texts = [("他己经来", "他已经来"), ("今天好", "今天好")]
+    headline = score([(s, s, t, t) for s, t in texts], scorer).headline
     assert headline is not None
     assert min(headline, 100 * headline) > 0.999999
-
-
-@pytest.mark.parametrize("scorer", sorted(SCORERS))
-def test_copies_over_correct_nothing(scorer: str) -> None:
-    """A system that copies has no over-correction, no length violation, and copies everything."""
-    rows = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好", "今天好", "今天好")]
-    values = score(rows, scorer).values
-    assert values["behaviour.over_correction_rate"] == 0
-    assert values["behaviour.over_correction_per_1000_chars"] == 0
-    assert values["behaviour.length_violation_rate"] == 0
-    assert values["behaviour.copy_rate"] == 1
+    values = score([(s, s, t, s) for s, t in texts], scorer).values
+    rates = {"over_correction_rate": 0, "over_correction_per_1000_chars": 0, "copy_rate": 1}
+    for name, rate in {**rates, "length_violation_rate": 0}.items():
+        assert values[f"behaviour.{name}"] == rate
 
 
 def test_behaviour_counts_clean_sentences_alone() -> None:

@@ -43,15 +43,6 @@ def test_columns_of_different_lengths_are_refused() -> None:
         cecbench.score(SOURCES, TARGETS, PREDICTIONS[:2])
 
 
-def test_the_interval_is_that_of_the_command_line(tmp_path: Path) -> None:
-    """A score gives the interval of its headline that `--bootstrap 1000` prints."""
-    path = tmp_path / "rows.tsv"
-    path.write_text("".join("\t".join(row) + "\n" for row in ROWS), encoding="utf-8")
-    printed = scorers.score_file(path, "cscd", bootstrap=1000)["interval"]
-    interval = cecbench.score(SOURCES, TARGETS, PREDICTIONS).interval()
-    assert interval.as_dict("S_C_f1") == printed
-
-
 def test_importing_the_package_loads_nothing() -> None:
     """`import cecbench` loads no library, and no module of the package takes the name `score`."""
     code = "import sys, cecbench; print(*{'numpy', 'click', 'numba'} & set(sys.modules))"

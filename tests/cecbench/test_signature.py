@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from cecbench.metrics.base import flatten
 from cecbench.scorers import Options, score
 
 ROWS = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "今天好", "今天好", "今天好")]
@@ -42,13 +41,3 @@ def test_differences_name_the_field_and_both_values() -> None:
     mine = score(ROWS, "cscd", "revert").signature
     theirs = dataclasses.replace(mine, beta=0.5, version="9")
     assert mine.differences(theirs) == (("beta", 1.0, 0.5), ("version", mine.version, "9"))
-
-
-def test_flattening_joins_keys_with_dots() -> None:
-    """Nested keys are joined with dots; the counts also remain one object."""
-    nested = {"a": {"b": {"c": 1}}, "counts_tp_pred_gold": {"S_C": [1, 2, 3]}}
-    assert flatten(nested) == {
-        "a.b.c": 1,
-        "counts_tp_pred_gold": {"S_C": [1, 2, 3]},
-        "counts_tp_pred_gold.S_C": [1, 2, 3],
-    }

@@ -18,7 +18,6 @@ from cecbench.significance import (
     paired_randomisation,
     rows_needed,
     simulated,
-    statistic_of,
 )
 from cecdata.common.errors import UsageError
 
@@ -123,13 +122,6 @@ def test_holm_is_between_plain_and_bonferroni(values: dict[int, float]) -> None:
         assert value <= adjusted[key] <= min(1, value * len(values)) + 1e-12
     ranked = sorted(values, key=values.__getitem__)
     assert [adjusted[key] for key in ranked] == sorted(adjusted.values())
-
-
-def test_scores_give_their_statistics() -> None:
-    """A score's headline can be resampled."""
-    rows = [("1", "他己经来", "他已经来", "他已经来"), ("2", "今天好", "今天好", "今天很")]
-    result = score(rows, "cscd")
-    assert bootstrap(result.counts, statistic_of(result)).value == pytest.approx(2 / 3)
 
 
 def test_other_sentences_are_not_compared() -> None:
