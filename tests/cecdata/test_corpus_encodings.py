@@ -187,15 +187,3 @@ def test_odd_codes_of_gb_18030_are_those_of_browsers(tmp_path):
         good, bad = read_back(tmp_path / "a.txt", data, **options)
         assert bad.num_rows == 0
         assert good == [*SIMPLIFIED, "价格是九百元，\u9fb4"]
-
-
-def test_a_file_most_of_whose_rows_are_rejected_is_named(tmp_path):
-    """A blank line or one in ASCII does not hide that the others were not read."""
-    lines = ["", "abc", *KOREAN * 3]
-    (tmp_path / "a.txt").write_bytes("\n".join(lines).encode("euc_kr"))
-    (tmp_path / "b.txt").write_text("他的病情已经好转。\n", "utf-8")
-    reports = []
-    list(read([str(tmp_path / "*.txt")], report=reports.append))
-    assert [report.unreadable for report in reports] == ["invalid_utf8", ""]
-    assert "a.txt: 15 of 17 rows were rejected (invalid_utf8)" in str(reports[0])
-    assert "--encoding gb18030" in str(reports[0])

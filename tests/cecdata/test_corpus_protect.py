@@ -193,13 +193,6 @@ def test_neighbours_are_struck_all_the_same(recipe, name):
     assert check_untouched(config, texts) > 0
 
 
-def test_which_recipes_protect_spans():
-    """The realistic recipe leaves them whole; the paper's strikes wherever the paper does."""
-    assert load("realistic").protect_spans
-    assert not load("paper").protect_spans
-    assert load("paper").protect == ()
-
-
 def test_the_command_line_takes_names(tmp_path):
     """`--protect FILE` keeps names whole in preview and build; the manifest holds the names."""
     names, corpus = tmp_path / "names.txt", tmp_path / "corpus.txt"

@@ -225,22 +225,23 @@ BINARY = b"\xff\xfa\x00\x81\x9b\n" * 5
 
 
 def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
-    """A binary file among others is named with its rows and a remedy, and is in the manifest."""
+    """A binary file among others, of which a line in ASCII is text, is named with its rows and a
+    remedy, and is in the manifest."""
     (tmp_path / "1.txt").write_text("".join(f"第{n}次列车准时到达。\n" for n in range(9)), "utf-8")
-    (tmp_path / "2.txt").write_bytes(BINARY)
+    (tmp_path / "2.txt").write_bytes(BINARY + b"abcdefg\n")
     out = tmp_path / "out"
     for extra in ((), ("--dry-run",), ()):  # the last build finds a finished dataset
         code, _, words = build(cecdata, out, tmp_path / "*.txt", *extra)
         assert code == 0
-        assert f"{tmp_path / '2.txt'}: all 5 rows were rejected (invalid_utf8)" in words
+        assert f"{tmp_path / '2.txt'}: 5 of 6 rows were rejected (invalid_utf8)" in words
         assert "--encoding gb18030" in words
         assert "1.txt" not in words
     assert [(file.rows, dict(file.extra)) for file in read_manifest(out).inputs] == [
         (9, {}),
-        (5, {"unreadable": "invalid_utf8", "rejected": 5}),
+        (6, {"unreadable": "invalid_utf8", "rejected": 5}),
     ]
     assert cecdata("report", out)[0] == 0
-    assert "all 5 rows were rejected" in (out / "report.html").read_text("utf-8")
+    assert "5 of 6 rows were rejected" in (out / "report.html").read_text("utf-8")
 
 
 def test_utf_8_is_not_misread_as_another_encoding(cecdata, tmp_path):

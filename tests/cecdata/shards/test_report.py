@@ -52,12 +52,6 @@ def test_a_page_loads_nothing_and_runs_no_text(dataset, tmp_path):
     assert "<" not in data
 
 
-def test_a_dataset_stays_finished_beside_its_report(dataset):
-    """The report is not part of the dataset: the quick check of a reader passes."""
-    write_report(dataset)
-    assert open_dataset(dataset).manifest.pairs.kept
-
-
 def test_overwrite_removes_the_report_with_its_dataset(tmp_path):
     """A build with --overwrite takes the report for its own; another file beside it is refused."""
     texts, out = tmp_path / "a.txt", tmp_path / "out"

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.common import durable
 from cecdata.common.errors import CecError
 from cecdata.perturbation.pairs import compact, edits_array, named, pair_table, repeated
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
@@ -53,28 +52,6 @@ def test_dictionary_arrays_are_read_back_as_plain_text(table, tmp_path):
     assert read.schema.remove_metadata().equals(PAIR)
     assert read.replace_schema_metadata().equals(table)
     check_whole(tmp_path / "x.parquet", table.num_rows)
-
-
-def test_a_shard_gets_its_name_only_when_it_is_whole(table, tmp_path):
-    """Written through `durable`, a shard is proved before it is named; a failed one leaves none."""
-    path = tmp_path / "data/x.parquet"
-
-    def fill(temporary):
-        write_pairs(temporary, [table])
-
-    record = durable.write(path, fill, lambda p: check_whole(p, table.num_rows))
-    assert record.bytes == path.stat().st_size
-    path.unlink()
-    with pytest.raises(CecError, match="rows were written"):
-        durable.write(path, fill, lambda p: check_whole(p, table.num_rows + 1))
-    assert list(path.parent.iterdir()) == []
-
-
-def test_same_rows_give_same_bytes(table, tmp_path):
-    """Writing twice gives the same file, byte for byte."""
-    for name in ("a", "b"):
-        write_pairs(tmp_path / name, [encoded(table)])
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_row_groups_are_cut_at_65536_and_carry_only_their_own_texts(table, tmp_path):
