@@ -15,9 +15,8 @@ from cecdata.builds.blocks import taken
 from cecdata.builds.build import Run
 from cecdata.builds.distinct import Pool, histogram_of, pooled
 from cecdata.builds.engine import Threads
-from cecdata.builds.output import PLAN
+from cecdata.builds.output import PLAN, status
 from cecdata.builds.place import DONE, Done, Place
-from cecdata.builds.status import status
 from cecdata.common.codec import encode, sealed
 from cecdata.config import load
 from cecdata.shards.manifest import File

@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from cecdata.builds.blocks import Input
 from cecdata.builds.place import DONE, PUBLISHED, Place
 from cecdata.common.codec import Json, unsealed
-from cecdata.common.durable import STATE, Workspace, sha256_of
+from cecdata.common.durable import STATE, Workspace, running, sha256_of
 from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint
-from cecdata.common.errors import InputError, RefusedError
+from cecdata.common.errors import InputError, RefusedError, without_userinfo
 from cecdata.common.store import Store, is_remote, scratch
 from cecdata.common.version import __version__
 from cecdata.config import Config
@@ -279,6 +280,34 @@ def _refuse_foreign(where: str, recorded: Manifest, found: Iterable[str]) -> Non
             f"{where} holds what this tool did not write: {', '.join(foreign[:5])}. Readers "
             "would take it for part of the dataset: move it away and run the same command again."
         )
+
+
+def status(out: Path | str) -> dict[str, Any]:
+    """Return the state of the build in `out`, read from its plan and its markers.
+
+    `stage` is the first that is not done, or "done"; the `total` of tasks of a stage is None before
+    it is known; `holder` is the process that builds in a folder. Raises InputError if there is no
+    build.
+    """
+    place = Place(str(Path(out).absolute()) if isinstance(out, Path) else out)
+    data, name = place.read(PLAN), without_userinfo(str(out))
+    if data is None:
+        raise InputError(f"{name}: no build was begun there")
+    plan, finished = json.loads(data), place.read(MANIFEST) is not None
+    names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
+    stages = []
+    for stage, done in zip(names, place.marked(*names), strict=True):
+        total = plan.get(stage)
+        # of a finished build, the markers of the first stages are gone
+        stages.append({"name": stage, "done": total if finished else done, "total": total})
+    left = [s["name"] for s in stages if s["total"] is None or s["done"] < s["total"]]
+    return {
+        "out": name,
+        "stage": "done" if finished else (left or names[-1:])[0],
+        "sentences": plan.get("sentences"),
+        "stages": stages,
+        "holder": "" if place.store else running(place.root / STATE / "lock") or "",
+    }
 
 
 def copied(uri: str) -> Path:

@@ -8,6 +8,7 @@ these files have their sums, so a task is repeated exactly where it must be, by 
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -126,6 +127,15 @@ class Place:
         except ValueError:  # damaged: the task is repeated
             return None
         return done if done is not None and (done.task, done.build) == (task, build) else None
+
+    def marked(self, *stages: str) -> list[int]:
+        """Return the number of markers of each stage."""
+        if self.store is not None:
+            below = [name.removeprefix(f"{DONE}/") for name in self.store.list()]
+            return [sum(name.startswith(f"{stage}/") for name in below) for stage in stages]
+        folders = [self.root / DONE / stage for stage in stages]
+        found = [os.scandir(folder) if folder.is_dir() else () for folder in folders]
+        return [sum(entry.name.endswith(".json") for entry in entries) for entries in found]
 
     def mark(self, done: Done) -> None:
         """Write the marker of a task whose files are written."""

@@ -217,7 +217,7 @@ def status(out: Path | str, as_json: bool) -> None:
     \b
     cecdata status out/big
     """
-    from cecdata.builds.status import status as read
+    from cecdata.builds.output import status as read
 
     now = read(out)
     if as_json:
