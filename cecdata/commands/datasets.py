@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,6 @@ from cecdata.common.progress import Progress, suggest
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
-
-
-@cache
-def _pairs_of(dataset: Path) -> int | None:
-    """Return the number of pairs in the manifest, or None if it cannot be read."""
-    from cecdata.common.errors import CecError
-    from cecdata.shards.manifest import read_manifest
-
-    try:
-        return read_manifest(dataset).pairs.kept
-    except CecError:
-        return None
 
 
 @click.command()
@@ -57,7 +44,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
                 dataset,
                 "full" if full else "quick" if level == "quick" else "default",
                 rederive=rederiver(dataset) if full else None,
-                progress=lambda rows: progress("verify", rows, _pairs_of(dataset)),
+                progress=progress,
             )
         if level != "quick":
             report = report.with_files_of(verify_stores(dataset))
@@ -96,7 +83,7 @@ def stats(dataset: Path, as_json: bool) -> None:
     with Progress() as progress:
         counted = count(dataset, progress)
     if as_json:
-        print_json(counted.as_dict())
+        print_json(asdict(counted))
     else:
         click.echo(text(counted), nl=False)
 

@@ -73,7 +73,7 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
 
 
 def _source(path: Path, label: str | None = None, form: str | None = None) -> Source:
-    if not _is_text(str(path)):
+    if re.search("[\ud800-\udfff]", str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
@@ -109,14 +109,6 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
 def _suffixes() -> dict[str, str]:
     """Return the format's name for each suffix."""
     return {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _matches(pattern: str, form: str | None) -> list[Source]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecdata.common.codec import Json, encode
 from cecdata.common.progress import Advance, silent
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
@@ -69,12 +68,6 @@ class Stats:
     mean_edits: float  # per pair
     confusions: tuple[Confusion, ...]  # the most frequent
 
-    def as_dict(self) -> dict[str, Json]:
-        """Return the counts as JSON values."""
-        document = encode(self)
-        assert isinstance(document, dict)
-        return document
-
 
 def stats(out: str | Path, progress: Advance = silent) -> Stats:
     """Count the dataset at `out`, which must pass the quick check, a shard at a time."""
@@ -130,18 +123,18 @@ def counted(
 def text(counts: Stats) -> str:
     """Return the counts as tables for a terminal."""
     lines = []
-    for name, value in counts.as_dict().items():
+    for name, value in asdict(counts).items():
         head = f"{name} ({_UNITS[name]})" if name in _UNITS else name
         if isinstance(value, dict):
             lines += [head, *(f"  {key:<28}{_shown(of):>14}" for key, of in value.items()), ""]
-        elif not isinstance(value, list):
+        elif not isinstance(value, tuple):
             lines += [f"{head:<30}{_shown(value):>14}", ""]
     lines += ["most frequent confusions: target, source, count"]
     lines += (f"  {c.target or '∅'}\t{c.source or '∅'}\t{c.count:,}" for c in counts.confusions)
     return "\n".join(lines) + "\n"
 
 
-def _shown(number: Json) -> str:
+def _shown(number: float) -> str:
     return f"{number:.3f}" if isinstance(number, float) else f"{number:,}"
 
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, VerificationError
+from cecdata.common.progress import Advance, silent
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
 from cecdata.shards.reader import Problem, read_batches, take_inventory
 
@@ -64,9 +65,9 @@ def verify(
     level: Level = "default",
     *,
     rederive: Rederive | None = None,
-    progress: Callable[[int], object] = lambda _: None,
+    progress: Advance = silent,
 ) -> Report:
-    """Check the dataset at `out`; `progress` gets the number of rows of each batch.
+    """Check the dataset at `out`; `progress` gets the number of rows of each batch, and of all.
 
     quick: presence, sizes, foreign files. default: also the SHA-256 of every file, and a
     check of every row. full: also the source, operator, edits and split of every row, which
@@ -101,7 +102,7 @@ class _Check:
     out: Path
     manifest: Manifest
     again: Rederive | None
-    progress: Callable[[int], object]
+    progress: Advance
     rows: int = 0
     operators: Counter[str] = field(default_factory=Counter)
     rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -135,6 +136,7 @@ class _Check:
     def shard(self, record: File, split: str) -> Iterator[Problem]:
         """Check the rows of a shard of pairs, or of a pool."""
         pool = self.manifest.kind == POOL
+        total = (self.manifest.rows if pool else self.manifest.pairs).kept
         findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
         last: tuple[int, int] | None = None
         done = 0
@@ -161,7 +163,7 @@ class _Check:
                 last = (int(ids[-1]), int(copies[-1]))
             self.ids.setdefault(split, []).append(np.unique(ids))
             done += len(batch)
-            self.progress(len(batch))
+            self.progress("verify", len(batch), total)
         self.rows += done
         for breach, (count, first) in findings.items():
             yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import asdict
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_histograms_are_in_order(dataset):
 def test_json_and_tables(dataset):
     """The counts go through JSON, and the tables show them."""
     counted = stats(dataset)
-    assert json.loads(json.dumps(counted.as_dict()))["splits"] == counted.splits
+    assert json.loads(json.dumps(asdict(counted)))["splits"] == counted.splits
     shown = text(counted)
     assert f"  noise{counted.operators['noise']:>37,}" in shown
     assert "言吴" in shown

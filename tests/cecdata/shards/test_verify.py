@@ -27,7 +27,7 @@ FILES = [FIRST, "rejects/pairs.parquet", "README.md", "manifest.json"]
 
 def test_a_sound_dataset_has_no_problems(dataset):
     """Every level finds nothing in a dataset as it was built, and says how much it read."""
-    told: list[int] = []
+    told: list[tuple[int, int]] = []
     found = {}
     for path in (dataset / "data").iterdir():
         for row in pq.read_table(path).to_pylist():
@@ -37,11 +37,15 @@ def test_a_sound_dataset_has_no_problems(dataset):
         pairs = zip(ids.tolist(), copies.tolist(), strict=True)
         return derived([found[pair] for pair in pairs])
 
+    def tell(_what, rows, of):
+        told.append((rows, of))
+
     for level in ("quick", "default", "full"):
-        report = verify(dataset, level, rederive=rederive, progress=told.append)
+        report = verify(dataset, level, rederive=rederive, progress=tell)
         assert report.ok, report.problems
         assert report.rows_checked == (0 if level == "quick" else len(found))
-    assert sum(told) == 2 * len(found)
+    assert sum(rows for rows, _ in told) == 2 * len(found)
+    assert {of for _, of in told} == {len(found)}
 
 
 @pytest.mark.parametrize(
