@@ -290,16 +290,16 @@ def status(out: Path | str) -> dict[str, Any]:
     build.
     """
     place = Place(str(Path(out).absolute()) if isinstance(out, Path) else out)
+    every = ("read", "distinct", "publish", "corrupt")
+    marked = dict(zip(every, place.marked(*every), strict=True))
     data, name = place.read(PLAN), without_userinfo(str(out))
     if data is None:
         raise InputError(f"{name}: no build was begun there")
     plan, finished = json.loads(data), place.read(MANIFEST) is not None
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
-    stages = []
-    for stage, done in zip(names, place.marked(*names), strict=True):
-        total = plan.get(stage)
-        # of a finished build, the markers of the first stages are gone
-        stages.append({"name": stage, "done": total if finished else done, "total": total})
+    # of a finished build, the markers of the first stages are gone
+    done = plan if finished else marked
+    stages = [{"name": n, "done": done[n], "total": plan.get(n)} for n in names]
     left = [s["name"] for s in stages if s["total"] is None or s["done"] < s["total"]]
     return {
         "out": name,
