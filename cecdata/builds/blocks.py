@@ -219,9 +219,5 @@ def _paths(name: str, source: dict[str, Json]) -> list[str]:
     paths = given if isinstance(given, list) else [given]
     if not paths or not all(isinstance(path, str) and path for path in paths):
         raise UsageError(f"{name}: each source needs a path, a name or a list of names")
-    return [_beside(name, str(path)) for path in paths]
-
-
-def _beside(name: str, path: str) -> str:
-    """Return a path relative to the folder of the file that names it; a URI stays."""
-    return path if is_remote(path) or "://" in path else str(Path(name).parent / path)
+    beside = Path(name).parent  # a URI stays as it is
+    return [str(p) if is_remote(p) or "://" in p else str(beside / p) for p in map(str, paths)]

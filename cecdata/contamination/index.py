@@ -153,7 +153,8 @@ def _distinct(keys: Keys) -> Int64s:
 
 def _hashes(codes: Points, offsets: Int64s, lengths: Int64s) -> tuple[Uint64s, Int32s, Int32s]:
     """Return the hashes of all keys and their parts, the key of each, and its place in the key."""
-    counts = _window_counts(lengths)
+    short = (lengths >= SHORTEST_WINDOW) & (lengths < WINDOW)
+    counts = np.where(short, 1, np.maximum(lengths - WINDOW + 1, 0))  # of windows, by key
     bounds = np.r_[0, np.cumsum(counts)].astype(np.int32)
     whole, windows = np.zeros(len(lengths), np.uint64), np.zeros(int(bounds[-1]), np.uint64)
     _whole(codes, offsets, whole)
@@ -165,12 +166,6 @@ def _hashes(codes: Points, offsets: Int64s, lengths: Int64s) -> tuple[Uint64s, I
         np.r_[owners, np.repeat(owners, counts)],
         np.r_[np.zeros_like(owners), places].astype(np.int32),
     )
-
-
-def _window_counts(lengths: Int64s) -> Int64s:
-    """Return how many windows each key of these lengths has."""
-    short = (lengths >= SHORTEST_WINDOW) & (lengths < WINDOW)
-    return np.where(short, 1, np.maximum(lengths - WINDOW + 1, 0))
 
 
 @compiled

@@ -68,17 +68,13 @@ def classes() -> npt.NDArray[np.uint8]:
     a composition.
     """
     table = np.zeros(TABLE_SIZE, dtype=np.uint8)
-    for start, end in _ranges(_slow_class()):
+    signs = WHITESPACE + INVISIBLE + JOINERS + STYLES + "".join(FORBIDDEN.values())
+    for start, end in _ranges(signs + "".join(map(chr, look_alikes()))):
         table[start : min(end, TABLE_SIZE - 1) + 1] = SLOW
     table[sorted(map(ord, unstable()))] = SLOW
     table[0x1160:0x1200] = SLOW  # Hangul vowels and finals compose by arithmetic
     table[ord(" ")] = SPACE
     return table
-
-
-def _slow_class() -> str:
-    signs = WHITESPACE + INVISIBLE + JOINERS + STYLES + "".join(FORBIDDEN.values())
-    return signs + "".join(map(chr, look_alikes()))
 
 
 def _ranges(pattern: str) -> list[tuple[int, int]]:

@@ -114,8 +114,8 @@ def normalise_text(text: str) -> str | Fault:
     >>> normalise_text("他的\x00病情")
     Fault(reason='control_character', detail='U+0000 at 2')
     """
-    for reason, pattern in _forbidden():
-        if sign := pattern.search(text):
+    for reason, signs in ch.FORBIDDEN.items():
+        if sign := _pattern(f"[{signs}]").search(text):
             return Fault(reason, f"U+{ord(sign[0]):04X} at {sign.start()}")
     text = text.translate(ch.look_alikes())
     text = _pattern(f"[{ch.INVISIBLE}]+").sub("", text)
@@ -206,11 +206,6 @@ def judged(text: pa.Array) -> pa.Array:
 @functools.cache
 def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
-
-
-@functools.cache
-def _forbidden() -> list[tuple[str, re.Pattern[str]]]:
-    return [(reason, re.compile(f"[{chars}]")) for reason, chars in ch.FORBIDDEN.items()]
 
 
 def scan(text: pa.Array) -> tuple[Int32s, Mask]:

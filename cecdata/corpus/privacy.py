@@ -184,11 +184,6 @@ def is_regional_id(text: str) -> bool:
     return (total + sum((8 - at) * int(sign) for at, sign in enumerate(signs[1:9]))) % 10 == 0
 
 
-def _is_number(text: str) -> bool:
-    """Return whether an international number has as many digits as one may have."""
-    return 8 <= sum(map(str.isdigit, text)) <= 15
-
-
 def _rule(
     placeholder: str, trace: str, pattern: str, holds: Callable[[str], bool] = lambda _: True
 ) -> Rule:
@@ -334,7 +329,7 @@ RULES: tuple[Rule, ...] = (
         "<PHONE>",
         r"[+](?:[0-9][ ()-]{0,2}){8}",
         rf"(?<![0-9A-Za-z])(?P<it>\+[1-9][0-9]{{0,2}}(?:[ -]?\(?[0-9]{{1,5}}\)?){{2,5}}){_END}",
-        _is_number,
+        lambda text: 8 <= sum(map(str.isdigit, text)) <= 15,
     ),
     _rule(
         "<PHONE>",

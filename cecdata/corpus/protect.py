@@ -32,6 +32,9 @@ from cecdata.corpus.normalise import judged_form, normalise_text
 Ints = npt.NDArray[np.int32]
 
 _LONGEST_NAME = 256
+# $￥¥€£+-−±＋－ and %％‰℃℉°
+_SIGNS = (0x24, 0xFFE5, 0xA5, 0x20AC, 0xA3, 0x2B, 0x2D, 0x2212, 0xB1, 0xFF0B, 0xFF0D)
+_UNITS = (0x25, 0xFF05, 0x2030, 0x2103, 0x2109, 0xB0)
 FIRST, FURTHER = 1, 2  # marks: a span begins here; within a span; 0 is outside
 
 
@@ -182,7 +185,7 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
             i += 1
             continue
         start = i
-        if i > done and _is_digit(points[i]) and _is_sign(points[i - 1]):
+        if i > done and _is_digit(points[i]) and points[i - 1] in _SIGNS:
             start = i - 1
         done = _end(points, i, n)
         marks[base + start] = FIRST
@@ -204,7 +207,7 @@ def _end(points: Points, i: int, n: int) -> int:
             break
         j = k + 1
     if _is_digit(points[j - 1]):
-        if j < n and _is_unit(points[j]):
+        if j < n and points[j] in _UNITS:
             j += 1
     elif j < n and points[j] == 0x23:  # C#
         j += 1
@@ -237,18 +240,6 @@ def _past_joint(points: Points, j: int, n: int) -> int:
     else:
         return j
     return k if k < n and _is_word(points[k]) else j
-
-
-@compiled
-def _is_sign(point: np.uint32) -> bool:
-    """Return whether a code point is one of $￥¥€£ + - − ± ＋－."""
-    return point in (0x24, 0xFFE5, 0xA5, 0x20AC, 0xA3, 0x2B, 0x2D, 0x2212, 0xB1, 0xFF0B, 0xFF0D)
-
-
-@compiled
-def _is_unit(point: np.uint32) -> bool:
-    """Return whether a code point is one of % ％ ‰ ℃ ℉ °."""
-    return point in (0x25, 0xFF05, 0x2030, 0x2103, 0x2109, 0xB0)
 
 
 @compiled
