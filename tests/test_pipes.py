@@ -10,8 +10,6 @@ import pytest
 SENTENCES = "".join(f"第{n}号列车将于今天晚上准时到达本站的站台。\n" for n in range(300))
 COMMANDS = (
     ("--help",),
-    ("build", "--help"),
-    ("preview", "在", "--operator", "homophone"),
     ("preview", "他的病情已经好转。", "--copies", "2", "--json"),
     ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1"),
     ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1", "--json"),
