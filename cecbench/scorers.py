@@ -194,7 +194,8 @@ def _scanned(path: Path, rules: Scorer, *, triples: bool) -> Tally | None:
     for block in scan.blocks(path):
         if block is None or (not ids and named(_first_line(block.raw), _FOUR[1:])):
             return None
-        quotes |= block.raw[:1] == b'"' or b'\t"' in block.raw or b'\n"' in block.raw
+        if b'"' in block.raw and not quotes:  # one byte is found ten times as fast as two
+            quotes = block.raw[:1] == b'"' or b'\t"' in block.raw or b'\n"' in block.raw
         ids.append(block.ids)
         tally.take_scan(block)
     together = np.sort(np.concatenate([*ids, np.zeros(0, dtype=np.int64)]))
