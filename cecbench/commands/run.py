@@ -138,8 +138,8 @@ def headline(values: RunScore) -> str:
 
 def lines_of(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
-    if "detectable" in (interval := values.get("interval", {})):
-        least = percent(interval["detectable"])
+    if detectable := values.get("interval", {}).get("detectable"):  # 0 of a system without hits
+        least = percent(detectable)
         yield f"  smallest difference of two systems with independent errors shown: {least} points"
     if set(values["answers"]) != {"ok"}:
         for status, count in values["answers"].items():
