@@ -16,6 +16,7 @@ import click
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
+from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
 
@@ -67,6 +68,7 @@ def corrector_options(function: F) -> F:
         click.option(
             "--confidence",
             type=click.FloatRange(0, 1),
+            show_default="0.35 for combined, 0.5 for others",
             help="Minimum confidence of an edit; 0.9 makes only sure ones.",
         ),
         click.option(
@@ -175,7 +177,7 @@ def correct(
 
         click.get_current_context().exit(int(not check(corrector, sentences, form)))
     diff = diff or (sys.stdout.isatty() and not as_json)
-    report = _Report()
+    report = _Report(simplified=settings["script"] == "simplified")
     number: Counter[str] = Counter()
     total = len(sentences) + _lines(path) if path is None or path.is_file() else None
     with contextlib.ExitStack() as stack:
@@ -222,7 +224,8 @@ def _json(correction: Correction) -> str:
 class _Report:
     """A report on stderr of the text that was kept as written: examples, then counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, simplified: bool) -> None:
+        self._simplified = simplified  # whether all texts were read as such
         self._counts: Counter[str] = Counter()
         self._unreadable: Counter[str] = Counter()
 
@@ -243,6 +246,8 @@ class _Report:
         for reason, count in sorted(self._counts.items()):
             what = f"{self._unreadable.total()} ({examples!r})" if reason == "unreadable" else count
             click.echo(f"kept as written: {REASONS[reason]}: {what}", err=True)
+        if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
+            click.echo("If this is traditional Chinese, add --script auto.", err=True)
 
     def _named(self) -> int:
         return sum(self._counts[reason] for reason in _PIECES)

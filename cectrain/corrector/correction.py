@@ -11,8 +11,7 @@ from cecdata.hanzi.edits import splice
 #: why part of a text was kept as written, whatever the model answered
 REASONS = {
     "unreadable": "characters that the model cannot read",
-    "unfamiliar": "pieces with too many characters that the model cannot read (if they are"
-    " traditional Chinese, ask for that script)",
+    "unfamiliar": "pieces with too many characters that the model cannot read",
     "not_han": "changes to characters that are not Han",
     "protected": "changes to protected names",
     "strayed": "answers that strayed too far from their source",

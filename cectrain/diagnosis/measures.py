@@ -124,8 +124,9 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     lines += _clustering(diagnosis.clusters)
     if diagnosis.delta <= diagnosis.gamma:
         lines.append(
-            f"The encoder keeps no margin (δ {diagnosis.delta:.4f} ≤ γ {diagnosis.gamma:.4f}): "
-            "wrong candidates are as near to the reference as right ones."
+            f"No threshold of the cosine separates all (δ {diagnosis.delta:.4f} ≤ γ "
+            f"{diagnosis.gamma:.4f}): the nearest 5 % of wrong candidates are nearer to the "
+            "reference than the farthest 5 % of right ones."
         )
     if diagnosis.blind > 0:
         lines.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import random
 import time
 from collections import defaultdict
@@ -14,11 +15,13 @@ import pytest
 from cecdata.channel.table import Channel
 from cecdata.lm.ngrams import find
 from cecdata.lm.table import Ngrams
+from cectrain.corrector.channel import tables as tables_room
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import MISSING, NUMERALS, kept_at, open_tables, tables_of
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.tensors import read_tensors
+from cectrain.corrector.wordlists import Term
 
 SIGNS = "的得地在再"
 REPEATED, LEFT_OUT = -2.0, 1.0
@@ -178,6 +181,16 @@ def test_company_changes_nothing(shipped: Corrector) -> None:
     assert together == shipped.correct(texts)
 
 
+@pytest.mark.parametrize("model", ["channel", "combined"])
+def test_an_error_anywhere_in_a_text_without_a_mark_is_found(model: str) -> None:
+    """Wherever a run of Han is cut, and where it is longer than a policy reads."""
+    before = "我喜欢在图书馆看书他的同学也常常去那里学习功课并且一起讨论各种各样的有趣问题" * 5
+    places = [*range(40, 56), *range(88, 100), *range(136, 152), 187]
+    texts = [f"{before[:n]}他的病情己经好转所以明天就能出院回家休息" for n in places]
+    for place, one in zip(places, Corrector(model, lm="words").correct(texts), strict=True):
+        assert [edit.start for edit in one.edits if edit.source == "己"] == [place + 4]
+
+
 def test_a_long_line_costs_what_its_clauses_cost(shipped: Corrector) -> None:
     """Twenty thousand characters with a thousand edits take no time beyond that of the parts."""
     clauses = ["我们应该保护环竟，我门去公园吧。"] * 1250
@@ -252,6 +265,23 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert ChannelProposer(open_tables("words")).readings([text]) == expected
+
+
+def test_the_cache_holds_few_tables(monkeypatch, tmp_path):
+    """A new list of terms takes the place of the one that was not used for longest."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    draw = random.Random(1)
+    made = tables_of(model := small_model(draw), small_channel(draw, model))
+    monkeypatch.setattr(tables_room, "tables_of", lambda *_, **__: made)
+    lists = [(Term(text),) for text in ("阿莫西林", "冠状动脉", "伏立康唑", "艾曲波帕", "利伐沙班")]
+    paths = [kept_at("words", terms) for terms in lists]
+    for number, terms in enumerate(lists):
+        open_tables("words", terms)
+        os.utime(paths[number], (number, number))
+    assert [path.exists() for path in paths] == [False, True, True, True, True]
+    open_tables("words", lists[1])
+    open_tables("words", lists[0])
+    assert [path.exists() for path in paths] == [True, True, False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cectrain.cli import cli
+from cectrain.corrector import combined
+from cectrain.corrector.channel import proposer
 from cectrain.corrector.corrector import Corrector
 
 WRONG, RIGHT = "他己经来了。", "他已经来了。"
@@ -90,6 +92,16 @@ def test_traditional_text_stays_and_is_named(channel: Corrector) -> None:
     done = correct("--lm", "words", *TRADITIONAL, WRONG)
     assert done.stdout.splitlines() == [*TRADITIONAL, RIGHT]
     assert "sentence 1: characters 0 to 16 (16 characters) kept as written" in done.stderr
+    assert done.stderr.count("--script auto") == 1
+    assert "--script auto" not in correct("--lm", "words", WRONG).stderr
+    pytest.importorskip("opencc")
+    assert "--script auto" not in correct("--lm", "words", "--script", "auto", "张㻂女士").stderr
+
+
+def test_the_help_names_the_default_confidence() -> None:
+    """That of the corrector itself, for each model."""
+    text = " ".join(correct("--help").stdout.split())
+    assert f"[default: ({combined.LEAST} for combined, {proposer.LEAST} for others)" in text
 
 
 def test_lines_of_any_length_are_answered_in_order(tmp_path: Path) -> None:

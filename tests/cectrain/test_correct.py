@@ -18,7 +18,6 @@ from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
 from cectrain import Corrector, bench_systems
 from cectrain.cli import cli
-from cectrain.commands.correct import _arrived
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
@@ -224,25 +223,12 @@ def test_what_is_piped_in_is_answered_as_it_comes():
     assert process.returncode == 0
 
 
-def test_what_has_come_through_a_pipe_is_cut_into_lines():
-    """Lines of any length, in order; the last one may lack its end; only line feeds end one."""
-    text = "".join(f"第{n}行\n" for n in range(600)) + "长" * 100_000 + "\n末\r行"
-    arrived = [line for some in _arrived(io.BytesIO(text.encode())) for line in some]
-    assert arrived == text.split("\n")
-    assert list(_arrived(io.BytesIO(b""))) == []
-    assert list(_arrived(io.BytesIO(b"\n\r\n\r"))) == [["", ""], ["\r"]]
-
-
 def test_standard_input_is_read_where_nothing_is_named(monkeypatch, capsys):
-    """A pipe needs no option; a terminal, or a closed standard input, is a wrong call."""
+    """A pipe needs no option; a closed one is a wrong call, and what is no text an error."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("他己经来了。\n".encode())))
     assert lines(capsys).out == "他已经来了。\n"
     monkeypatch.setattr(sys, "stdin", None)
     assert run(cli, ["correct"]) == 2
-
-
-def test_standard_input_that_is_no_text_is_refused(monkeypatch, capsys):
-    """As a file of that kind is."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n")))
     assert run(cli, ["correct", "--file", "-"]) == 1
     assert "give a UTF-8 text file" in capsys.readouterr().err

@@ -121,19 +121,46 @@ class Fixed(Proposer):
         return [self._fixed for _ in asked]
 
 
-def test_a_protected_name_is_not_changed():
-    """Neither changed nor parted; the correction says what was kept."""
-    proposer = Fixed(Edit(0, 1, "习", "西", 0.9), Edit(4, 5, "己", "已", 0.9))
-    (one,) = Corrector(proposer, protect=["习小明"]).correct("习小明自己经来了。")
-    assert one.target == "习小明自已经来了。"
-    assert [(kept.source, kept.reason) for kept in one.kept] == [("习", "protected")]
+def changed(text, count, target="的"):
+    return [Edit(n, n + 1, text[n], target, 0.9) for n in range(count)]
 
 
-def test_signs_stay_and_are_named():
-    """An edit that removes a sign is dropped, with a reason."""
-    (one,) = Corrector(Fixed(Edit(1, 2, "&", "", 0.9))).correct("R&D部门")
-    assert one.target == "R&D部门"
-    assert [(kept.source, kept.reason) for kept in one.kept] == [("&", "not_han")]
+FLOWERS = "我们明天去公园看花。"
+
+
+@pytest.mark.parametrize(
+    ("edits", "text", "target", "kept"),
+    [
+        # a protected name is neither changed nor parted
+        (
+            [Edit(0, 1, "习", "西", 0.9), Edit(4, 5, "己", "已", 0.9)],
+            "习小明自己经来了。",
+            "习小明自已经来了。",
+            [("习", "protected")],
+        ),
+        # signs stay, and nothing is put into a number or a link; beside Han it is
+        ([Edit(1, 2, "&", "", 0.9)], "R&D部门", None, [("&", "not_han")]),
+        ([Edit(4, 4, "", "的", 0.9)], "涨了45.6%啊", None, [("", "not_han")]),
+        ([Edit(4, 4, "", "的", 0.9)], "他说的是话啊", "他说的是的话啊", []),
+        # too many changes, or characters more or fewer
+        (changed(FLOWERS, 4), FLOWERS, None, [(FLOWERS, "strayed")]),
+        ([Edit(2, 2, "", "的的的", 0.9)], FLOWERS, None, [(FLOWERS, "strayed")]),
+        ([Edit(0, 3, "我们明", "", 0.9)], FLOWERS, None, [(FLOWERS, "strayed")]),
+        (changed(FLOWERS, 2), FLOWERS, "的的明天去公园看花。", []),
+        # radicals, as text out of a PDF has them, are read as characters and reported
+        (
+            [Edit(2, 3, "己", "已", 0.9), Edit(0, 1, "日", "曰", 0.9)],
+            "\u2f47子己经\uf9b6了",
+            "\u2f47子已经\uf9b6了",
+            [("\u2f47", "form"), ("\uf9b6", "form")],
+        ),
+    ],
+)
+def test_an_edit_is_made_or_its_refusal_named(edits, text, target, kept):
+    """Each rule that keeps a text unharmed; without a target the text comes back."""
+    (one,) = Corrector(Fixed(*edits), protect=["习小明"]).correct(text)
+    assert one.target == (target or text)
+    assert [(each.source, each.reason) for each in one.kept] == kept
 
 
 def test_nothing_is_inserted_beside_an_unreadable_character():
@@ -163,29 +190,6 @@ def test_a_long_text_costs_what_its_pieces_cost():
         corrector.correct(texts)
         seconds.append(time.process_time() - start)
     assert seconds[1] < 2 * seconds[0]
-
-
-def test_an_answer_that_strays_is_refused():
-    """Too many changes, or too many characters more or fewer, leave the source as it is."""
-    text = "我们明天去公园看花。"
-    for edits in (
-        [Edit(n, n + 1, text[n], "的", 0.9) for n in range(4)],
-        [Edit(2, 2, "", "的的的", 0.9)],
-        [Edit(0, 3, "我们明", "", 0.9)],
-    ):
-        (one,) = Corrector(Fixed(*edits)).correct(text)
-        assert one.target == text
-        assert [(kept.source, kept.reason) for kept in one.kept] == [(text, "strayed")]
-    (one,) = Corrector(Fixed(*[Edit(n, n + 1, text[n], "的", 0.9) for n in range(2)])).correct(text)
-    assert one.target == "的的明天去公园看花。"
-
-
-def test_nothing_is_inserted_into_a_number_or_a_link():
-    """45.6%, R&D and https://a.cn stay in one piece; beside a Han character it is allowed."""
-    proposer = Fixed(Edit(4, 4, "", "的", 0.9))
-    (number, han) = Corrector(proposer).correct(["涨了45.6%啊", "他说的是话啊"])
-    assert number.target == "涨了45.6%啊"
-    assert han.target == "他说的是的话啊"
 
 
 def test_every_invisible_character_is_left_out():
@@ -219,17 +223,6 @@ def test_what_parts_a_word_is_read_over_and_put_back(between):
 def test_other_white_space_parts(text):
     """Beside letters and digits, and where there is more than one."""
     assert Plain.of(text).text == text
-
-
-def test_radicals_are_read_as_characters_and_reported():
-    """As text out of a PDF has them; they stay as they are, and so do their neighbours."""
-    proposer = Fixed(Edit(2, 3, "己", "已", 0.9), Edit(0, 1, "日", "曰", 0.9))
-    (one,) = Corrector(proposer).correct("\u2f47子己经\uf9b6了")
-    assert one.target == "\u2f47子已经\uf9b6了"
-    assert [(kept.start, kept.source, kept.reason) for kept in one.kept] == [
-        (0, "\u2f47", "form"),
-        (4, "\uf9b6", "form"),
-    ]
 
 
 @pytest.mark.parametrize("rule", ["", "term", "dictionary"])

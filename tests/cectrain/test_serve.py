@@ -136,13 +136,15 @@ def test_a_request_has_its_own_wishes(server):
 
 
 def test_programs_find_health_counts_and_a_description(server):
-    """Each by a GET, and the counts grow."""
+    """Each by a GET, and the counts grow; elsewhere there is nothing."""
     assert json.loads(ask(server, "GET", "/health")[2]) == {"status": "ok"}
     before = ask(server, "GET", "/metrics")[2]
     ask(server, body=b'{"texts": ["x"]}')
     after = ask(server, "GET", "/metrics")[2]
     assert b'cectrain_requests_total{status="200"}' in after
     assert before != after
+    status, _, body = ask(server, "GET", "/nothing")
+    assert (status, "/correct" in json.loads(body)["error"]) == (404, True)
     described = json.loads(ask(server, "GET", "/openapi.json")[2])
     assert "/correct" in described["paths"]
     assert "中文纠错" in ask(server, "GET", "/", Accept_Language="zh-CN")[2].decode()
@@ -236,13 +238,6 @@ def test_a_lone_surrogate_is_answered():
             "今天天气很好。",
             "他已经\ud83d来了。",
         ]
-
-
-def test_another_path_is_not_found(server):
-    """The message says what there is."""
-    status, _, body = ask(server, "GET", "/nothing")
-    assert status == 404
-    assert "/correct" in json.loads(body)["error"]
 
 
 @pytest.mark.slow

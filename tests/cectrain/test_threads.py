@@ -56,9 +56,10 @@ def test_threads_that_ask_first_load_one_model():
         assert len({id(one) for one in pool.map(lambda _: corrector.proposer, range(4))}) == 1
 
 
-def test_a_pickled_corrector_answers_alike():
-    """Before and after the model is loaded; its tables are not part of the pickle."""
-    corrector = Corrector("channel", lm="words", protect=["习小明"])
+@pytest.mark.parametrize("settings", [{"model": "channel"}, {"rescore": "words"}])
+def test_a_pickled_corrector_answers_alike(settings):
+    """Before and after the models are loaded; their tables are not part of the pickle."""
+    corrector = Corrector(lm="words", protect=["习小明"], **settings)
     for _ in range(2):
         held = pickle.dumps(corrector)
         assert len(held) < 2000

@@ -41,30 +41,20 @@ def folder(sound, tmp_path):
     return shutil.copytree(sound, tmp_path / "model")
 
 
-def pickled(folder, mark) -> None:
-    """Nothing but pickled weights, one of which is a bomb."""
-    (folder / "model.safetensors").unlink()
-    torch.save({"weights": torch.zeros(2), "bomb": Bomb(mark)}, folder / "pytorch_model.bin")
-
-
 def test_a_sound_model_loads(sound):
     """What is refused below is refused for its own reason."""
     assert load_pretrained(transformers.AutoModelForMaskedLM, str(sound)) is not None
 
 
 def test_pickled_weights_are_refused(folder, tmp_path):
-    """A folder with only pytorch_model.bin is refused, and what is in it does not run."""
-    pickled(folder, tmp_path / "mark")
-    with pytest.raises(InputError, match="safetensors"):
-        load_pretrained(transformers.AutoModelForMaskedLM, str(folder))
-    assert not (tmp_path / "mark").exists()
-
-
-def test_an_encoder_with_pickled_weights_is_refused(folder, tmp_path):
-    """So is such a folder as the sentence encoder, before anything of it is read."""
+    """Of a model and of the sentence encoder; what is in pytorch_model.bin does not run."""
     from cecdata.embed.transformer import _check_folder
 
-    pickled(folder, tmp_path / "mark")
+    (folder / "model.safetensors").unlink()
+    bomb = Bomb(tmp_path / "mark")
+    torch.save({"weights": torch.zeros(2), "bomb": bomb}, folder / "pytorch_model.bin")
+    with pytest.raises(InputError, match="safetensors"):
+        load_pretrained(transformers.AutoModelForMaskedLM, str(folder))
     with pytest.raises(InputError, match="pickled"):
         _check_folder(folder, "x")
     assert not (tmp_path / "mark").exists()

@@ -65,23 +65,21 @@ def test_an_endpoint_that_echoes_the_key(key, rows, tmp_path, caplog, capsys, co
         assert KEY not in text
 
 
-def test_an_answer_that_holds_the_key(key, rows, tmp_path):
-    """A model that repeats the key in its answer: it is starred out before anything is kept."""
-    out = tmp_path / "out"
-    with serving(lambda *_: says(f"改正后：他已经来了。\n{KEY}")) as server:
-        evaluate(Settings(str(rows), f"api:m@{server.url}", out, options=options()))
-    kept = everything(out)
+DECLINED = {"error": {"code": "content_filter", "message": f"declined for {KEY}"}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [says(f"改正后：他已经来了。\n{KEY}"), lambda handler: handler.reply(DECLINED, 400)],
+    ids=["model", "filter"],
+)
+def test_an_answer_that_holds_the_key(key, rows, tmp_path, answer):
+    """What a model or a content filter says is kept with the key starred out."""
+    with serving(lambda *_: answer) as server:
+        evaluate(Settings(str(rows), f"api:m@{server.url}", tmp_path / "out", options=options()))
+    kept = everything(tmp_path / "out")
     assert KEY not in kept
     assert "***" in kept
-
-
-def test_a_filter_that_echoes_the_key(key, rows, tmp_path):
-    """The words of a content filter are kept without the key."""
-    body = {"error": {"code": "content_filter", "message": f"declined for {KEY}"}}
-    out = tmp_path / "out"
-    with serving(lambda *_: lambda handler: handler.reply(body, 400)) as server:
-        evaluate(Settings(str(rows), f"api:m@{server.url}", out, options=options()))
-    assert KEY not in everything(out)
 
 
 def test_the_command_line_says_nothing_of_it(key, rows, tmp_path, capsys):

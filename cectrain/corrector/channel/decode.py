@@ -23,6 +23,7 @@ from cectrain.corrector.channel.layout import (
     LONGEST_CLAUSE,
     MOST_STATES,
     MOST_STEPS,
+    MOST_WORD,
     guard_recurring,
 )
 
@@ -170,6 +171,22 @@ def _read(points, n, lm, channel, settings, work):
 
 
 @called
+def _cut(n, work, used):
+    """Return the last place of a long clause that the fewest words cross, known and edited ones.
+
+    Only words that begin before the last `MOST_WORD` characters are known whole.
+    """
+    best, fewest = n, used
+    for place in range(n // 2, n - MOST_WORD + 2):
+        crossing = 0
+        for edge in range(used):
+            crossing += work.start[edge] < place < work.end[edge]
+        if crossing <= fewest:
+            best, fewest = place, crossing
+    return best
+
+
+@called
 def _write(points, begin, sentence, edge, work, channel, out, rows):
     """Write one edit without the characters that the word and the text share at both ends."""
     word = work.word[edge]
@@ -225,6 +242,10 @@ def correct(points, offsets, guard, lm, channel, settings, least, work, out):
             for k in range(n):
                 work.guard[k] = guard[begin + k]
             used = _read(clause, n, lm, channel, settings, work)
+            if n == LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
+                n = _cut(n, work, max(used, work.first[n]))
+                clause = points[begin : begin + n]
+                used = _read(clause, n, lm, channel, settings, work)
             for edge in range(work.first[n], used):
                 kept = edge - work.first[n]
                 if work.share[kept] >= least or work.path[kept]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.kernels.jit import called
 
-LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut there
+LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut before, where few words cross
 MOST_WORD = 8  # characters of the longest word
 MOST_KEPT = 160  # edited edges of a clause
 MOST_EDGES = LONGEST_CLAUSE * (MOST_WORD + 3) + MOST_KEPT

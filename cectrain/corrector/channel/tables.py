@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +51,7 @@ TERM_LOG_PROB = -11.0  # of a term that the model does not know, and the least o
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
 FORMS_KEPT = 16  # most words that look the same without one of their characters
-_UNUSED_S = 30 * 86_400  # after which kept tables are removed
+MOST_KEPT = 4  # tables, about 100 MB each; those that were used last
 MISSING = -2.0  # added to log P that a character is missing: people's text lacks fewer
 
 
@@ -88,18 +87,22 @@ def tables_of(
 def open_tables(lm: str | Path | None = None, terms: Sequence[Term] = ()) -> ChannelTables:
     """Return the tables of an n-gram model and terms, kept since the last call or made.
 
-    lm: see `cecdata.lm.ngrams.find`. Where the user's cache cannot be written, nothing is kept.
+    lm: see `cecdata.lm.ngrams.find`. The user's cache holds `MOST_KEPT` tables, or none where it
+    cannot be written.
     """
     path = kept_at(lm, terms)
     with contextlib.suppress(InputError, KeyError, ValueError, TypeError):
-        return _restored(*read_tensors(path, proven=True))
+        tables = _restored(*read_tensors(path, proven=True))
+        with contextlib.suppress(OSError):
+            path.touch()
+        return tables
     tables = tables_of(find(lm), terms=terms)
     with contextlib.suppress(OSError, CecError):
         path.parent.mkdir(parents=True, exist_ok=True)
         _keep(tables, path)
-        for old in path.parent.glob("*.tables"):
-            if old != path and old.stat().st_mtime < time.time() - _UNUSED_S:
-                old.unlink(missing_ok=True)
+        kept = sorted(path.parent.glob("*.tables"), key=lambda one: -one.stat().st_mtime)
+        for old in kept[MOST_KEPT:]:
+            old.unlink(missing_ok=True)
     return tables
 
 
