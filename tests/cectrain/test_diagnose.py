@@ -173,7 +173,7 @@ def test_the_command_prints_text_and_json(dataset_path, tmp_path, capsys):
     for command in ("diagnose", "train"):
         options = {option.name: option.default for option in cli.get_command(None, command).params}
         assert options["recipe"] == "warm-consensus"
-    asked = ["diagnose", str(dataset_path), "--pairs", "12", "--set", "reward.alpha=0.9"]
+    asked = ["diagnose", str(dataset_path), "--pairs", "12", "--set", "reward.alpha=0.4"]
     assert run(cli, asked) == 0
     shown = capsys.readouterr().out
     assert "α*" in shown
@@ -182,7 +182,7 @@ def test_the_command_prints_text_and_json(dataset_path, tmp_path, capsys):
     assert stored["verdict"][0] in shown
     assert stored["split"] == "validation"
     for told in (stored["recipe"], shown):
-        assert "recipe warm-consensus, with reward.alpha=0.9" in told
+        assert "recipe warm-consensus, with reward.alpha=0.4" in told
     before, after = (stored["clusters"][name] for name in ("as given", "calibrated"))
     assert before["epsilon"] > after["epsilon"]
     assert after["right_with_copy"] <= before["right_with_copy"]
