@@ -11,19 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.config import Config
-from cecdata.hanzi.characters import frequency, is_standard, standard_characters
+from cecdata.hanzi.characters import is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
-from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.hanzi.readings import common_readings, confusion, homophones, near_sound
-from cecdata.hanzi.shapes import look_alikes
-from cecdata.operators import OPERATORS, function_word, homophone, lexical, near_glyph, radical
+from cecdata.operators import OPERATORS, function_word, homophone, radical
 from cecdata.operators.base import CharConfusions, confusion_set
 from cecdata.perturbation.tables import compiled, walker
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "operators"))
 from homophones import LIKENESS
-from links import likely, merged, one_part_apart, sound_links, word_pairs
-from near_glyphs import LEAST_SIMILARITY
+from links import likely, merged, one_part_apart, sound_links
 
 STANDARD = standard_characters()
 PLACE = {sign: place for place, sign in enumerate(STANDARD)}
@@ -99,18 +96,6 @@ def test_every_homophone_and_near_homophone_is_linked():
         assert {STANDARD[place] for place in row} == near | set(homophones(sign))
 
 
-def test_near_glyph_is_steep_in_likeness():
-    """Weights are similarity to the sixth times the root of frequency, above the threshold."""
-    row = {item.replacement: item.weight for item in near_glyph.OPERATOR.confusions("未")}
-    slow = {
-        other: similarity**6 * frequency(other) ** 0.5
-        for other, similarity in look_alikes("未").items()
-        if similarity >= LEAST_SIMILARITY
-    }
-    scale = row["末"] / slow["末"]
-    assert row == {sign: pytest.approx(scale * slow[sign], rel=1e-5) for sign in row}
-
-
 @given(signs)
 def test_one_part_apart_is_what_components_say(sign):
     """The radical operator knows the dropped, added and exchanged, the first kind first."""
@@ -133,25 +118,6 @@ def test_function_words_stay_in_their_sets():
     found = {item.replacement for item in function_word.OPERATOR.confusions("的")}
     assert found == {"地", "得"}
     assert not list(function_word.OPERATOR.confusions("山"))
-
-
-def test_lexical_slips_come_from_words():
-    """Every frame slip leads from a word to another one; every neighbour stands in a word."""
-    listed = {word for length in LENGTHS for word in words(length).texts}
-    for item in lexical.OPERATOR.confusions("设"):
-        if item.kind == "word_neighbour":
-            pair = {item.replacement + "设", "设" + item.replacement}
-            assert any(part in word for part in pair for word in listed)
-
-
-def test_words_of_one_sound_give_their_characters():
-    """权力 and 权利 make 力 and 利 a pair; characters that no word parts are none."""
-    keys, chance = word_pairs()
-    key = PLACE["力"] * len(STANDARD) + PLACE["利"]
-    at = int(np.searchsorted(keys, key))
-    assert keys[at] == key
-    assert 0 < chance[at] < 1
-    assert (np.diff(keys) > 0).all()
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(0.1, 9), st.integers(0, 4)), min_size=1))
