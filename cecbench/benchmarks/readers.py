@@ -114,6 +114,8 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     for name, record in records.items():
         try:
             source, operations = record["sentence"], parse(record["operation"])
+            if not isinstance(source, str):
+                raise TypeError("the sentence is no text")
             target = _operated(source, operations[0]) if operations else source
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
@@ -125,12 +127,19 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
 
 def _operated(source: str, operation: Mapping[str, Any]) -> str:
     """Return a sentence after an operation: characters move, then are deleted, changed, added."""
-    texts = [source[place] for place in operation.get("Switch", range(len(source)))]
+    edits = [*operation.get("Modify", ()), *operation.get("Insert", ())]
+    moved = operation.get("Switch", range(len(source)))
+    places = [*moved, *operation.get("Delete", ()), *(edit["pos"] for edit in edits)]
+    if not all(0 <= place < len(source) for place in places):
+        raise IndexError("a position outside of the sentence")
+    texts = [source[place] for place in moved]
     for place in operation.get("Delete", ()):
         texts[place] = ""
     for edit in operation.get("Modify", ()):
         place = edit["pos"]
         count = int(edit["tag"].partition("+")[0].rpartition("_")[2])  # 1 of MOD_1+INS_3
+        if not 0 < count <= len(texts) - place:
+            raise IndexError(f"no {count} characters at position {place}")
         texts[place : place + count] = [_first_label(edit), *[""] * (count - 1)]
     for edit in operation.get("Insert", ()):
         texts[edit["pos"]] += _first_label(edit)

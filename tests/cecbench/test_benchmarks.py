@@ -236,10 +236,19 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
     path = write(tmp_path / "f.json", json.dumps(records))
     right = ["一三二四五", "一二三", "一十一四", "零零零二三四", "一二三四"]
     assert [row.target for row in readers.fcgec((path,), "f")] == right
+    beyond = {"Modify": [{"pos": 1, "tag": "MOD_99999999999", "label": "一"}]}
     for text, says in (
         (
             '{"x": {"sentence": "一", "operation": "[{\\"Delete\\": [7]}]"}}',
             "'x' has no sentence, or",
+        ),
+        (
+            json.dumps({"x": {"sentence": "一", "operation": '[{"Delete": [-1]}]'}}),
+            "outside of the sentence",
+        ),
+        (
+            json.dumps({"x": {"sentence": "一二", "operation": json.dumps([beyond])}}),
+            "no 99999999999 characters",
         ),
         ('{"x": {"sentence": "一"}}', "test sets without operations"),
         ("[]", "not an object of sentences"),

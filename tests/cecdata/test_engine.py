@@ -47,5 +47,5 @@ def test_engine_without_ray_says_how_to_get_it(
     from cecdata.common.errors import MissingPackageError
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingPackageError, match=r"\.\[ray\]"), engine_of("ray", 1):
+    with pytest.raises(MissingPackageError, match=r"cec-zero\[ray\]"), engine_of("ray", 1):
         pass

@@ -160,7 +160,7 @@ def test_a_missing_extra_is_named(dataset_path, tmp_path, monkeypatch):
     from cecdata.common.errors import MissingPackageError
 
     monkeypatch.setitem(sys.modules, "trl", None)
-    with pytest.raises(MissingPackageError, match=r"trl missing.*\.\[train\]"):
+    with pytest.raises(MissingPackageError, match=r"trl missing.*cec-zero\[train\]"):
         train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))
     assert not (tmp_path / "out").exists()
 
@@ -168,8 +168,8 @@ def test_a_missing_extra_is_named(dataset_path, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("setting", "package", "advice"),
     [
-        ('ppo.vllm="server"', "vllm", r"\.\[vllm\]"),
-        ("policy.lora_rank=4", "peft", r"\.\[train\]"),
+        ('ppo.vllm="server"', "vllm", r"cec-zero\[vllm\]"),
+        ("policy.lora_rank=4", "peft", r"cec-zero\[train\]"),
     ],
 )
 def test_a_missing_package_is_named_before_the_first_step(

@@ -28,6 +28,9 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-lemon", "a.lemon", _rows("lemon"), Mutator(_lemon, "lines")),
         Reader("bench-table", "a.tsv", _rows("table"), Mutator(_tsv, "lines")),
         Reader("bench-parallel", "a.src", _parallel, Mutator(_sources, "lines")),
+        Reader("bench-csv_columns", "a.csv", _rows("csv_columns"), Mutator(_csv, "lines")),
+        Reader("bench-references", "a.para", _rows("references"), Mutator(_references, "lines")),
+        Reader("bench-fcgec", "a.json", _rows("fcgec"), Mutator(_operations, "json")),
         Reader("bench-sighan", "a.truth", _sighan, Mutator(_truths, "lines")),
         Reader("bench-m2", "a.m2", _rows("m2"), Mutator(_m2, "lines")),
         Reader("bench-jsonl", "a.jsonl", _rows("table"), Mutator(_jsonl, "json")),
@@ -241,6 +244,31 @@ def _m2() -> tuple[bytes, ...]:
 def _jsonl() -> tuple[bytes, ...]:
     rows = [{"id": n, "source": a, "target": b} for n, (a, b) in enumerate(PAIRS)]
     return ("\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode(),)
+
+
+def _csv() -> tuple[bytes, ...]:
+    return (
+        ("query,label\n" + "".join(f'"{a}","{b}"\n' for a, b in PAIRS)).encode(),
+        ("a,b,c\r\n" + "".join(f"{a},{b},\r\n" for a, b in PAIRS)).encode(),
+    )
+
+
+def _references() -> tuple[bytes, ...]:
+    return ("".join(f"{n}\t{a}\t{b}\t{a}{b}\n" for n, (a, b) in enumerate(PAIRS)).encode(),)
+
+
+def _operations() -> tuple[bytes, ...]:
+    edits = (
+        [{"Switch": [1, 0, 2], "Delete": [2]}],
+        [{"Modify": [{"pos": 0, "tag": "MOD_2+INS_1", "label": ["一二三", "四"]}]}],
+        [{"Insert": [{"pos": 2, "tag": "INS_1", "label": "五"}]}],
+        [],
+    )
+    records = {
+        f"n{number}": {"sentence": "我门去", "operation": json.dumps(each)}
+        for number, each in enumerate(edits)
+    }
+    return (json.dumps(records, ensure_ascii=False).encode(),)
 
 
 def _json() -> tuple[bytes, ...]:
