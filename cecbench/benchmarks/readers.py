@@ -114,9 +114,7 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     for name, record in records.items():
         try:
             source, operations = record["sentence"], parse(record["operation"])
-            if not isinstance(source, str):
-                raise TypeError("the sentence is no text")
-            target = _operated(source, operations[0]) if operations else source
+            target = _operated(source, operations[0] if operations else {})
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{paths[0]}, record {name!r} has no sentence, or an operation that cannot be made "
@@ -125,8 +123,10 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
         yield Example(name, source, target)
 
 
-def _operated(source: str, operation: Mapping[str, Any]) -> str:
+def _operated(source: object, operation: Mapping[str, Any]) -> str:
     """Return a sentence after an operation: characters move, then are deleted, changed, added."""
+    if not isinstance(source, str):
+        raise TypeError("the sentence is no text")
     edits = [*operation.get("Modify", ()), *operation.get("Insert", ())]
     moved = operation.get("Switch", range(len(source)))
     places = [*moved, *operation.get("Delete", ()), *(edit["pos"] for edit in edits)]
