@@ -72,16 +72,6 @@ def _classes() -> Classes:
 _CLASSES = _classes()
 
 
-def split_text(text: str) -> list[str]:
-    """Return the sentences of one paragraph, with closing quotes, without the space between them.
-
-    >>> split_text("他说：“走吧！”我没动。网址是 https://a.cn/?q=1，圆周率是3.14。")
-    ['他说：“走吧！”', '我没动。', '网址是 https://a.cn/?q=1，圆周率是3.14。']
-    """
-    sentences: list[str] = _cut(pa.array([text], pa.string()))[1].to_pylist()
-    return sentences
-
-
 def split(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Split the texts of a batch of the schema ROW; each sentence keeps its origin, file, row."""
     places, sentences = _cut(batch.column("text"))

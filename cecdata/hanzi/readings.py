@@ -113,7 +113,7 @@ def homophones(character: str) -> tuple[str, ...]:
 
 
 @cache
-def _near() -> dict[str, dict[str, str]]:
+def similar_syllables() -> dict[str, dict[str, str]]:
     """Return syllable → syllable that it may be confused with → how."""
     near: dict[str, dict[str, str]] = defaultdict(dict)
     for one, other, kind in rows("confusions"):
@@ -129,4 +129,4 @@ def confusion(left: str, right: str) -> str | None:
     >>> confusion("nin", "min"), confusion("he", "hen"), confusion("bei", "tang")
     ('keyboard', 'edit1', None)
     """
-    return _near().get(left, {}).get(right)
+    return similar_syllables().get(left, {}).get(right)

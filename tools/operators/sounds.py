@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import rows, standard_characters
 from cecdata.hanzi.lexicon import words
-from cecdata.hanzi.readings import common_readings, readings
+from cecdata.hanzi.readings import common_readings, readings, similar_syllables
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +63,8 @@ def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
     >>> near_syllables("si")[:2]
     (('si', 'tone'), ('ai', 'keyboard'))
     """
-    return tuple(sorted(_near()[syllable].items(), key=lambda link: (link[0] != syllable, link)))
-
-
-@cache
-def _near() -> dict[str, dict[str, str]]:
-    """Return syllable → syllable that it may be confused with → how."""
-    near: dict[str, dict[str, str]] = defaultdict(dict)
-    for one, other, kind in rows("confusions"):
-        near[one][other] = kind
-    return near
+    near = similar_syllables()[syllable]
+    return tuple(sorted(near.items(), key=lambda link: (link[0] != syllable, link)))
 
 
 @cache
