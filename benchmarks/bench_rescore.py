@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from cecbench.benchmarks.locate import load
-from cecdata.channel.table import read, shipped_channel
+from cecdata.channel import read, shipped_channel
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
 from cectrain.corrector.combined import LEAST, CombinedProposer, chosen

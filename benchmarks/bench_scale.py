@@ -116,7 +116,7 @@ def embedding(pool: Path, name: str, limit: int, rounds: int) -> None:
     import pyarrow.parquet as pq
     import ray
 
-    from cecdata.builds.cluster import Model
+    from cecdata.builds.engine import Model
     from cecdata.embed import encoder
 
     text = pq.read_table(pool, columns=["text"]).slice(0, limit)

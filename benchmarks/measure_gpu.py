@@ -36,8 +36,8 @@ from cecdata.common.errors import CecError
 from cecdata.hanzi.characters import standard_characters
 from cectrain import config
 from cectrain.corrector.folder import WEIGHTS
+from cectrain.run import metrics_log
 from cectrain.run.reproducibility import versions
-from cectrain.store import metrics_log
 from cectrain.train import train
 
 ROOT = Path(__file__).resolve().parents[1]

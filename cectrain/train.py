@@ -16,9 +16,9 @@ from cectrain.config import Config
 from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.model.policy import load_policy
-from cectrain.run import distributed, preflight, reproducibility
+from cectrain.run import distributed, preflight, reproducibility, results
+from cectrain.run.metrics_log import Logger, OnStep, ignore_line, ignore_step
 from cectrain.run.ppo import ppo
-from cectrain.run.progress import Logger, OnStep, ignore_line, ignore_step
 from cectrain.run.stages import (
     choose_constants,
     load_encoder,
@@ -27,7 +27,6 @@ from cectrain.run.stages import (
     publish,
     warm_start,
 )
-from cectrain.store import results
 
 
 def train(

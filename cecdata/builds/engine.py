@@ -1,24 +1,42 @@
-"""What runs the tasks of a stage: threads of this process, or Ray tasks (`cluster.py`).
+"""What runs the tasks of a stage: threads of this process, or tasks of a Ray cluster.
 
 Kernels, Arrow and zstd all release the interpreter's lock, so processes would only add copies.
+The machines of a cluster see the output and the inputs under the same names. This is the only
+module that imports `ray` (extra `[ray]`). On a cluster with GPUs, each GPU runs an actor with the
+encoder's model, and the tasks get their vectors from these actors. Ray's state may be lost at any
+time: what is done is known by the markers alone.
 """
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from functools import cache
+from itertools import cycle
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from cecdata.builds.place import Done, Place
 from cecdata.common.codec import Json
+from cecdata.common.errors import CecError, MissingPackageError, how_to_install
+from cecdata.common.progress import step as advance
+from cecdata.embed import Encoder, encoder, serve
 from cecdata.shards.manifest import File
 
 # The longest wait for the tasks under way after an interrupt. A task that runs on has no effect:
 # its files get no name once the output is closed.
 _PATIENCE_S = 2.0
+# A dead worker of Ray is replaced; a task that kills this many in turn is itself at fault.
+_RETRIES = 20
+# The properties of an encoder, see `cecdata.embed.Encoder`.
+_FACTS = ("name", "revision", "dimension", "fingerprint", "sentences_per_s")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -98,3 +116,134 @@ def ahead(
             yield waiting.popleft().result()
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
+    """Start the engine `local` or `ray`; `workers` bounds the tasks under way."""
+    if name == "local":
+        yield Threads(workers)
+        return
+    with _cluster(workers) as engine:
+        yield engine
+
+
+@contextmanager
+def _cluster(workers: int) -> Iterator[Cluster]:
+    """Join the cluster of $RAY_ADDRESS, or start one on this machine until the block ends."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingPackageError(
+            f"--engine ray needs the package ray: {how_to_install('ray')}, or use --engine local"
+        ) from error
+    own = not ray.is_initialized()
+    if own:
+        ray.init(log_to_driver=False, configure_logging=False, include_dashboard=False)
+    try:
+        yield Cluster(workers)
+    finally:
+        if own:
+            ray.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running cluster; `workers` bounds the tasks under way."""
+
+    workers: int
+
+    def map(self, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
+        """Yield markers as tasks are done.
+
+        Raises CecError where the cluster is lost, or a task kills one worker after another.
+        """
+        import ray
+
+        try:
+            yield from self._run(ray, step, numbers)
+        except ray.exceptions.RayError as error:
+            if isinstance(error, CecError):  # raised by a task; Ray gives it both types
+                raise
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise CecError(
+                f"{step.place}: Ray lost a task or its cluster ({said}). Run the same command "
+                "again: it resumes after the finished tasks"
+            ) from error
+
+    def _run(self, ray: Any, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
+        task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_make)
+        models = _models(ray, getattr(step, "encoder", ""))
+        shared = ray.put(step)
+        waiting = iter(numbers)
+        running: set[Any] = set()
+        while True:
+            while len(running) < self.workers and (number := next(waiting, None)) is not None:
+                running.add(task.remote(shared, number, models))
+            if not running:
+                return
+            ready, left = ray.wait(list(running))
+            running = set(left)
+            for reference in ready:
+                advance(step.name, 1, len(numbers))
+                yield ray.get(reference)
+
+
+class Model:
+    """An actor that holds a loaded encoder on the GPU that it was given."""
+
+    def __init__(self, name: str) -> None:
+        self._model = encoder(name)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the encoder's properties."""
+        return {name: getattr(self._model, name) for name in _FACTS}
+
+    def vectors(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return the vectors of sentences."""
+        return self._model.encode(sentences)
+
+
+class _Served(Encoder):
+    """An encoder whose model is in another process."""
+
+    def __init__(
+        self, facts: dict[str, Any], ask: Callable[[Sequence[str]], npt.NDArray[np.float32]]
+    ) -> None:
+        self.__dict__.update(facts)
+        self._ask = ask
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return unit vectors [sentences, dimension]."""
+        return self._ask(sentences)
+
+
+def _models(ray: Any, name: str) -> list[Any]:
+    """Return an actor for each GPU of the cluster, if an encoder uses GPUs.
+
+    They reserve no core: a restarted actor would otherwise wait for the cores of tasks that wait
+    for it.
+    """
+    gpus = int(ray.cluster_resources().get("GPU", 0)) if name else 0
+    options = {"num_cpus": 0, "num_gpus": 1, "max_restarts": -1, "max_task_retries": -1}
+    return [ray.remote(**options)(Model).remote(name) for _ in range(gpus)]
+
+
+def _make(step: Step, number: int, models: Sequence[Any]) -> Done:
+    if models:
+        _ask(tuple(models), step.encoder)  # type: ignore[attr-defined]
+    return step(number)
+
+
+@cache
+def _ask(models: tuple[Any, ...], name: str) -> None:
+    """Let this process get the vectors of an encoder from the actors, in turn."""
+    import ray
+
+    first = os.getpid() % len(models)
+    turns = cycle(models[first:] + models[:first])
+
+    def ask(sentences: Sequence[str]) -> Any:
+        return ray.get(next(turns).vectors.remote(list(sentences)))
+
+    serve(name, _Served(ray.get(models[0].facts.remote()), ask))

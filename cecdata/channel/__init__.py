@@ -1,1 +1,84 @@
-"""P(observed | right) of a recipe, and its inverse: the right texts that may have become it."""
+"""The error channel of a recipe as one table, by what is observed.
+
+The operators say how a right text is written wrongly. A corrector asks the reverse: which right
+texts may have become an observed character or span, and with what probability? The table has
+log P(observed | right, an error there), over the recipe's operators by their priors.
+`tools/channel/invert.py` computes it; that of `realistic` ships.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.common import arrays
+
+KIND = "cecdata channel 1"
+SHIPPED = "realistic"  # the recipe whose channel ships
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """The inverse of a recipe's substitutions.
+
+    `observed` [S] are the observed texts, sorted; row s is [bounds[s]:bounds[s + 1]] of `right`
+    (texts) and `log_prob`. A character's row is sorted by probability times frequency of the right
+    text, a span's row by probability. `repeated` is log P that a character is written twice,
+    `missing` that it is left out; None where the recipe never does so.
+    """
+
+    recipe: str
+    observed: tuple[str, ...]
+    bounds: NDArray[np.int64]
+    right: tuple[str, ...]
+    log_prob: NDArray[np.float32]
+    repeated: float | None
+    missing: float | None
+
+    def row(self, observed: str) -> list[tuple[str, float]]:
+        """Return (right text, log P(observed | right)) of an observed text, likeliest right first.
+
+        >>> read(shipped_channel()).row("在")[0][0]
+        '再'
+        """
+        place = _places(self.observed).get(observed)
+        if place is None:
+            return []
+        row = slice(int(self.bounds[place]), int(self.bounds[place + 1]))
+        return list(zip(self.right[row], self.log_prob[row].tolist(), strict=True))
+
+
+def shipped_channel() -> Path:
+    """Return the file of the shipped channel."""
+    return Path(str(files("cecdata.channel").joinpath(f"{SHIPPED}.channel")))
+
+
+def read(path: Path) -> Channel:
+    """Read a channel that `tools/channel/invert.py` wrote.
+
+    Raises `InputError` where the file is damaged or of another kind.
+    """
+    about, held = arrays.load(path, KIND, "Install the package anew")
+    return Channel(
+        recipe=str(about["recipe"]),
+        observed=arrays.parted(held["observed"]),
+        bounds=held["bounds"].astype(np.int64),
+        right=arrays.parted(held["right"]),
+        log_prob=held["log_prob"].astype(np.float32),
+        repeated=_number(about["repeated"]),
+        missing=_number(about["missing"]),
+    )
+
+
+def _number(value: object) -> float | None:
+    return None if value is None else float(str(value))
+
+
+@cache
+def _places(observed: tuple[str, ...]) -> dict[str, int]:
+    return {text: place for place, text in enumerate(observed)}

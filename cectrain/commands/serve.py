@@ -75,7 +75,7 @@ def serve(
     use the corrector.
     """
     try:
-        from cectrain.serve.server import Limits, Server
+        from cectrain.serve import Limits, Server
     except ImportError as error:
         raise MissingPackageError(
             f"{error.name or error} is missing, and the server needs it: {how_to_install('serve')}"

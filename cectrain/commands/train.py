@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from cecdata.common.progress import suggest
+from cecdata.common.codec import Json
+from cecdata.common.progress import Progress, suggest
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
 from cectrain.data.labelled import LabelledPairs, labelled_pairs
-from cectrain.data.shards import TRAIN
+from cectrain.data.shards import TRAIN, PairSource
 
 F = TypeVar("F", bound=Callable[..., object])
 DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak of the same one
@@ -97,6 +98,25 @@ def _toml(value: object) -> str:
     return f'"{value}"' if isinstance(value, (str, Path)) else str(value)
 
 
+def _trained(
+    pairs: Path | PairSource, out: Path, config: Config, *, overwrite: bool
+) -> dict[str, Json]:
+    """Train, with lines on stderr and, on a terminal, a bar for each phase below them."""
+    from cectrain.train import train
+
+    totals = {"sft": config.sft.steps, "ppo": config.ppo.updates}
+    with Progress() as bars:
+
+        def on_step(phase: str, step: int, _values: Mapping[str, float]) -> None:
+            if totals.get(phase):
+                bars.reached(phase, step, totals[phase])
+
+        def log(line: str) -> None:
+            click.echo(line, err=True)
+
+        return train(pairs, out, config, overwrite=overwrite, log=log, on_step=on_step)
+
+
 @click.command()
 @run_options
 @click.option("--updates", "ppo__updates", type=int, help="PPO batches, instead of the recipe's.")
@@ -129,15 +149,12 @@ def train(
     Example: cectrain train out/data --out out/train
     """
     wait_without_spinning()
-    from cectrain.run.page import PAGE, write_page
-    from cectrain.run.progress import displayed
-    from cectrain.train import train as run
+    from cectrain.run.results import PAGE, write_page
 
     config = configured(recipe, settings, **flags)
     # of calls inside TRL and transformers, which the user cannot change
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
-    with displayed({"sft": config.sft.steps, "ppo": config.ppo.updates}) as to:
-        summary = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
+    summary = _trained(data, out, config, overwrite=overwrite)
     if not summary:  # not on rank 0
         return
     page = write_page(out, summary)
@@ -179,8 +196,6 @@ def sft(
     cectrain sft train.tsv --held-out dev.tsv --out out/sft
     """
     wait_without_spinning()
-    from cectrain.run.progress import displayed
-    from cectrain.train import train as run
 
     if recipe == DEFAULT:  # its rate and length suit the built-in policy
         longest = () if flags["policy__name"] in (None, BUILTIN) else ("policy.max_chars=128",)
@@ -199,10 +214,9 @@ def sft(
             config = replace(config, sft=replace(config.sft, steps=steps))
     if not config.sft.steps:
         raise click.UsageError("the recipe has no supervised steps: set --sft-steps")
-    with displayed({"sft": config.sft.steps}) as to:
-        if isinstance(pairs, LabelledPairs):
-            to.log(pairs.described())
-        summary = run(pairs, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
+    if isinstance(pairs, LabelledPairs):
+        click.echo(pairs.described(), err=True)
+    summary = _trained(pairs, out, config, overwrite=overwrite)
     if not summary:
         return
     exact = summary["heldout_exact_after_sft"]

@@ -16,7 +16,7 @@ from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.fast import qwen3_forward
+from cectrain.model import qwen3_forward
 from cectrain.supervised.loss import IGNORED, answer_logits, collate
 
 if TYPE_CHECKING:

@@ -1,12 +1,27 @@
-"""Policies for training: the built-in character model, or any causal language model."""
+"""Policies for training, the built-in character model or any causal language model, and the folder
+that each becomes: merged safetensors, tokenizer, configs, prompt, model card.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecbench import prompts
+from cecbench.causal import PROMPT_FILE
+from cecdata.common import markdown
+from cecdata.common.codec import Json
 from cectrain.config import PolicyConfig
 from cectrain.corrector.policy import Policy, load
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig, PreTrainedModel
+
+CARD = "README.md"
 
 
 def load_policy(config: PolicyConfig, device: str = "auto") -> Policy:
@@ -31,3 +46,95 @@ def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
         task_type="CAUSAL_LM",
     )
     return replace(policy, model=get_peft_model(policy.model, adapter))
+
+
+def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: str = "") -> None:
+    """Write the files that `transformers`, vLLM and `cecbench` load; remove `folder` first.
+
+    A killed run may have left other files or half of the weights there. `dtype` (float32,
+    bfloat16, float16) converts the weights. With a `dtype` or an adapter the policy's own model is
+    changed in place and must not be used afterwards.
+    """
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    model = _plain(policy.model, dtype)
+    policy = replace(policy, model=model)
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    kept, model.generation_config = model.generation_config, greedy(policy)
+    try:
+        model.save_pretrained(folder)
+    finally:
+        model.generation_config = kept
+    policy.tokenizer.save_pretrained(folder)
+    template = bool(getattr(policy.tokenizer, "chat_template", None))
+    prompt = json.dumps({"version": policy.prompt, "template": template})
+    (folder / PROMPT_FILE).write_text(prompt + "\n", encoding="utf-8")
+    (folder / CARD).write_text(card(policy, facts), encoding="utf-8")
+
+
+def _plain(model: PreTrainedModel, dtype: str) -> PreTrainedModel:
+    """Return the model with any adapter merged, converted to `dtype` if that is not empty."""
+    import torch
+
+    if hasattr(model, "merge_and_unload"):
+        model = model.merge_and_unload()
+    return model.to(getattr(torch, dtype)) if dtype else model
+
+
+def greedy(policy: Policy) -> GenerationConfig:
+    """Return a generation config of greedy decoding up to any of the base's end tokens.
+
+    The base's own config is not kept, because Qwen3's asks for sampling.
+    """
+    from transformers import GenerationConfig
+
+    named = policy.model.generation_config.eos_token_id
+    ends = list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
+    own = policy.tokenizer.eos_token_id  # the end token in training
+    ends += [own] if own not in ends else []
+    # An answer is about as long as its prompt, and both must fit into the context.
+    context = getattr(policy.model.config, "max_position_embeddings", None)
+    return GenerationConfig(
+        do_sample=False,
+        eos_token_id=ends if len(ends) > 1 else own,
+        pad_token_id=policy.tokenizer.pad_token_id,
+        max_new_tokens=context // 2 if context else None,
+    )
+
+
+def card(policy: Policy, facts: Mapping[str, Json]) -> str:
+    """Return the model card: how to prompt the policy, and the facts of its training."""
+    count = sum(parameter.numel() for parameter in policy.model.parameters())
+    rows = markdown.table(("", ""), ((name, _cell(value)) for name, value in facts.items()))
+    return f"""---
+language: zh
+library_name: transformers
+pipeline_tag: text-generation
+tags: [chinese-spelling-correction]
+---
+# A Chinese spelling corrector
+
+{count / 1e6:.1f} M parameters, {type(policy.model).__name__}. It is asked with prompt version
+{policy.prompt} of `cecbench.prompts` through its chat template, thinking off, and
+answers with the corrected sentence alone. Decode greedily: `generation_config.json` says so to
+transformers. vLLM does not read `do_sample`: give it the temperature.
+
+    cectrain correct --model FOLDER 他己经来了。
+    cecbench run --system policy:FOLDER --benchmark lemon/car
+    vllm serve FOLDER --override-generation-config '{{"temperature": 0}}'
+
+The licence depends on the starting weights and the training data; state it here before publishing.
+
+{rows}
+"""
+
+
+def _cell(value: Json) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, (dict, list)):
+        return markdown.code(json.dumps(value, ensure_ascii=False))
+    return str(value)

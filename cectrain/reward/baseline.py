@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cectrain.config import PpoConfig
-from cectrain.store.checkpoints import load_optimizer, optimizer_tensors
+from cectrain.run.checkpoints import load_optimizer, optimizer_tensors
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

@@ -14,10 +14,8 @@ from cectrain.config import PpoConfig
 from cectrain.model import heldout
 from cectrain.model.heldout import HeldOut
 from cectrain.reward.baseline import Baseline
-from cectrain.run import distributed
-from cectrain.run.progress import Logger
-from cectrain.store import checkpoints, metrics_log
-from cectrain.store.metrics_log import MetricsLog, Stopwatch
+from cectrain.run import checkpoints, distributed, metrics_log
+from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
 #: a rise of the reward and a fall of the held-out exact rate that together count as hacking
 _RISE, _FALL = 0.01, 0.02

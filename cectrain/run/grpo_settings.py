@@ -13,7 +13,7 @@ from cecdata.common.settings import require_known
 from cectrain.config import Config, PpoConfig, check_shares
 from cectrain.corrector import speculative
 from cectrain.corrector.folder import BUILTIN
-from cectrain.fast import qwen3_forward
+from cectrain.model import qwen3_forward
 from cectrain.run import distributed
 
 if TYPE_CHECKING:

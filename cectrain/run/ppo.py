@@ -10,10 +10,9 @@ from cectrain.corrector.policy import Policy
 from cectrain.model.heldout import HeldOut
 from cectrain.model.policy import load_policy, with_adapter
 from cectrain.reward.config import RewardConfig
-from cectrain.run import distributed
+from cectrain.run import checkpoints, distributed
 from cectrain.run.grpo_settings import arguments, longest_candidate
 from cectrain.run.stages import Job, Trained
-from cectrain.store import checkpoints
 
 if TYPE_CHECKING:
     from cectrain.reward.group_reward import GroupReward

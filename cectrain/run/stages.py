@@ -20,15 +20,12 @@ from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, training_pairs
 from cectrain.model import heldout
-from cectrain.model.export import save_model
 from cectrain.model.heldout import HeldOut
-from cectrain.model.policy import load_policy, with_adapter
+from cectrain.model.policy import load_policy, save_model, with_adapter
 from cectrain.reward.config import RewardConfig
-from cectrain.run import distributed, preflight, reproducibility
+from cectrain.run import distributed, metrics_log, preflight, reproducibility, results
 from cectrain.run.grpo_settings import longest_candidate
-from cectrain.run.progress import Logger
-from cectrain.store import metrics_log, results
-from cectrain.store.metrics_log import MetricsLog, Stopwatch
+from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
 if TYPE_CHECKING:
     from cecdata.embed.store import Store

@@ -17,7 +17,7 @@ compares all of this with TRL, which the extra pins to >=1.16,<1.17.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,20 +33,18 @@ from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
 from cectrain.data.sampling import GroupSampler, View, select
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.fast import memory, qwen3_forward
+from cectrain.model import qwen3_forward
 from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
+from cectrain.run import checkpoints
 from cectrain.run.callback import SealCallback
 from cectrain.run.grpo_settings import may_draft, rate_share, uses_fast_forward
-from cectrain.run.zero_advantages import drop_zero_advantages
-from cectrain.store import checkpoints
-from cectrain.supervised.loop import refuse_nan
+from cectrain.supervised.loop import full_device, refuse_nan, trim_sometimes
 from cectrain.supervised.loss import collate, loss_function
 from cectrain.supervised.sft import supervised_batch
 
 if TYPE_CHECKING:
     import datasets
-
 
 _ADVICE = "raise ppo.accumulation, or set ppo.gradient_checkpointing=true"
 
@@ -110,7 +108,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if resume_from_checkpoint is not None:
             self.baseline.load(Path(resume_from_checkpoint))
         folder = Path(self.args.output_dir)
-        with naming(folder), checkpoints.torch_errors(folder), memory.full_device(_ADVICE):
+        with naming(folder), checkpoints.torch_errors(folder), full_device(_ADVICE):
             return super().train(resume_from_checkpoint, **more)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
@@ -132,7 +130,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.accelerator.sync_gradients:
             self._add_supervised_gradient()
-            memory.trim_sometimes(self.state.global_step)
+            trim_sometimes(self.state.global_step)
         cycle = self._cycle
         seconds = time.perf_counter() - started - (cycle.seconds if cycle is not before else 0.0)
         tokens = cycle.tokens / self.args.steps_per_generation
@@ -267,3 +265,74 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Add figures to those of this step, which TRL averages and logs."""
         for name, value in figures.items():
             self._metrics["train"][name].append(value)
+
+
+_GIVEN = ("prompt_ids", "prompt_mask")
+_WRITTEN = (
+    "completion_ids",
+    "completion_mask",
+    "old_per_token_logps",
+    "sampling_per_token_logps",
+)
+_TINY = 1e-6  # smaller advantages are rounding errors of 0
+
+
+def drop_zero_advantages(out: Mapping[str, object], passes: int) -> dict[str, object]:
+    """Return a batch of fewer rows with the same gradient.
+
+    A candidate with advantage 0 has no gradient, and equal candidates of one source have equal
+    gradients: they become one row with the sum of their advantages. The loss is a mean over rows,
+    so advantages are scaled by rows kept / all rows. The number of rows stays a multiple of
+    `passes`, if necessary with rows of advantage 0. Columns of padding are removed. This is exact
+    for the clipped objective.
+    """
+    import torch
+
+    weights = out["advantages"]
+    assert isinstance(weights, torch.Tensor)
+    total = len(weights)
+    chosen, summed = _merged(out, weights)
+    short = -len(chosen) % passes if chosen else passes
+    spare = sorted(set(range(total)) - set(chosen))[:short]
+    rows = torch.tensor([*chosen, *spare], device=weights.device)
+    kept: dict[str, object] = {
+        name: value[rows] if isinstance(value, torch.Tensor) and _is_row(value, total) else value
+        for name, value in out.items()
+    }
+    values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
+    kept["advantages"] = (values * (len(rows) / total)).to(weights)
+    return _trimmed(kept)
+
+
+def _merged(out: Mapping[str, object], weights: torch.Tensor) -> tuple[list[int], list[float]]:
+    """Return the first rows of equal candidates and the sums of their advantages, without 0."""
+    import torch
+
+    tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
+    sums: dict[tuple[bytes, bool], float] = {}
+    first: dict[tuple[bytes, bool], int] = {}
+    for row, (line, weight) in enumerate(zip(tokens.cpu().numpy(), weights.tolist(), strict=True)):
+        if abs(weight) < _TINY:
+            continue
+        # By sign: the clip takes the smaller of two products, and only equal signs add up.
+        key = (line.tobytes(), weight > 0)
+        first.setdefault(key, row)
+        sums[key] = sums.get(key, 0.0) + weight
+    return list(first.values()), list(sums.values())
+
+
+def _trimmed(kept: dict[str, object]) -> dict[str, object]:
+    """Return the batch without columns of padding: left of prompts, right of completions."""
+    given, written = kept["prompt_mask"], kept["completion_mask"]
+    before = int((given.sum(dim=0) > 0).long().argmax())  # type: ignore[attr-defined]
+    after = int(written.sum(dim=1).max())  # type: ignore[attr-defined]
+    for name in _GIVEN:
+        kept[name] = kept[name][:, before:]  # type: ignore[index]
+    for name in _WRITTEN:
+        if kept.get(name) is not None:
+            kept[name] = kept[name][:, :after]  # type: ignore[index]
+    return kept
+
+
+def _is_row(value: torch.Tensor, total: int) -> bool:
+    return value.ndim > 0 and len(value) == total

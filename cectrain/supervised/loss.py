@@ -12,7 +12,7 @@ from cecbench.causal import prompt_ids
 from cectrain.corrector.change_scorer import Tokens
 from cectrain.corrector.policy import Policy, target_ids
 from cectrain.data.shards import Pair
-from cectrain.fast import qwen3_forward
+from cectrain.model import qwen3_forward
 
 if TYPE_CHECKING:
     import torch

@@ -39,7 +39,7 @@ import tomllib
 
 import cecbench
 from cecdata.builds import pairs as built
-from cecdata.channel.table import Channel
+from cecdata.channel import Channel
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.hub import sha256_of_model
 from cecdata.config import Config, load

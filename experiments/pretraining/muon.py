@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from cectrain.fast.qwen3_forward import fast_dtype
+from cectrain.model.qwen3_forward import fast_dtype
 
 
 class Muon(torch.optim.Muon):  # type: ignore[misc]

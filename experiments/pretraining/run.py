@@ -26,14 +26,12 @@ from cectrain.config import PolicyConfig
 from cectrain.corrector.folder import MODEL, model_folder, weights_sha256
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
-from cectrain.fast import qwen3_forward
-from cectrain.model.export import save_model
+from cectrain.model import qwen3_forward
 from cectrain.model.heldout import exact_by_operator
-from cectrain.model.policy import load_policy
-from cectrain.run import reproducibility
-from cectrain.store import checkpoints, metrics_log
-from cectrain.store.metrics_log import MetricsLog
-from cectrain.store.results import finished, write_run, write_summary
+from cectrain.model.policy import load_policy, save_model
+from cectrain.run import checkpoints, metrics_log, reproducibility
+from cectrain.run.metrics_log import MetricsLog
+from cectrain.run.results import finished, write_run, write_summary
 from cectrain.supervised.loop import Plan, fit
 from cectrain.supervised.loss import IGNORED, answer_logits, autocast, collate, product_dtype
 from experiments.pretraining.config import PretrainConfig

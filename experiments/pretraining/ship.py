@@ -25,11 +25,10 @@ from cectrain.corrector.folder import MODEL, RUN
 from cectrain.data import shards
 from cectrain.data.shards import HELD_OUT, Pair, open_shards
 from cectrain.model import heldout
-from cectrain.model.export import CARD, save_model
 from cectrain.model.heldout import HeldOut
-from cectrain.model.policy import load_policy
-from cectrain.store import metrics_log
-from cectrain.store.results import finished
+from cectrain.model.policy import CARD, load_policy, save_model
+from cectrain.run import metrics_log
+from cectrain.run.results import finished
 from experiments.pretraining.config import PretrainConfig, Stage
 
 TEMPLATE = Path(__file__).with_name("card.md")

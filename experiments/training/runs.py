@@ -24,8 +24,8 @@ from cecdata.common.machine import usable_cores
 from cectrain import config
 from cectrain.corrector.folder import RUN, SUMMARY
 from cectrain.data.shards import open_shards
-from cectrain.store import metrics_log, results
-from cectrain.store.results import ANSWERS
+from cectrain.run import metrics_log, results
+from cectrain.run.results import ANSWERS
 
 Log = Callable[[str], None]
 CAUTIOUS = "threshold.json"  # NAME.threshold.json has the answers after a threshold, if any
@@ -249,7 +249,7 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     folder = experiment.runs / run.name
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
-    from cectrain.run.progress import ignore_line
+    from cectrain.run.metrics_log import ignore_line
     from cectrain.run.reproducibility import run_identity
     from cectrain.run.stages import load_encoder, open_embeddings
 

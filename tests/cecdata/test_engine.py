@@ -43,7 +43,7 @@ def test_engine_without_ray_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the package the engine `ray` names the extra that brings it."""
-    from cecdata.builds.build import engine_of
+    from cecdata.builds.engine import engine_of
     from cecdata.common.errors import MissingPackageError
 
     monkeypatch.setitem(sys.modules, "ray", None)

@@ -18,7 +18,7 @@ from cecdata.builds.build import build
 from cecdata.common.progress import Progress
 from cecdata.contamination.benchmarks import judge, load
 from cecdata.fit.fit import fit
-from cecdata.report.page import write_report
+from cecdata.report import write_report
 from cecdata.shards.stats import stats
 
 ROOT = Path(__file__).parents[2]

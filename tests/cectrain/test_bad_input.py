@@ -22,7 +22,7 @@ from cectrain import config
 from cectrain.model import policy
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward
-from cectrain.store import checkpoints
+from cectrain.run import checkpoints
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

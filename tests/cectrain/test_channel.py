@@ -12,7 +12,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from cecdata.channel.table import Channel
+from cecdata.channel import Channel
 from cecdata.lm.ngrams import find
 from cecdata.lm.table import Ngrams
 from cectrain.corrector.channel import tables as tables_room

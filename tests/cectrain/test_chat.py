@@ -125,7 +125,7 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
 def test_a_prompt_of_one_s_own_is_stored_with_the_model(folder, tmp_path):
     """Its text, with the sentence in its place, is the only message, and a loaded policy has it."""
     from cectrain.corrector.policy import load
-    from cectrain.model.export import save_model
+    from cectrain.model.policy import save_model
 
     own = load(str(folder), "改正：{sentence}。完")
     question = own.tokenizer.decode(prompt_ids(own, "他{己}经来了"))

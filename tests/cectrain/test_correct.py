@@ -23,8 +23,7 @@ from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
 from cectrain.corrector.folder import BUILTIN_CHARS
 from cectrain.corrector.policy import PolicyProposer, target_ids
-from cectrain.model.export import save_model
-from cectrain.model.policy import load_policy
+from cectrain.model.policy import load_policy, save_model
 from experiments.pretraining.config import load
 
 WRONG, RIGHT = "他己经来了。我们应该保护环竟。", "他已经来了。我们应该保护环境。"

@@ -9,8 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cectrain.config import PolicyConfig
-from cectrain.model.export import save_model
-from cectrain.model.policy import load_policy, with_adapter
+from cectrain.model.policy import load_policy, save_model, with_adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 

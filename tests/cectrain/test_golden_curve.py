@@ -16,7 +16,7 @@ import torch
 
 from cectrain import config
 from cectrain.data.labelled import labelled_pairs
-from cectrain.fast import qwen3_forward
+from cectrain.model import qwen3_forward
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.fast.qwen3_forward import log_probs_and_entropies, norm_and_head
+from cectrain.model.qwen3_forward import log_probs_and_entropies, norm_and_head
 
 
 def layout():

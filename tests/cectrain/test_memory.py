@@ -11,7 +11,7 @@ import pytest
 CODE = """
 import ctypes
 from pathlib import Path
-from cectrain.fast import memory
+from cectrain.supervised import loop as memory
 
 def held():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20

@@ -42,7 +42,7 @@ from cecdata.common.errors import UsageError
 from cectrain import config
 from cectrain.reward.batch import Batch
 from cectrain.reward.terms import total_reward
-from cectrain.store import metrics_log
+from cectrain.run import metrics_log
 
 made = config.load("exact-match", ["reward.length_weight=0.25", 'reward.kind="majority"'])
 assert "length term 0.25" in made.reward.words()

@@ -17,7 +17,7 @@ from cectrain.corrector.policy import Policy, check_context, target_ids
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
-from cectrain.store import checkpoints
+from cectrain.run import checkpoints
 from cectrain.supervised import loss, sft
 from experiments.pretraining.model import SPECIAL, character_tokenizer, placeholders, small_qwen3
 

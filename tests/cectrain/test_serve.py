@@ -15,7 +15,7 @@ from browser import CHROMIUM, Browser
 
 from cectrain.corrector.correction import Alternative, Edit, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.serve.server import Limits, Server
+from cectrain.serve import Limits, Server
 
 LIMITS = Limits(bytes=10_000)
 TEXTS = ["他己经来了。", "", "今天天气很好。💪"]
@@ -203,7 +203,7 @@ def test_a_deadline_holds_for_the_whole_request():
 
 def test_a_client_that_asks_nothing_is_hung_up_on(monkeypatch):
     """Whether it sends nothing or half a head; one that waits for its answer is not."""
-    monkeypatch.setattr("cectrain.serve.server._IDLE_S", 0.3)
+    monkeypatch.setattr("cectrain.serve._IDLE_S", 0.3)
     slow = Slow()
     with running(Corrector(slow)) as server, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(ask, server, body=json.dumps({"texts": ["他己经来了。"]}).encode())

@@ -16,7 +16,7 @@ from cectrain.corrector import speculative
 from cectrain.corrector.policy import target_ids
 from cectrain.data import sampling as source_selection
 from cectrain.data.shards import Pair
-from cectrain.fast import qwen3_forward
+from cectrain.model import qwen3_forward
 
 PAIRS = [
     Pair(1, 0, "他己经来了", "他已经来了", "near_glyph"),

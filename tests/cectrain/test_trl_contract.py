@@ -19,7 +19,7 @@ from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.training_pairs import training_pairs
 from cectrain.reward.group_reward import GroupReward
-from cectrain.store import checkpoints
+from cectrain.run import checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 

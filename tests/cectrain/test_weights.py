@@ -14,8 +14,7 @@ from cectrain.corrector import folder
 from cectrain.corrector.folder import trained_prompt
 from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
-from cectrain.fast import qwen3_forward
-from cectrain.model import policy
+from cectrain.model import policy, qwen3_forward
 from experiments.pretraining.config import load
 from experiments.pretraining.model import character_tokenizer
 from experiments.pretraining.run import exact_greedy

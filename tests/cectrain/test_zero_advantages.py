@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.run.zero_advantages import drop_zero_advantages
+from cectrain.run.trainer import drop_zero_advantages
 
 PROMPTS = [[1, 500, 600, 2], [1, 700, 800, 900, 2]]
 ANSWERS = [[500, 601, 3], [500, 3], [700, 3], [700, 801, 900, 3]]

@@ -22,8 +22,7 @@ from cecdata.common.errors import InputError, RefusedError, UsageError, Verifica
 from cecdata.corpus.ids import is_validation
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
-from cectrain.fast import qwen3_forward
-from cectrain.model import policy
+from cectrain.model import policy, qwen3_forward
 from cectrain.supervised import loss as losses
 from cectrain.supervised.loop import Plan, fit
 from experiments.pretraining.config import Origin, PretrainConfig, Stage, load

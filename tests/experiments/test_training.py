@@ -23,7 +23,7 @@ from cecbench.scorers import score
 from cecdata.common.durable import Workspace
 from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
 from cectrain import config
-from cectrain.store.metrics_log import Stopwatch
+from cectrain.run.metrics_log import Stopwatch
 from cectrain.train import train
 from experiments.training import comparison, evidence_report
 from experiments.training import evidence as evidence_protocol
@@ -709,7 +709,7 @@ def test_a_search_end_to_end(experiment, tmp_path):
 
 def test_a_training_run_has_a_page(tmp_path):
     """Scores before and after, and the course of both phases, also where a phase has one step."""
-    from cectrain.run.page import write_page
+    from cectrain.run.results import write_page
 
     heldout = '{"phase":"heldout","step":%d,"heldout_exact":0.3,"heldout_over_correction":0.1}\n'
     ppo = '{"phase":"ppo","step":%d,"reward":0.5,"exact_rate":0.4,"copy_rate":0.1}\n'

@@ -209,7 +209,7 @@ def _predictions(out: Path) -> Counter[str]:
 
 
 def _steps(out: Path) -> Counter[str]:
-    from cectrain.store.results import finished  # refuses a broken seal, or other files than named
+    from cectrain.run.results import finished  # refuses a broken seal, or other files than named
 
     assert finished(out) is not None
     lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]

@@ -8,7 +8,7 @@ import harness
 import pytest
 import scenarios
 
-from cectrain.store import checkpoints, metrics_log
+from cectrain.run import checkpoints, metrics_log
 
 
 def saved(folder, step):
@@ -80,7 +80,7 @@ HALF_WAY = {"calls": ("truncate",), "k": 1, "action": "kill"}  # weights, before
 def policy_at(folder, hidden):
     """A policy of this width on disk."""
     from cectrain.corrector.policy import Policy
-    from cectrain.model.export import save_model
+    from cectrain.model.policy import save_model
     from experiments.pretraining.model import character_tokenizer, small_qwen3
 
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=hidden, layers=1)

@@ -40,7 +40,7 @@ AGAIN = """
 SAVED = """
     import numpy as np
     from safetensors.numpy import save_file
-    from cectrain.store import checkpoints
+    from cectrain.run import checkpoints
     def fill(folder):
         save_file({"a": np.ones((50, 50))}, folder / "model.safetensors")
         (folder / "state.json").write_text("{}")
@@ -52,7 +52,7 @@ SAVED = """
 SEALED = """
     import numpy as np
     from safetensors.numpy import save_file
-    from cectrain.store import checkpoints
+    from cectrain.run import checkpoints
     armed()
     folder = here / "checkpoint-1"
     (folder / "deep").mkdir(parents=True)
@@ -62,7 +62,7 @@ SEALED = """
 """
 MODEL = """
     from cecdata.common.durable import Workspace
-    from cectrain.model.export import save_model
+    from cectrain.model.policy import save_model
     from cectrain.corrector.policy import Policy
     from experiments.pretraining.model import character_tokenizer, small_qwen3
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)

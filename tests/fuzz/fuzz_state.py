@@ -263,7 +263,7 @@ def _train_recipes() -> tuple[bytes, ...]:
 
 def _checkpoint(path: Path) -> None:
     """A checkpoint whose list of files reads so: used only where every file is as listed."""
-    from cectrain.store.checkpoints import facts_of, newest
+    from cectrain.run.checkpoints import facts_of, newest
 
     folder = path.parent / "checkpoint-7"
     folder.mkdir(exist_ok=True)
@@ -285,7 +285,7 @@ def _checkpoints() -> tuple[bytes, ...]:
 
 
 def _metrics(path: Path) -> Iterable[str]:
-    from cectrain.store.metrics_log import kept_lines
+    from cectrain.run.metrics_log import kept_lines
 
     return [kept_lines(path, 3, 2)]
 
@@ -313,7 +313,7 @@ def _held_outs() -> tuple[bytes, ...]:
 
 
 def _summary(path: Path) -> None:
-    from cectrain.store.results import read_summary
+    from cectrain.run.results import read_summary
 
     read_summary(path)
 

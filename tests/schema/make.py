@@ -102,7 +102,7 @@ def checkpoint(out: Path) -> None:
     """A checkpoint of two tensors."""
     from safetensors.numpy import save_file
 
-    from cectrain.store import checkpoints
+    from cectrain.run import checkpoints
 
     draw = np.random.default_rng(0)
 
@@ -117,7 +117,7 @@ def training(out: Path) -> None:
     from cecbench.causal import PROMPT_FILE
     from cecdata.common.codec import sealed
     from cectrain.model.heldout import HeldOut, write_held_out
-    from cectrain.store.metrics_log import FILE, MetricsLog
+    from cectrain.run.metrics_log import FILE, MetricsLog
 
     out.mkdir()
     log = MetricsLog(out / FILE)

@@ -20,7 +20,7 @@ from cecdata.embed.store import open_store
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
-from cectrain.store import checkpoints
+from cectrain.run import checkpoints
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path for path in HERE.glob("v*") if path.is_dir())
@@ -133,8 +133,8 @@ def test_a_training_run(version, expected):
     """Held-out scores, the log, the summary and the prompt of a run."""
     from cectrain.corrector.folder import prompt_version
     from cectrain.model.heldout import read_held_out
-    from cectrain.store.metrics_log import FILE, kept_lines
-    from cectrain.store.results import read_summary
+    from cectrain.run.metrics_log import FILE, kept_lines
+    from cectrain.run.results import read_summary
 
     folder = version / "training"
     assert read_held_out(folder / "after_sft.json").exact == expected["exact"]

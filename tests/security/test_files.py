@@ -132,7 +132,7 @@ def test_no_path_out_of_a_store(tmp_path):
 
 def test_no_path_out_of_a_checkpoint(tmp_path):
     """A checkpoint whose list names a file elsewhere is not whole."""
-    from cectrain.store.checkpoints import facts_of
+    from cectrain.run.checkpoints import facts_of
 
     (tmp_path / "secret").write_bytes(b"x")
     folder = tmp_path / "checkpoint-1"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cecdata.audit import recipe_choices
-from cecdata.channel.table import KIND, SHIPPED, Channel, shipped_channel
+from cecdata.channel import KIND, SHIPPED, Channel, shipped_channel
 from cecdata.common import arrays
 from cecdata.config import Config, load
 from cecdata.hanzi.characters import frequency, standard_characters

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import CecError, InputError
-from cecdata.lm.arpa import natural
-from cecdata.lm.ngrams import user_table
+from cecdata.lm.ngrams import natural, user_table
 from cecdata.lm.table import Ngrams
 
 MAGIC = b"mmap lm http://kheafield.com/code format version 5\n\0"

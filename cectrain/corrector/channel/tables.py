@@ -18,7 +18,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
-from cecdata.channel.table import Channel, read, shipped_channel
+from cecdata.channel import Channel, read, shipped_channel
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels.jit import compiled_with, inlined, sources
 from cecdata.common.machine import user_folder

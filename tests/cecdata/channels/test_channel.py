@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cecdata.audit import recipe_choices
-from cecdata.channel.table import Channel, read, shipped_channel
+from cecdata.channel import Channel, read, shipped_channel
 from cecdata.common.errors import InputError
 from cecdata.config import load
 

@@ -11,7 +11,7 @@ import pytest
 
 from cecdata.common import arrays
 from cecdata.common.errors import InputError
-from cecdata.lm import arpa, ngrams, open_scorer
+from cecdata.lm import ngrams, open_scorer
 from cecdata.lm.kernels import STEP, child, find_bigram, find_trigram
 from cecdata.lm.table import Ngrams, load
 
@@ -194,8 +194,8 @@ def test_arpa_is_recognised_by_its_first_line(tmp_path: Path) -> None:
     """A file is an ARPA file where \\data\\ begins it; a table is none."""
     (tmp_path / "m.arpa").write_text(ARPA, "utf-8")
     model().save(tmp_path / "x.ngram")
-    assert arpa.is_arpa(tmp_path / "m.arpa")
-    assert not arpa.is_arpa(tmp_path / "x.ngram")
+    assert ngrams.is_arpa(tmp_path / "m.arpa")
+    assert not ngrams.is_arpa(tmp_path / "x.ngram")
 
 
 DIALECTS = {

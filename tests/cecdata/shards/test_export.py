@@ -15,8 +15,7 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.hanzi.edits import Edit
-from cecdata.shards.export import export
-from cecdata.shards.formats import FORMATS, INSTRUCTION
+from cecdata.shards.export import FORMATS, INSTRUCTION, export
 from cecdata.shards.reader import open_dataset
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.hanzi.edits import Edit, apply
-from cecdata.report.page import draw, write_report
+from cecdata.report import draw, write_report
 from cecdata.shards.reader import open_dataset
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from browser import CHROMIUM, Browser
 
-from cecdata.report.page import write_report
+from cecdata.report import write_report
 
 pytestmark = [
     pytest.mark.slow,

@@ -1,4 +1,6 @@
-"""The file metrics.jsonl and the names in it, which docs/reference/metrics.md explains."""
+"""The file metrics.jsonl, the names in it, which docs/reference/metrics.md explains, and the
+receivers of its lines.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from typing import Any
 from cecdata.common.codec import Json, parse
 from cectrain.model.heldout import HeldOut
 from cectrain.reward.terms import TERMS
-from cectrain.run.progress import Logger, OnStep, ignore_line, ignore_step
 
+Logger = Callable[[str], None]  # receives one line of text
+OnStep = Callable[[str, int, Mapping[str, float]], None]  # receives phase, step and its figures
 FILE = "metrics.jsonl"
 _OURS = (  # noqa: SIM905 - a list would have a line for each
     "reward reward_std exact_rate copy_rate reached_share mixed_share over_correction_rate "
@@ -45,6 +48,14 @@ SFT = (
     "loss", "grad_norm", "learning_rate", "training_tokens_per_s", "cpu_seconds", "gpu_seconds"
 )  # fmt: skip
 Values = Mapping[str, float | None]
+
+
+def ignore_line(_line: str) -> None:
+    """Drop a line of text."""
+
+
+def ignore_step(_phase: str, _step: int, _values: Mapping[str, float]) -> None:
+    """Drop the figures of a step."""
 
 
 class MetricsLog:

@@ -1,1 +1,0 @@
-"""Speed up generation and log-probabilities."""

@@ -1,1 +1,0 @@
-"""Keep the checkpoints, metrics and results of a run."""
