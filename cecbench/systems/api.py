@@ -18,11 +18,20 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cecbench import prompts
-from cecbench.systems.base import FROM_1, Answer, Kind, PromptOptions, option
-from cecbench.systems.transport import Endpoint, Reply, RequestOptions
+from cecbench.systems.base import (
+    FROM_0,
+    FROM_1,
+    NOT_NEGATIVE,
+    Answer,
+    Finite,
+    Kind,
+    PromptOptions,
+    option,
+)
 from cecdata.common.codec import decode, parse
 from cecdata.common.durable import Journal
 from cecdata.common.errors import SHORTEST, UsageError, VerificationError, without
+from cecdata.common.http import Endpoint, Reply
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt
@@ -58,9 +67,25 @@ def _parse_body(_context: object, _option: object, pairs: tuple[str, ...]) -> di
 
 
 @dataclass(frozen=True)
-class ApiOptions(PromptOptions, RequestOptions):
+class ApiOptions(PromptOptions):
     """Options of an endpoint."""
 
+    key_variable: str = option(
+        "OPENAI_API_KEY", "Name of the environment variable that holds the endpoint's key."
+    )
+    timeout_s: float = option(
+        120.0,
+        "Time limit of a request in seconds, from connecting to the last byte of the answer.",
+        type=Finite(0, 86_400, min_open=True),
+    )
+    retries: int = option(
+        6, "How often a request that failed is sent again before the run gives up.", type=FROM_0
+    )
+    backoff_s: float = option(
+        1.0,
+        "Pause before a request is sent again, in seconds; it doubles each time, up to a minute.",
+        type=NOT_NEGATIVE,
+    )
     concurrency: int = option(8, "Number of concurrent requests.", type=FROM_1)
     body: Mapping[str, object] = field(
         default_factory=dict,
@@ -100,8 +125,13 @@ class ApiSystem:
         self._endpoint = Endpoint(
             f"{base.removesuffix('/chat/completions')}/chat/completions",
             key,
-            options,
-            lambda body: _content(body) is not None,
+            options.key_variable,
+            timeout_s=options.timeout_s,
+            retries=options.retries,
+            backoff_s=options.backoff_s,
+            extra="bench",
+            hint="--body NAME=VALUE changes a field of the request",
+            is_answer=lambda body: _content(body) is not None,
         )
         self._cache: Journal | None = None
         self.identity: Mapping[str, object] = {
@@ -153,7 +183,7 @@ class ApiSystem:
         if kept is not None:
             return _answer(source, _kept(kept.facts, f"{self._state}/{CACHE}"))
         started = time.perf_counter()
-        came = self._endpoint.post(body, name)
+        came = self._endpoint.send(body, name)
         seconds = time.perf_counter() - started
         facts = self._facts(came, seconds)
         if facts is None:

@@ -12,41 +12,27 @@ import hashlib
 import math
 import os
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cecdata.common.codec import parse
-from cecdata.common.errors import (
-    CecError,
-    InputError,
-    MissingPackageError,
-    how_to_install,
-    without,
-    without_userinfo,
-)
+from cecdata.common.errors import CecError, InputError, without_userinfo
+from cecdata.common.http import Endpoint, EndpointError
 from cecdata.common.machine import user_folder
 from cecdata.lm.scorer import Doubles, Kind, Scorer
 
 if TYPE_CHECKING:
-    import httpx
     import pyarrow as pa
 
 KEY = "CEC_LM_KEY"  # the environment variable with the endpoint's key
 TIMEOUT_S = 60.0  # of a request, from connecting to the last byte
 TRIES = 5
 CONCURRENT = 8
-_MOST_BYTES = 16 << 20  # of an answer
-_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 _BEGIN = "\n"  # the first token of a prompt has no log-probability
 Body = dict[str, object]
-
-
-class _TryAgainError(Exception):
-    """A failure that may pass, with what was wrong."""
 
 
 class EndpointScorer(Scorer):
@@ -62,9 +48,18 @@ class EndpointScorer(Scorer):
         if without_userinfo(base) != base:
             raise InputError(f"a URL with a login is not taken: put the key into {KEY}")
         self._base = base.rstrip("/")
-        self._key = os.environ.get(KEY)
-        self._timeout_s, self._tries, self._pause_s = timeout_s, tries, pause_s
-        self._http = _client(timeout_s, self._key)
+        self._tries = tries
+        open_at = partial(
+            Endpoint,
+            key=os.environ.get(KEY),
+            key_variable=KEY,
+            timeout_s=timeout_s,
+            retries=tries - 1,
+            backoff_s=pause_s,
+            extra="lm",
+        )
+        self._models = open_at(f"{self._base}/models")
+        self._completions = open_at(f"{self._base}/completions")
         self._model = model or self._only_model()
         self.name = f"{self._base}#{self._model}"
         self.identity = self.name
@@ -115,7 +110,7 @@ class EndpointScorer(Scorer):
             "temperature": 0,
             **self._fields,
         }
-        answer = self._call("POST", "/completions", body)
+        answer = self._call(self._completions, body)
         try:
             logs = _prompt_logs(answer)
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
@@ -127,7 +122,7 @@ class EndpointScorer(Scorer):
         return math.fsum(logs)
 
     def _only_model(self) -> str:
-        listed = self._call("GET", "/models", None)
+        listed = self._call(self._models, None)
         try:
             names = [str(entry["id"]) for entry in listed["data"]]
         except (KeyError, TypeError) as error:
@@ -141,51 +136,20 @@ class EndpointScorer(Scorer):
             )
         return names[0]
 
-    def _call(self, method: str, path: str, body: Body | None) -> Any:
+    def _call(self, endpoint: Endpoint, body: Body | None) -> Any:
         """Return the JSON of an answer; what may pass is tried again, ever later."""
-        import tenacity
-
-        again = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(_TryAgainError),
-            stop=tenacity.stop_after_attempt(self._tries),
-            wait=tenacity.wait_exponential(self._pause_s, max=60)
-            + tenacity.wait_random(0, self._pause_s),
-            reraise=True,
-        )
         try:
-            return again(self._call_once, method, self._base + path, body)
-        except _TryAgainError as error:
+            reply = endpoint.send(body)
+        except EndpointError as error:
+            raise InputError(str(error)) from None
+        if reply.filtered:
+            raise InputError(f"{self._base}: {reply.trouble}")
+        if reply.body is None:
             raise CecError(
-                f"{self._base} failed {self._tries} times ({error}). What it answered before is "
-                "kept: run the same command again to continue"
-            ) from None
-
-    def _call_once(self, method: str, url: str, body: Body | None) -> Any:
-        import httpx
-
-        ends = time.monotonic() + self._timeout_s
-        data = b""
-        try:
-            with self._http.stream(method, url, json=body) as answer:
-                for piece in answer.iter_bytes():
-                    data += piece
-                    if len(data) > _MOST_BYTES:
-                        raise InputError(f"an answer of {self._base} is above 16 MiB")
-                    if time.monotonic() > ends:
-                        raise _TryAgainError(f"no whole answer in {self._timeout_s:g} s")
-                status = answer.status_code
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _TryAgainError(self._shown(str(error) or type(error).__name__)) from None
-        if status != httpx.codes.OK:
-            said = f"status {status}: {self._shown(data.decode('utf-8', 'replace'))}"
-            raise _TryAgainError(said) if status in _AGAIN else InputError(f"{self._base}: {said}")
-        try:
-            return parse(data)
-        except (ValueError, RecursionError):
-            raise _TryAgainError("an answer that is no JSON") from None
-
-    def _shown(self, text: str) -> str:
-        return without(" ".join(without_userinfo(text).split())[:200], self._key)
+                f"{self._base} failed {self._tries} times ({reply.trouble}). What it answered "
+                "before is kept: run the same command again to continue"
+            )
+        return reply.body
 
 
 def _prompt_logs(answer: Any) -> list[float]:
@@ -196,18 +160,6 @@ def _prompt_logs(answer: Any) -> list[float]:
     logs = choice["logprobs"]["token_logprobs"]
     answered = int(answer["usage"]["completion_tokens"])
     return [float(each) for each in logs[1 : len(logs) - answered]]
-
-
-def _client(timeout_s: float, key: str | None) -> httpx.Client:
-    try:
-        import httpx
-        import tenacity  # noqa: F401
-    except ImportError as error:
-        raise MissingPackageError(
-            f"an endpoint needs httpx and tenacity: {how_to_install('lm')}"
-        ) from error
-    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    return httpx.Client(timeout=timeout_s, headers=headers)
 
 
 class _Answers:

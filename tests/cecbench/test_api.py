@@ -17,8 +17,8 @@ from loopback import corrected, says, serving, status
 from cecbench.commands.run import lines_of
 from cecbench.run import Settings, evaluate
 from cecbench.systems.api import ApiOptions, ApiSystem
-from cecbench.systems.transport import EndpointError, _retry_after
 from cecdata.common.errors import CecError, RefusedError, UsageError
+from cecdata.common.http import EndpointError, _retry_after
 
 SOURCES = ["他己经来了。", "明天在见。", "天气很好。", "我己经吃过了。"]
 QUICK = {"backoff_s": 0.01, "timeout_s": 30.0, "retries": 3}

@@ -13,8 +13,8 @@ from loopback import says, serving, status
 
 from cecbench.cli import cli
 from cecbench.systems.api import ApiOptions, ApiSystem
-from cecbench.systems.transport import EndpointError
 from cecdata.common.command_group import run
+from cecdata.common.http import EndpointError
 from cecdata.common.hub import quiet_hub
 
 KEY = "k3y-5b1f-of-nobody-77ac"

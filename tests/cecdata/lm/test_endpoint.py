@@ -144,8 +144,9 @@ def test_what_was_answered_stays(serve):
 
 
 def test_a_passing_fault_is_tried_again(serve):
-    """A server that is busy, or answers no JSON, is asked again."""
-    faults = iter([(429, b"busy"), (200, b"<html>"), (500, b"")])
+    """A server that is busy, or answers no JSON or without an end, is asked again."""
+    endless = b" " * (9 << 20)
+    faults = iter([(429, b"busy"), (200, b"<html>"), (500, b""), (200, endless)])
     server = serve(lambda body: next(faults, None) or by_vllm(body))
     assert np.isfinite(opened(server, tries=5).log_prob(["他"])).all()
 
@@ -157,10 +158,9 @@ def test_a_passing_fault_is_tried_again(serve):
         (lambda _: {"choices": []}, "no log-probabilities"),
         (lambda _: {"choices": [{"prompt_logprobs": [None, {"1": {"logprob": 3.0}}]}]}, "numbers"),
         (lambda _: {"choices": [{"prompt_logprobs": [None]}]}, "numbers"),
-        (lambda _: (401, b"no"), "status 401"),
-        (lambda _: (200, b" " * (17 << 20)), "above 16 MiB"),
+        (lambda _: (401, b"no"), "HTTP 401.*CEC_LM_KEY"),
     ],
-    ids=["chat", "empty", "positive", "none", "key", "endless"],
+    ids=["chat", "empty", "positive", "none", "key"],
 )
 def test_an_endpoint_that_cannot_or_lies_is_refused(serve, answer, message):
     """The message says what is missing, and by which two ways it was asked for."""

@@ -1,5 +1,5 @@
-"""POST requests to an endpoint that may fail: retries with back-off, Retry-After, a deadline and
-a size limit for the whole answer.
+"""Requests to an endpoint that may fail: retries with back-off, Retry-After, a deadline and a size
+limit for the whole answer. No message and no log holds the key.
 
 Proxies are those of the environment.
 """
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cecbench.systems.base import FROM_0, NOT_NEGATIVE, Finite, NoOptions, option
 from cecdata.common.codec import parse
 from cecdata.common.errors import (
     CecError,
@@ -39,28 +38,6 @@ ANSWER_MIB = 8  # of a body; a long chain of thoughts has a few hundred kB
 ERROR_BYTES = 1 << 16  # read of the text of an error
 LONGEST_PAUSE_S = 60.0  # between two tries
 LONGEST_WAIT_S = 3600.0  # the longest Retry-After that is respected
-
-
-@dataclass(frozen=True)
-class RequestOptions(NoOptions):
-    """Options of the requests to an endpoint."""
-
-    key_variable: str = option(
-        "OPENAI_API_KEY", "Name of the environment variable that holds the endpoint's key."
-    )
-    timeout_s: float = option(
-        120.0,
-        "Time limit of a request in seconds, from connecting to the last byte of the answer.",
-        type=Finite(0, 86_400, min_open=True),
-    )
-    retries: int = option(
-        6, "How often a request that failed is sent again before the run gives up.", type=FROM_0
-    )
-    backoff_s: float = option(
-        1.0,
-        "Pause before a request is sent again, in seconds; it doubles each time, up to a minute.",
-        type=NOT_NEGATIVE,
-    )
 
 
 def shown(url: str) -> str:
@@ -115,11 +92,19 @@ class Endpoint:
         self,
         url: str,
         key: str | None,
-        options: RequestOptions,
-        is_answer: Callable[[Mapping[str, object]], bool],
+        key_variable: str,
+        *,
+        timeout_s: float,
+        retries: int,
+        backoff_s: float,
+        extra: str,
+        hint: str = "",
+        is_answer: Callable[[Mapping[str, object]], bool] = lambda _: True,
     ) -> None:
-        """Raise MissingPackageError without httpx and tenacity, UsageError for a proxy's address
-        that cannot be used.
+        """`hint` ends the message about a request that is refused for an unknown reason.
+
+        Raises MissingPackageError, which names the extra, without httpx and tenacity, UsageError
+        for a proxy's address that cannot be used.
         """
         import ssl  # late, as what follows: a list of systems needs none of it
 
@@ -128,12 +113,13 @@ class Endpoint:
                 importlib.import_module(name)
             except ImportError:
                 raise MissingPackageError(
-                    f"{name} is missing, and endpoints need it: {how_to_install('bench')}"
+                    f"{name} is missing, and endpoints need it: {how_to_install(extra)}"
                 ) from None
         self._url = url
         self._is_answer = is_answer
-        self._key = key
-        self._options = options
+        self._key, self._key_variable = key, key_variable
+        self._timeout_s, self._retries, self._backoff_s = timeout_s, retries, backoff_s
+        self._hint = hint
         self._tls = ssl.create_default_context() if url.lower().startswith("https:") else False
         self._guard = threading.Lock()
         self._free_at = 0.0  # monotonic seconds; no request starts before
@@ -143,8 +129,8 @@ class Endpoint:
         logging.getLogger("httpcore").setLevel(logging.WARNING)
         self._check_proxies()
 
-    def post(self, body: Mapping[str, object], name: str) -> Reply:
-        """Return the reply to `body`; `name` seeds the jitter of pauses.
+    def send(self, body: Mapping[str, object] | None, name: str = "") -> Reply:
+        """Return the reply to `body`, without one to a GET; `name` seeds the jitter of pauses.
 
         Raises EndpointError for a status that no repetition would change.
         """
@@ -152,14 +138,15 @@ class Endpoint:
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_TroubleError),
-            stop=tenacity.stop_after_attempt(self._options.retries + 1)
+            stop=tenacity.stop_after_attempt(self._retries + 1)
             | tenacity.stop_when_event_set(self.stop),
             wait=partial(self._pause, name),
             sleep=tenacity.sleep_using_event(self.stop),
             after=self._count,
             retry_error_callback=lambda state: Reply(None, str(_trouble(state))),
         )
-        reply: Reply = retrying(self._try, json.dumps(body, ensure_ascii=False).encode())
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        reply: Reply = retrying(self._try, data)
         return reply
 
     def hidden(self, text: str) -> str:
@@ -179,7 +166,7 @@ class Endpoint:
                 "NO_PROXY"
             ) from None
 
-    def _try(self, data: bytes) -> Reply:
+    def _try(self, data: bytes | None) -> Reply:
         """Send a request once; raise _TroubleError where another try may succeed."""
         import asyncio
 
@@ -188,25 +175,23 @@ class Endpoint:
         self._take_turn()
         if self.stop.is_set():
             return Reply(None, "the run was stopped")
-        limit = self._options.timeout_s
         try:
             # The deadline is for all of it: httpx's own limits are for one read each.
-            status, headers, answer = asyncio.run(asyncio.wait_for(self._send(data), limit))
+            reply = asyncio.run(asyncio.wait_for(self._send(data), self._timeout_s))
         except (asyncio.TimeoutError, httpx.TimeoutException):
             raise _TroubleError("timed out") from None
         except httpx.ConnectError as error:
             raise _TroubleError(f"no connection ({type(error).__name__})") from None
         except (httpx.TransportError, OSError) as error:
             raise _TroubleError(f"the connection broke ({type(error).__name__})") from None
-        if status != 200:
-            return self._refused(status, headers, answer)
-        return self._parsed(answer)
+        status, headers, answer = reply
+        return self._parsed(answer) if status == 200 else self._refused(status, headers, answer)
 
-    async def _send(self, data: bytes) -> tuple[int, httpx.Headers, bytes]:
+    async def _send(self, data: bytes | None) -> tuple[int, httpx.Headers, bytes]:
         """Return status, headers and body; of an error's body the first bytes."""
         async with (
             self._client() as client,
-            client.stream("POST", self._url, content=data) as answer,
+            client.stream("GET" if data is None else "POST", self._url, content=data) as answer,
         ):
             body = bytearray()
             async for block in answer.aiter_raw():
@@ -231,7 +216,7 @@ class Endpoint:
         return httpx.AsyncClient(
             headers=headers,
             verify=self._tls,
-            timeout=self._options.timeout_s,
+            timeout=self._timeout_s,
             event_hooks=hooks,
         )
 
@@ -252,12 +237,13 @@ class Endpoint:
         if status in (400, 403, 422) and ("content_filter" in text or "inspection" in text):
             return Reply(None, f"HTTP {status}: {text[:500]}", filtered=True)
         hints = {
-            401: f"set the key in the environment variable {self._options.key_variable}",
-            403: f"check the key in {self._options.key_variable} and what it may use",
+            401: f"set the key in the environment variable {self._key_variable}",
+            403: f"check the key in {self._key_variable} and what it may use",
             404: "check the URL (it usually ends in /v1) and the model's name",
         }
-        hint = hints.get(status, "--body NAME=VALUE changes a field of the request")
-        raise EndpointError(f"{self._url} answered HTTP {status}: {text[:300]} — {hint}")
+        hint = hints.get(status, self._hint)
+        said = f"{self._url} answered HTTP {status}: {text[:300]}"
+        raise EndpointError(f"{said} — {hint}" if hint else said)
 
     def _parsed(self, data: bytes) -> Reply:
         try:
@@ -279,7 +265,7 @@ class Endpoint:
         if wait_s is not None:
             with self._guard:
                 self._free_at = max(self._free_at, time.monotonic() + wait_s)
-        full = min(LONGEST_PAUSE_S, self._options.backoff_s * 2.0 ** (attempt - 1))
+        full = min(LONGEST_PAUSE_S, self._backoff_s * 2.0 ** (attempt - 1))
         return full * random.Random(f"{name}:{attempt}").uniform(0.5, 1.0)
 
     def _take_turn(self) -> None:
