@@ -17,16 +17,7 @@ import math
 import re
 import types
 from collections.abc import Mapping
-from typing import (
-    Any,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 T = TypeVar("T")
@@ -88,14 +79,6 @@ def decode(cls: type[T], value: Json, where: str) -> T:
     return cls(**arguments)
 
 
-def check(cls: type, value: Json, where: str) -> None:
-    """Raise MalformedError unless `value` is an object as the TypedDict `cls` describes it.
-
-    Keys that `cls` does not know are allowed.
-    """
-    _decode(cls, value, where)
-
-
 @functools.cache
 def _hints(cls: Any) -> dict[str, Any]:
     return get_type_hints(cls)
@@ -114,8 +97,6 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
     if origin is Mapping or origin is dict:
         each = _object(value, where).items()
         return {key: _decode(parameters[1], v, f"{where}.{key}") for key, v in each}
-    if is_typeddict(hint):
-        return _typed_dict(hint, _object(value, where), where)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return decode(hint, value, where)
     return _scalar(hint, value, where)
@@ -125,16 +106,6 @@ def _object(value: Json, where: str) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise MalformedError(f"{where} must be an object, not {_shown(value)}")
     return value
-
-
-def _typed_dict(hint: Any, value: dict[str, Json], where: str) -> dict[str, Any]:
-    hints = _hints(hint)
-    for name in sorted(hint.__required_keys__ - set(value)):
-        raise MalformedError(f"{where}: the key {name!r} is missing")
-    return {
-        key: _decode(hints[key], item, f"{where}.{key}") if key in hints else item
-        for key, item in value.items()
-    }
 
 
 def _scalar(hint: Any, value: Json, where: str) -> Any:

@@ -85,16 +85,6 @@ def is_standard(character: str) -> bool:
     return character in table("characters")
 
 
-def level(character: str) -> int:
-    """Return a character's level: 1 common (3,500), 2 less common (3,000), 3 rare (1,605), or 0.
-
-    >>> level("好"), level("翚"), level("A")
-    (1, 2, 0)
-    """
-    row = table("characters").get(character)
-    return int(row[0]) if row else 0
-
-
 def frequency(character: str) -> float:
     """Return the occurrences per million characters; above 0 for standard ones, 0.0 for others."""
     row = table("characters").get(character)

@@ -80,19 +80,6 @@ def ids(character: str) -> str:
     return row[0] if row else character
 
 
-def radical(character: str) -> str:
-    """Return the radical as the character has it (讠 for 请); '' outside the standard list."""
-    row = table("characters").get(character)
-    return row[3] if row else ""
-
-
-@cache
-def kangxi_radical(character: str) -> int:
-    """Return the number of the radical, 1–214; 0 outside the standard list."""
-    row = table("characters").get(character)
-    return int(row[4]) if row else 0
-
-
 @cache
 def _splits() -> dict[str, tuple[Split, ...]]:
     by_character: dict[str, list[Split]] = defaultdict(list)

@@ -19,9 +19,9 @@ def test_ranges_are_sorted_and_apart():
 
 def test_levels_are_those_of_the_standard():
     """The list has 3,500, 3,000 and 1,605 characters in its three levels."""
-    levels = Counter(map(characters.level, characters.standard_characters()))
-    assert levels == {1: 3500, 2: 3000, 3: 1605}
-    assert [characters.level(sign) for sign in "好A国國"] == [1, 0, 1, 0]
+    signs = characters.standard_characters()
+    levels = Counter(characters.table("characters")[sign][0] for sign in signs)
+    assert levels == {"1": 3500, "2": 3000, "3": 1605}
 
 
 def test_frequency_is_a_distribution():

@@ -96,15 +96,8 @@ def test_exchanges_everybody_knows(sign, some):
     assert not set("话说认他你海") & set(parts.exchanges(sign))
 
 
-def test_radicals():
-    """The radical comes in the form it has in the character, with its Kangxi number."""
-    forms = [(parts.radical(sign), parts.kangxi_radical(sign)) for sign in "请花灯热都"]
-    assert forms == [("讠", 149), ("艹", 140), ("火", 86), ("灬", 86), ("阝", 163)]
-    assert all(1 <= parts.kangxi_radical(sign) <= 214 for sign in STANDARD)
-
-
 def test_strangers_have_no_parts():
     """Outside the tables a character stands for itself, without an error."""
     assert parts.splits("A") == parts.deletions("A") == ()
     assert parts.exchanges("A") == parts.additions("A") == ()
-    assert (parts.ids("A"), parts.radical("A"), parts.kangxi_radical("A")) == ("A", "", 0)
+    assert parts.ids("A") == "A"

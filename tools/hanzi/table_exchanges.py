@@ -7,7 +7,7 @@ from functools import cache
 
 from cecdata.hanzi.characters import rows as rows_of
 from cecdata.hanzi.characters import table
-from cecdata.hanzi.components import UNENCODED, Node, ids, kangxi_radical, parse
+from cecdata.hanzi.components import UNENCODED, Node, ids, parse
 from cecdata.hanzi.shapes import stroke_count
 
 HEADER = ["char", "exchanges"]
@@ -51,6 +51,13 @@ def slots_of(character: str) -> tuple[Slot, ...]:
 
 def spelling(node: Node) -> str:
     return node.character or node.operator + "".join(spelling(part) for part in node.parts)
+
+
+@cache
+def kangxi_radical(character: str) -> int:
+    """Return the number of the radical, 1–214; 0 outside the standard list."""
+    row = table("characters").get(character)
+    return int(row[4]) if row else 0
 
 
 @cache

@@ -148,35 +148,17 @@ def _write(text, n, o, count, at, edits, tables, scratch, out):
         base = at - scratch.bounds[n]
     mixed = o == len(tables.inserts)
     for k in range(count):
-        position = scratch.chosen[k]
+        position, word = scratch.chosen[k], scratch.words[k]
         operator = scratch.operators[k] if mixed else o
         if tables.spans.row[operator] >= 0:
             base, cost = edit_span(
-                tables,
-                operator,
-                position,
-                n,
-                scratch,
-                text.data,
-                scratch.words[k],
-                base,
-                out,
-                edits,
+                tables, operator, position, n, scratch, text.data, word, base, out, edits
             )
             sure &= count == 1
             spent += cost
         else:
             base, facts = edit_character(
-                tables,
-                operator,
-                position,
-                n,
-                scratch,
-                text.data,
-                scratch.words[k],
-                base,
-                out,
-                edits,
+                tables, operator, position, n, scratch, text.data, word, base, out, edits
             )
             if count > 1:
                 sure &= is_new(scratch.points, n, facts)
