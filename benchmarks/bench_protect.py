@@ -22,7 +22,7 @@ from common import arguments, sentences
 
 from cecdata.builds.build import build
 from cecdata.config import Config, load
-from cecdata.hanzi.lexicon import words
+from cecdata.hanzi.characters import words
 from cecdata.perturbation.engine import Histogram, Perturber
 
 ROUNDS = 9

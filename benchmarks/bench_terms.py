@@ -18,8 +18,8 @@ from bench_clean import drawn
 from common import arguments, cpu_s, machine
 
 from cecdata.hanzi.characters import is_han
+from cecdata.hanzi.components import look_alikes
 from cecdata.hanzi.readings import homophones
-from cecdata.hanzi.shapes import look_alikes
 from cecdata.lm.ngrams import find
 from cectrain.corrector.correction import Correction
 from cectrain.corrector.corrector import Corrector

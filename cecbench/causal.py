@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cecbench import local_models, prompts
-from cecdata.common import pretrained
+from cecdata.common import hub
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 
@@ -46,16 +46,16 @@ def load(
     extra: the one that brings torch. settings: for `from_pretrained`. Raises InputError where
     nothing loads or the folder is not whole.
     """
-    torch, transformers = pretrained.torch_and_transformers(extra)
+    torch, transformers = hub.torch_and_transformers(extra)
     prompts.prompt(prompt)
     check_template(Path(where))  # a hub id is no folder, and lacks nothing
-    tokenizer: Any = pretrained.load_pretrained(transformers.AutoTokenizer, where)
-    model: Any = pretrained.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
+    tokenizer: Any = hub.load_pretrained(transformers.AutoTokenizer, where)
+    model: Any = hub.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:
         raise InputError(f"{where}: no end token; set eos_token in tokenizer_config.json")
-    pretrained.check_tokens(where, tokenizer, model)
+    hub.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
     model = model.to(local_models.pick_device(torch, device))
     return CausalModel(model, tokenizer, prompt)

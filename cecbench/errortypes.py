@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from cecdata.hanzi import components, readings, shapes
+from cecdata.hanzi import components, readings
 from cecdata.hanzi.characters import is_han, is_standard
 from cecdata.hanzi.edits import Edit, align
 
@@ -130,8 +130,8 @@ def _of_characters(wrong: str, right: str) -> str:
     mistyped = sound in ("keyboard", "edit1")  # 己 for 已 is rather a look-alike than a slip
     if sound is not None and not mistyped:
         return "near-sound"
-    if shapes.similarity(wrong, right) > 0:
-        more = shapes.stroke_count(wrong) - shapes.stroke_count(right)
+    if components.similarity(wrong, right) > 0:
+        more = components.stroke_count(wrong) - components.stroke_count(right)
         return "more-stroke" if more > 0 else "fewer-stroke" if more < 0 else "same-stroke"
     changed = (components.deletions, components.additions, components.exchanges)
     standard = is_standard(wrong) and is_standard(right)

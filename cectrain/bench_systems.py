@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cecbench import local_models, prompts
 from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, SureEdit, option
-from cecdata.common import pretrained
+from cecdata.common import hub
 from cecdata.common.errors import InputError
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 
@@ -111,7 +111,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.policy import PolicyProposer, load
 
-    torch, transformers = pretrained.torch_and_transformers()
+    torch, transformers = hub.torch_and_transformers()
     where = model_folder(name)
     if not (Path(where) / "config.json").is_file():
         raise InputError(

@@ -50,7 +50,7 @@ def test_the_traceback_of_a_bug_is_in_a_file(monkeypatch, capfd):
 
     @click.command()
     def fails() -> None:
-        from cecdata.hanzi.lexicon import words
+        from cecdata.hanzi.characters import words
 
         words("no length")  # type: ignore[arg-type]
 
@@ -58,7 +58,7 @@ def test_the_traceback_of_a_bug_is_in_a_file(monkeypatch, capfd):
     monkeypatch.setattr(LazyGroup, "get_command", lambda *_: fails)
     assert run(group, ["fails"]) == 1
     said = capfd.readouterr().err
-    assert "cecdata/hanzi/lexicon.py:" in said
+    assert "cecdata/hanzi/characters.py:" in said
     kept = Path(said.split(" with ")[-1].split(", which")[0])
     assert "Traceback" in kept.read_text("utf-8")
     kept.unlink()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cecbench import causal, local_models, prompts
 from cecbench.causal import decode, generate, prompt_ids, token_budget
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
-from cecdata.common import pretrained
+from cecdata.common import hub
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class LlmSystem:
     """Asks a local model with the versioned prompt, batched by length."""
 
     def __init__(self, checkpoint: str, options: LlmOptions) -> None:
-        torch, transformers = pretrained.torch_and_transformers()
+        torch, transformers = hub.torch_and_transformers()
         dtype = local_models.pick_dtype(torch, options.dtype)
         self._policy = causal.load(checkpoint, options.prompt, options.device, dtype=dtype)
         self._options = options

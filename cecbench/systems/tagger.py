@@ -15,7 +15,7 @@ import click
 
 from cecbench import local_models
 from cecbench.systems.base import Answer, Kind, LocalOptions, SureEdit, applied, option
-from cecdata.common import pretrained
+from cecdata.common import hub
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class TaggerSystem:
     block = 2048
 
     def __init__(self, checkpoint: str, options: TaggerOptions) -> None:
-        torch, transformers = pretrained.torch_and_transformers()
+        torch, transformers = hub.torch_and_transformers()
         self._torch = torch
         self._options = options
         self._device = local_models.pick_device(torch, options.device)
-        config = pretrained.load_pretrained(transformers.AutoConfig, checkpoint)
-        self._tokenizer = pretrained.load_pretrained(transformers.AutoTokenizer, checkpoint)
+        config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
+        self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
         labels = any("TokenClassification" in a for a in (config.architectures or ()))  # type: ignore[attr-defined]
         auto = (
             transformers.AutoModelForTokenClassification
@@ -66,7 +66,7 @@ class TaggerSystem:
             else transformers.AutoModelForMaskedLM
         )
         dtype = local_models.pick_dtype(torch, options.dtype)
-        model = pretrained.load_pretrained(auto, checkpoint, dtype=dtype)
+        model = hub.load_pretrained(auto, checkpoint, dtype=dtype)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
         self._threads = local_models.thread_count(self._model, options.threads)
         self._characters = self._output_characters(labels, config)

@@ -1,4 +1,5 @@
-"""Which code points are Han, which 8,105 are standard, and which attach to their neighbours.
+"""Which code points are Han, which 8,105 are standard, and which attach to their neighbours; words,
+and how often they occur (jieba's dictionary).
 
 The facts of this room are in generated tables, see ``tables/SOURCES.md``.
 """
@@ -6,6 +7,7 @@ The facts of this room are in generated tables, see ``tables/SOURCES.md``.
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +33,8 @@ HAN_RANGES = (
     (0x323B0, 0x3347F),  # J
 )
 _HAN_FIRST = tuple(first for first, _ in HAN_RANGES)
+
+LENGTHS = (2, 3, 4)  # characters of a word
 
 Ranges = NDArray[np.int32]
 
@@ -114,3 +118,31 @@ def cluster_ranges(rule: str) -> tuple[Ranges, Ranges]:
     firsts = np.array([int(row[0], 16) for row in lines], np.int32)
     lasts = np.array([int(row[1], 16) for row in lines], np.int32)
     return firsts, lasts
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The W words of one length L, sorted by code point.
+
+    `characters` [W, L] are positions in `standard_characters()`, `counts` [W] occurrences in
+    jieba's corpus.
+    """
+
+    texts: tuple[str, ...]
+    characters: NDArray[np.int32]
+    counts: NDArray[np.float64]
+
+
+@cache
+def words(length: int) -> Words:
+    """Return all words of `length` characters, 2 to 4."""
+    chosen = [row for row in _rows() if len(row[0]) == length]
+    points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)
+    characters = code_point_slots()[points].reshape(-1, length) - 1
+    counts = np.array([row[1] for row in chosen], np.float64)
+    return Words(tuple(row[0] for row in chosen), characters, counts)
+
+
+@cache
+def _rows() -> list[tuple[str, ...]]:
+    return rows("lexicon")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cecdata.common.errors import InputError
-from cecdata.common.pretrained import torch_and_transformers
+from cecdata.common.hub import torch_and_transformers
 from cecdata.lm.checkpoint import Checkpoint
 from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed
 

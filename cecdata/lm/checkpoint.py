@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
-from cecdata.common.hub import sha256_of_model
+from cecdata.common.hub import load_pretrained, sha256_of_model
 from cecdata.common.machine import free_memory
-from cecdata.common.pretrained import load_pretrained
 
 if TYPE_CHECKING:
     import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from cecdata.hanzi.lexicon import words
+from cecdata.hanzi.characters import words
 from cecdata.operators.base import Operator
 from cecdata.operators.spans import SpanConfusions, SpanSet, span_set
 

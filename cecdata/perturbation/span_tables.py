@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.kernels.jit import compiled
-from cecdata.hanzi.lexicon import words
+from cecdata.hanzi.characters import words
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet
 from cecdata.perturbation.kernel import layout

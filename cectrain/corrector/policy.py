@@ -22,7 +22,7 @@ from cecbench.causal import (
 )
 from cecbench.local_models import in_batches, thread_count, use_threads
 from cecdata.common.errors import InputError
-from cecdata.common.pretrained import torch_and_transformers
+from cecdata.common.hub import torch_and_transformers
 from cecdata.hanzi.edits import align
 from cectrain.corrector import folder, speculative
 from cectrain.corrector.correction import Edit

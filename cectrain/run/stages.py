@@ -183,7 +183,7 @@ def prepare(
 
 def warm_start(job: Job) -> None:
     """Take the supervised steps, or read the last checkpoint of them."""
-    from cectrain.supervised.sft import learning_rate, train_sft
+    from cectrain.supervised.loop import learning_rate, train_sft
 
     sft, own = job.config.sft, learning_rate(SftConfig(), job.policy)
     if not sft.steps:

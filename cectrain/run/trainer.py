@@ -39,9 +39,8 @@ from cectrain.reward.group_reward import GroupReward
 from cectrain.run import checkpoints
 from cectrain.run.callback import SealCallback
 from cectrain.run.grpo_settings import may_draft, rate_share, uses_fast_forward
-from cectrain.supervised.loop import full_device, refuse_nan, trim_sometimes
+from cectrain.supervised.loop import full_device, refuse_nan, supervised_batch, trim_sometimes
 from cectrain.supervised.loss import collate, loss_function
-from cectrain.supervised.sft import supervised_batch
 
 if TYPE_CHECKING:
     import datasets

@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import (
+    LENGTHS,
     frequency,
     is_han,
     standard_characters,
     traditional_forms,
     variant_forms,
 )
-from cecdata.hanzi.components import additions, deletions, exchanges
+from cecdata.hanzi.components import additions, deletions, exchanges, similarity
 from cecdata.hanzi.edits import Edit, align, apply
-from cecdata.hanzi.lexicon import LENGTHS
 from cecdata.hanzi.readings import near_sound, readings, same_sound
-from cecdata.hanzi.shapes import similarity
 from experiments.realism.characters import shipped_pairs
 from experiments.realism.words import NEVER, UNKNOWN, cut, fit, lexicon, score
 

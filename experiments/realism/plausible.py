@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.markdown import table
 from cecdata.config import load
-from cecdata.hanzi.characters import code_point_slots, is_standard, standard_characters
-from cecdata.hanzi.lexicon import LENGTHS
+from cecdata.hanzi.characters import LENGTHS, code_point_slots, is_standard, standard_characters
 from experiments.realism.classifier import synthetic
 from experiments.realism.lowest_auc import Pairs, wrong
 from experiments.realism.words import lexicon

@@ -7,8 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import frequency, standard_characters
-from cecdata.hanzi.lexicon import LENGTHS, words
+from cecdata.hanzi.characters import LENGTHS, frequency, standard_characters, words
 from cecdata.lm.ngrams import shipped
 from experiments.realism.characters import shipped_pairs
 

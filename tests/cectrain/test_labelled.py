@@ -17,9 +17,8 @@ from cectrain.cli import cli
 from cectrain.data.labelled import labelled_pairs
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import training_pairs
-from cectrain.supervised.loop import Gradient
+from cectrain.supervised.loop import Gradient, learning_rate
 from cectrain.supervised.loss import collate, loss_function
-from cectrain.supervised.sft import learning_rate
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 

@@ -18,7 +18,7 @@ from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
 from cectrain.run import checkpoints
-from cectrain.supervised import loss, sft
+from cectrain.supervised import loop, loss
 from experiments.pretraining.model import SPECIAL, character_tokenizer, placeholders, small_qwen3
 
 ALPHABET = st.text(st.sampled_from("他己经来了。，𠀀😀é\n\t A<|>#ﾊ\u0301　"), max_size=20)
@@ -195,7 +195,7 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
                     raise KeyboardInterrupt
 
             try:
-                sft.train_sft(tiny, pairs, config, folder, log)
+                loop.train_sft(tiny, pairs, config, folder, log)
             except KeyboardInterrupt:
                 assert checkpoints.newest(folder)[1] == {"step": 6}
         runs.append(weights(tiny))
@@ -224,4 +224,4 @@ def test_a_loss_that_is_no_number_stops(tiny, pairs, tmp_path):
     with torch.no_grad():
         tiny.model.model.embed_tokens.weight.fill_(float("nan"))
     with pytest.raises(CecError, match="the loss is nan"):
-        sft.train_sft(tiny, pairs, SftConfig(steps=1, batch=2), tmp_path)
+        loop.train_sft(tiny, pairs, SftConfig(steps=1, batch=2), tmp_path)

@@ -220,9 +220,9 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
     """With ppo.ppo_only_share supervised steps and PPO have no target in common."""
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run import trainer
-    from cectrain.supervised import sft
+    from cectrain.supervised import loop as supervised
 
-    taught, judged, draw, score = set(), set(), sft.supervised_batch, GroupReward.score
+    taught, judged, draw, score = set(), set(), supervised.supervised_batch, GroupReward.score
 
     def drawn(pairs, step, size):
         found = draw(pairs, step, size)
@@ -233,7 +233,7 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
         judged.update(targets)
         return score(self, sources, targets, groups)
 
-    monkeypatch.setattr(sft, "supervised_batch", drawn)
+    monkeypatch.setattr(supervised, "supervised_batch", drawn)
     monkeypatch.setattr(trainer, "supervised_batch", drawn)
     monkeypatch.setattr(GroupReward, "score", scored)
     more = ["sft.steps=9", "sft.batch=4", "ppo.supervised=4", "ppo.updates=6", "data.limit=null"]

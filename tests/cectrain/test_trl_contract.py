@@ -408,8 +408,8 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
     import torch
 
     from cectrain.reward.group_reward import Scored
+    from cectrain.supervised.loop import supervised_batch
     from cectrain.supervised.loss import collate, loss_function
-    from cectrain.supervised.sft import supervised_batch
 
     class Flat(GroupReward):
         def score(self, _sources, _targets, groups):

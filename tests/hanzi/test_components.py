@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from cecdata.hanzi import components as parts
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.components import ARITY, UNENCODED, parse
-from cecdata.hanzi.shapes import stroke_count
+from cecdata.hanzi.components import ARITY, UNENCODED, parse, stroke_count
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))
 from ids import canonical

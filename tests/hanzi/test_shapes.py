@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.hanzi import shapes
+from cecdata.hanzi import components as shapes
 from cecdata.hanzi.characters import standard_characters
 
 STANDARD = set(standard_characters())

@@ -10,7 +10,7 @@ import pytest
 from pickled import Bomb
 
 from cecdata.common.errors import InputError
-from cecdata.common.pretrained import load_pretrained
+from cecdata.common.hub import load_pretrained
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install -e '.[train]'")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")

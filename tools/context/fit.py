@@ -30,10 +30,9 @@ from cecdata.common import arrays
 from cecdata.common.durable import sha256_of
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
-from cecdata.hanzi.characters import code_point_slots, standard_characters
-from cecdata.hanzi.lexicon import LENGTHS, words
+from cecdata.hanzi.characters import LENGTHS, code_point_slots, standard_characters, words
+from cecdata.hanzi.components import shape_pairs
 from cecdata.hanzi.readings import readings
-from cecdata.hanzi.shapes import shape_pairs
 from cecdata.perturbation.context import KIND, TONE_BITS
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.kernel.context import LEFT, RIGHT

@@ -7,8 +7,7 @@ from functools import cache
 
 from cecdata.hanzi.characters import rows as rows_of
 from cecdata.hanzi.characters import table
-from cecdata.hanzi.components import UNENCODED, Node, ids, parse
-from cecdata.hanzi.shapes import stroke_count
+from cecdata.hanzi.components import UNENCODED, Node, ids, parse, stroke_count
 
 HEADER = ["char", "exchanges"]
 # Forms of radicals that occur in sequences only: 王 in 理, 竹 in 笔, 足 in 跑, 月 in 能, 羊 in 美.

@@ -11,7 +11,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 from structure import Structure
 
-from cecdata.hanzi.shapes import combine
+from cecdata.hanzi.components import combine
 
 Floats = NDArray[np.float32]
 HEADER = ["char", "look_alikes", "glyph_parts_strokes"]

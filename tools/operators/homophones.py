@@ -17,7 +17,7 @@ from links import (
 )
 
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.shapes import shape_pairs
+from cecdata.hanzi.components import shape_pairs
 from cecdata.operators.homophone import KINDS
 
 # How readily a near sound replaces the right one, relative to the same sound. A pinyin input method

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from links import Confusions, Keys, Weights, beside, likely, merged, totals
 
-from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.lexicon import LENGTHS, Words, words
+from cecdata.hanzi.characters import LENGTHS, Words, standard_characters, words
 
 # A word that is a tenth as frequent comes to mind a third as often.
 COUNT_EXPONENT = 0.5

@@ -15,9 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sounds import Spoken, near_syllables, spoken, syllables
 
-from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
+from cecdata.hanzi.characters import (
+    LENGTHS,
+    Words,
+    code_point_slots,
+    frequency,
+    standard_characters,
+    words,
+)
 from cecdata.hanzi.components import additions, deletions, exchanges
-from cecdata.hanzi.lexicon import LENGTHS, Words, words
 from cecdata.operators.base import Positions, Weights
 
 Keys = NDArray[np.int64]

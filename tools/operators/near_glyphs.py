@@ -6,7 +6,7 @@ import numpy as np
 from links import Confusions, likely, popularity
 
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.shapes import shape_pairs, stroke_count
+from cecdata.hanzi.components import shape_pairs, stroke_count
 
 # Below this similarity two characters share a part but are not mistaken for each other.
 LEAST_SIMILARITY = 0.50

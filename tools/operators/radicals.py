@@ -7,7 +7,7 @@ from links import Confusions, Links, Weights, likely, looked_up, one_part_apart,
 from sounds import spoken
 
 from cecdata.hanzi.characters import standard_characters, table
-from cecdata.hanzi.shapes import shape_pairs, stroke_count
+from cecdata.hanzi.components import shape_pairs, stroke_count
 from cecdata.operators.radical import KINDS
 
 FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more readily

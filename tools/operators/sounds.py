@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import rows, standard_characters
-from cecdata.hanzi.lexicon import words
+from cecdata.hanzi.characters import rows, standard_characters, words
 from cecdata.hanzi.readings import common_readings, readings, similar_syllables
 
 

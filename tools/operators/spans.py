@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sounds import spoken, syllables
 
 from cecdata.common import arrays
-from cecdata.hanzi.lexicon import LENGTHS, Words, words
+from cecdata.hanzi.characters import LENGTHS, Words, words
 from cecdata.operators.spans import KIND, SpanSet, span_set
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hanzi"))
