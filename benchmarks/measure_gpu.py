@@ -37,7 +37,7 @@ from cecdata.hanzi.characters import standard_characters
 from cectrain import config
 from cectrain.corrector.folder import WEIGHTS
 from cectrain.run import metrics_log
-from cectrain.run.reproducibility import versions
+from cectrain.run.results import versions
 from cectrain.train import train
 
 ROOT = Path(__file__).resolve().parents[1]

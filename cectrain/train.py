@@ -16,7 +16,7 @@ from cectrain.config import Config
 from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.model.policy import load_policy
-from cectrain.run import distributed, preflight, reproducibility, results
+from cectrain.run import distributed, preflight, results
 from cectrain.run.metrics_log import Logger, OnStep, ignore_line, ignore_step
 from cectrain.run.ppo import ppo
 from cectrain.run.stages import (
@@ -62,7 +62,7 @@ def train(
     embeddings = open_embeddings(dataset, encoder, log)
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, "cpu")
-    identity = reproducibility.run_identity(config, dataset, encoder, embeddings)
+    identity = results.run_identity(config, dataset, encoder, embeddings)
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
     named = (config.policy.name, *folders_of(config.encoder))
     reads = (str(dataset.path), *named)

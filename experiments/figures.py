@@ -18,8 +18,8 @@ from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
+from cecdata.common.durable.files import inside
 from cecdata.common.errors import InputError
-from cecdata.common.names import inside
 from experiments.svg import Point, Series
 
 if TYPE_CHECKING:

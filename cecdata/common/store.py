@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from cecdata.common import names
 from cecdata.common.durable import FileRecord, write
+from cecdata.common.durable.files import inside
 from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.machine import user_folder
 
@@ -156,7 +156,7 @@ class Store:
     def _name(self, name: str) -> str:
         """Return an object's name below the URI; raise CecError for one that may lead elsewhere."""
         try:
-            return names.inside(name)
+            return inside(name)
         except ValueError as error:
             raise CecError(
                 f"{self.uri}: {error}. No file is made of such an object: remove it, or use "

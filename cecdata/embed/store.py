@@ -18,13 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode, encode, sealed, unsealed
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
-from cecdata.corpus.ids import ids
 from cecdata.embed.base import Encoder
 from cecdata.shards.reader import Problem
 from cecdata.shards.verify import Report
@@ -88,17 +86,6 @@ def folder_of(encoder: str) -> str:
     name, at, revision = encoder.removeprefix("builtin+").partition("@")
     name = name.rstrip("/").rpartition("/")[2] + at + revision
     return re.sub(r"[^\w.@-]", "-", name).lstrip(".") or "encoder"
-
-
-def ids_of(sentences: Sequence[str]) -> Ids:
-    """Return the ids that shards give these sentences: the bits of XXH3-64 of their UTF-8, [N].
-
-    The sentences must be normalised as in a build; the texts of a shard are.
-
-    >>> ids_of(["他的病情已经好转。"]).tolist()
-    [3202059530852669036]
-    """
-    return ids(pa.array(sentences, pa.string())).view(np.int64)
 
 
 def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:

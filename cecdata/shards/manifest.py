@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from cecdata.common import names
 from cecdata.common.codec import (
     SEAL,
     Json,
@@ -24,6 +23,7 @@ from cecdata.common.codec import (
     parse,
     sealed,
 )
+from cecdata.common.durable.files import inside
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.schema import SCHEMA_VERSION
 
@@ -169,7 +169,7 @@ class Manifest:
             raise ValueError(f"fingerprint {self.fingerprint} is not that of the configuration")
         object.__setattr__(self, "fingerprint", expected)
         for record in self.files():
-            names.inside(record.path)
+            inside(record.path)
         for shards in self.outputs.values():
             _check_ranges(shards)
         held = sum(record.rows for shards in self.outputs.values() for record in shards)

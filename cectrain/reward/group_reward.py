@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from cecdata.common.errors import UsageError
+from cecdata.corpus.ids import ids
 from cecdata.embed import Encoder
-from cecdata.embed.store import Store, ids_of
+from cecdata.embed.store import Store
 from cectrain.reward.batch import Batch
 from cectrain.reward.cluster import FloatArray, unit
 from cectrain.reward.config import RewardConfig
@@ -104,7 +106,7 @@ class GroupReward:
         if self._store is None or not texts:
             self.encoded += len(texts)
             return self._encode(texts)
-        found, stored = self._store.lookup(ids_of(texts))
+        found, stored = self._store.lookup(ids(pa.array(texts, pa.string())))
         missing = [text for text, has in zip(texts, found, strict=True) if not has]
         vectors = np.empty((len(texts), self._encoder.dimension))
         vectors[found] = unit(stored[found])

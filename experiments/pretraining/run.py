@@ -29,7 +29,7 @@ from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
 from cectrain.model.heldout import exact_by_operator
 from cectrain.model.policy import load_policy, save_model
-from cectrain.run import checkpoints, metrics_log, reproducibility
+from cectrain.run import checkpoints, metrics_log, results, stages
 from cectrain.run.metrics_log import MetricsLog
 from cectrain.run.results import finished, write_run, write_summary
 from cectrain.supervised.loop import Plan, fit
@@ -75,8 +75,8 @@ def pretrain(
             tell(f"{out} already holds the finished run")
             return done
         state = Path(out).absolute() / STATE
-        reproducibility.limit_onednn_cache()
-        reproducibility.set_all_seeds(config.seed)
+        stages.limit_onednn_cache()
+        stages.set_all_seeds(config.seed)
         step = _steps_done(state)
         kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
@@ -139,7 +139,7 @@ def _identity(
         "corpus": files(corpus),
         "benchmarks": files(benchmarks) if benchmarks else {},
         "start": weights_sha256(Path(model_folder(start))) if start else "",
-        "versions": reproducibility.versions(),
+        "versions": results.versions(),
     }
 
 

@@ -250,7 +250,7 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
     from cectrain.run.metrics_log import ignore_line
-    from cectrain.run.reproducibility import run_identity
+    from cectrain.run.results import run_identity
     from cectrain.run.stages import load_encoder, open_embeddings
 
     recipe = run.recipe or experiment.recipe

@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from stores import write_store
 
@@ -17,7 +18,8 @@ from cecdata.common.errors import (
     UsageError,
     VerificationError,
 )
-from cecdata.embed.store import ids_of, open_store
+from cecdata.corpus.ids import ids
+from cecdata.embed.store import open_store
 from cectrain import config
 from cectrain.model import policy
 from cectrain.reward.config import RewardConfig
@@ -85,7 +87,7 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
 
 
 def stored(folder, model, texts):
-    return write_store(folder, model, (ids_of(texts), model.encode(texts)))
+    return write_store(folder, model, (ids(pa.array(texts)), model.encode(texts)))
 
 
 def test_a_datasets_own_embeddings_are_used_if_the_encoder_is_the_same(encoder, tmp_path):

@@ -18,7 +18,7 @@ from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out, write_held_out
 from cectrain.run import callback, checkpoints, metrics_log
-from cectrain.run.reproducibility import run_identity
+from cectrain.run.results import run_identity
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cecdata.cli import cli
-from cecdata.common import names
+from cecdata.common.durable import files as names
 from cecdata.common.errors import InputError
 
 OUTSIDE = ["/etc/x", "../x", "a/../../x", "a/..", "..", "", "a//b", "/", "a/", "./a", "a\\b",

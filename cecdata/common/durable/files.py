@@ -1,4 +1,8 @@
-"""Atomic writes: a file or a folder appears complete under its final name, or not at all."""
+"""Atomic writes: a file or a folder appears complete under its final name, or not at all.
+
+Manifests, journals, listings of stores and JSON name files by relative paths with slashes. Whoever
+wrote them may have wanted a file elsewhere: every such name passes through `inside` or `below`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from pathlib import Path
 
 from cecdata.common.errors import CecError, DiskFullError, UsageError
 
+_DRIVE = re.compile(r"[A-Za-z]:")
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # Rust and C++ libraries sometimes repeat the system's message without its error number.
 _FULL_TEXT = ("no space left on device", "disk quota exceeded")
@@ -231,3 +236,29 @@ def describe_os_error(error: BaseException, path: Path) -> CecError | None:
         return CecError(f"{path}: {error}. Check the disk and the permissions of its folder.")
     # a library may raise its own error from that of the disk
     return describe_os_error(error.__cause__, path) if error.__cause__ else None
+
+
+def inside(name: str) -> str:
+    """Return a relative name with slashes; raise ValueError for one that could lead elsewhere.
+
+    >>> inside("data/train-00000.parquet")
+    'data/train-00000.parquet'
+    """
+    parts = name.split("/")
+    if "\0" in name:
+        raise ValueError(f"the name {name!r} has a NUL, which no file name may have")
+    if name.startswith("/") or ".." in parts or "\\" in name or _DRIVE.match(name):
+        raise ValueError(f"the name {name!r} leads out of its folder")
+    if "" in parts or "." in parts:
+        raise ValueError(f"the name {name!r} leads out of its folder: it has an empty part")
+    return name
+
+
+def below(root: Path, name: str) -> Path:
+    """Return the path of a name below a folder; raise ValueError where a part of it is a link."""
+    path = root
+    for part in inside(name).split("/"):
+        path /= part
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, which could lead out of {root}")
+    return path

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cecdata.common import names
 from cecdata.common.codec import sealed, unsealed
-from cecdata.common.durable.files import fsync_folder, naming
+from cecdata.common.durable.files import fsync_folder, inside, naming
 from cecdata.common.errors import VerificationError
 
 MOVED = "publish"  # a step: the folder `facts["staged"]` with `facts["names"]` was moved to `key`
@@ -107,7 +106,7 @@ def _decode(line: bytes) -> Entry:
         entry = Entry(str(body["step"]), str(body["key"]), dict(body["facts"]))
         if entry.step == MOVED:  # whoever wrote the line may have wanted files elsewhere
             for name in (entry.key, entry.facts["staged"], *list(body["facts"]["names"])):
-                names.inside(str(name))
+                inside(str(name))
     except (ValueError, KeyError, TypeError) as error:
         raise VerificationError(f"not a line of a journal ({error})") from error
     return entry

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import final
 
-from cecdata.common import names
 from cecdata.common.codec import Json, sealed, unsealed
 from cecdata.common.durable.files import (
     FileRecord,
+    below,
     naming,
     publish,
     write,
@@ -275,7 +275,7 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
     _refuse_links(root / STATE)
     for name in texts:
         try:
-            names.below(root, name)
+            below(root, name)
         except ValueError as error:
             raise RefusedError(f"{error}: remove it, or choose another output folder") from error
     if (path := root / STATE / _JOURNAL).is_file():
