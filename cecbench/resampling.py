@@ -81,12 +81,7 @@ def f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statis
 
 
 def bootstrap(
-    kinds: IntArray,
-    times: IntArray,
-    statistic: Statistic,
-    *,
-    draws: int = DRAWS,
-    seed: int = SEED,
+    kinds: IntArray, times: IntArray, statistic: Statistic, *, draws: int = DRAWS, seed: int = SEED
 ) -> Interval:
     """Return the 95 % percentile interval of a statistic over sentences drawn with replacement.
 

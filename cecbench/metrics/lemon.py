@@ -15,16 +15,7 @@ from cecbench.metrics.base import Flags, Options, Ratio, Report, Scorer, Totals,
 from cecbench.metrics.rows import IntArray, Positions, Row
 
 EPSILON = 1e-12
-FIELDS = (
-    "tp",
-    "pred",
-    "gold",
-    "fp",
-    "fn",
-    "clean",
-    "found",
-    "found_pred",
-)
+FIELDS = ("tp", "pred", "gold", "fp", "fn", "clean", "found", "found_pred")
 RATIOS: dict[str, Ratio] = {
     "run.compute.f1": ("tp", "pred", "gold"),
     "run.compute_detect.f1": ("found", "pred", "gold"),

@@ -216,10 +216,7 @@ def _characters(sums: Totals) -> Report:
             "error_because": f"{sums['short']} rows have a target or prediction shorter than their"
             " source: the published script stops at the first",
         }
-    detected, corrected = (
-        detection(sums, "char_"),
-        correction(sums, "char_"),
-    )
+    detected, corrected = (detection(sums, "char_"), correction(sums, "char_"))
     return {
         "det_f1": detected[2],
         "cor_f1": corrected[2],

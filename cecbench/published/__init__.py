@@ -9,13 +9,7 @@ from pathlib import Path
 from cecdata.common.errors import UsageError, did_you_mean
 
 FOLDER = Path(__file__).parent
-NAMES = (
-    "main",
-    "cs_breakdown",
-    "ablation",
-    "scaling",
-    "encoders",
-)
+NAMES = ("main", "cs_breakdown", "ablation", "scaling", "encoders")
 SETS = ("CAR", "COT", "ENC", "GAM", "MEC", "NEW", "NOV", "CSCD", "CS")
 #: column of the paper's table → benchmark
 BENCHMARK_OF_SET = {

@@ -39,11 +39,7 @@ def as_json(runs: Sequence[Run]) -> str:
         system: {benchmark: asdict(cell) for benchmark, cell in cells.items()}
         for system, cells in scores_of(runs).items()
     }
-    record = {
-        "scores": scores,
-        "warnings": warnings_of(runs),
-        "runs": [run.values for run in runs],
-    }
+    record = {"scores": scores, "warnings": warnings_of(runs), "runs": [run.values for run in runs]}
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -74,8 +74,7 @@ _WORDS = {
 }
 #: a word that says what follows; of several before one colon the last one counts
 _WORD = re.compile(
-    "|".join(f"(?P<{role.name}>{'|'.join(words)})" for role, words in _WORDS.items()),
-    re.IGNORECASE,
+    "|".join(f"(?P<{role.name}>{'|'.join(words)})" for role, words in _WORDS.items()), re.IGNORECASE
 )
 _CLOSE = r"[*_】\]）)〕\"”]*"
 #: where a label ends: at a colon or a closing bracket

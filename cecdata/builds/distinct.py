@@ -20,14 +20,7 @@ import pyarrow.compute as pc
 from cecdata.builds.blocks import settings_of
 from cecdata.builds.engine import Step
 from cecdata.builds.place import Done, Place
-from cecdata.builds.read import (
-    PLACED,
-    first_of_equal,
-    located,
-    refused,
-    write_batches,
-    write_rows,
-)
+from cecdata.builds.read import PLACED, first_of_equal, located, refused, write_batches, write_rows
 from cecdata.common.codec import Json
 from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.normalise import reject

@@ -10,15 +10,7 @@ from types import MappingProxyType
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.embed.base import Encoder, Scored
 
-__all__ = [
-    "CASCADE",
-    "ENCODERS",
-    "Encoder",
-    "Scored",
-    "encoder",
-    "folders_of",
-    "serve",
-]
+__all__ = ["CASCADE", "ENCODERS", "Encoder", "Scored", "encoder", "folders_of", "serve"]
 
 
 @cache

@@ -28,9 +28,7 @@ def _measure(pairs: Pairs, config: Config, _sentences: int) -> Pairs:
     worse = worse_by(pairs, shared_scorer(config.plausibility))
     counts = {"judged": int(np.isfinite(worse).sum())}
     return replace(
-        pairs,
-        measures={**pairs.measures, NAME: worse},
-        counts={**pairs.counts, NAME: counts},
+        pairs, measures={**pairs.measures, NAME: worse}, counts={**pairs.counts, NAME: counts}
     )
 
 

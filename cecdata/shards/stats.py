@@ -88,10 +88,7 @@ def stats(out: str | Path, progress: Advance = silent) -> Stats:
 
 
 def counted(
-    shards: Iterable[pl.LazyFrame],
-    cosines: pl.LazyFrame,
-    splits: Mapping[str, int],
-    top: int = TOP,
+    shards: Iterable[pl.LazyFrame], cosines: pl.LazyFrame, splits: Mapping[str, int], top: int = TOP
 ) -> Stats:
     """Count shards of pairs one after the other; `cosines` has the column of all of them."""
     import polars as pl

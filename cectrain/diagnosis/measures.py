@@ -213,10 +213,7 @@ def text(diagnosis: Diagnosis) -> str:
     for name, figures in diagnosis.rewards.items():
         lines.append(f"{name}: {figures.config.words()}, ε {figures.config.epsilon:g}")
     together = [
-        (
-            name.replace("_", " "),
-            *(percent(diagnosis.clusters[each][name], 1) for each in _SERIES),
-        )
+        (name.replace("_", " "), *(percent(diagnosis.clusters[each][name], 1) for each in _SERIES))
         for name in TOGETHER
     ]
     both = [diagnosis.rewards[name] for name in _SERIES]

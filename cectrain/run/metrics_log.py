@@ -67,10 +67,7 @@ class MetricsLog:
     """
 
     def __init__(
-        self,
-        path: Path | None,
-        log: Logger = ignore_line,
-        on_step: OnStep = ignore_step,
+        self, path: Path | None, log: Logger = ignore_line, on_step: OnStep = ignore_step
     ) -> None:
         self.path, self._log, self._on_step = path, log, on_step
         self._written = {(record["phase"], record["step"]) for _, record in _records(path)}

@@ -253,11 +253,7 @@ def choose_constants(job: Job) -> RewardConfig:
     # From the training split: held-out pairs must not decide anything.
     pairs = shards.sample(job.dataset, TRAIN, config.diagnose_pairs, config.seed, limit)
     diagnosis = diagnose(
-        pairs,
-        job.encoder,
-        config.reward,
-        size=config.ppo.candidates,
-        seed=config.seed,
+        pairs, job.encoder, config.reward, size=config.ppo.candidates, seed=config.seed
     )
     if distributed.is_rank0():
         text = json.dumps(encode(diagnosis)) + "\n"

@@ -18,12 +18,7 @@ import numpy as np
 
 from cecdata.common.kernels.jit import inlined
 from cecdata.perturbation.kernel.edit import candidate_of, span_candidate_of
-from cecdata.perturbation.kernel.layout import (
-    EDGE,
-    LONGEST,
-    SIZE_SHIFT,
-    TEXT_BITS,
-)
+from cecdata.perturbation.kernel.layout import EDGE, LONGEST, SIZE_SHIFT, TEXT_BITS
 from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, unit
 
 # The first axis of `Context.factors`. The other two axes are, in turn: the codes of the pairs that
