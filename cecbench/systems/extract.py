@@ -13,27 +13,28 @@ characters, so that each takes time linear in the answer's length.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import islice
 
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.systems.unwrap import FAR, TAG, bare, own_words
+from cecbench.systems.unwrap import (
+    FAR,
+    LONGEST_LABEL,
+    SAYS,
+    TAG,
+    Role,
+    bare,
+    last_word,
+    own_words,
+    parsed,
+    role_of,
+)
 
 _FEW = 4  # characters of a source to which any word is near
-_LONGEST_LABEL = 40  # characters before a colon
 _MOST_PIECES = 2000  # looked at; a longer answer is no correction of a sentence
-
-
-class Role(IntEnum):
-    """What introduces a piece; of candidates the one with the highest role counts."""
-
-    REMARK, SOURCE, BARE, CANDIDATE, ANSWER, FINAL = range(1, 7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,46 +45,9 @@ class Extracted:
     status: str
 
 
-_CHANGED = (
-    "改正|修改|纠正|校对|修正|订正|更正|纠错|校正|修订|改错"
-    "|更改|调整|优化|润色|修复|改写|检查|处理|改"
-)
-_WORDS = {
-    Role.REMARK: (
-        rf"(?:{_CHANGED}|错误|错别字|补充)?的?(?:说明|解释|理由|原因|分析|内容|之处|备注|意见)",
-        rf"(?:{_CHANGED})(?:点|处)|错误|错别字|改动|变更|注意|思考|分析|注(?=\W|$)",
-        r"\b(?:explanations?|notes?|changes?|reasons?|errors?|remarks?|comments?)\b",
-        r"\b(?:analysis|corrections made)\b",
-    ),
-    Role.SOURCE: (
-        rf"(?:{_CHANGED})前|原(?:来的|始)?(?:句子?|文本?|始)|(?:错误|有误)的?(?:句子?|文本|写法)",
-        r"病句|错句|输入|待(?:校对|纠错|改正|修改)|用户|(?<!\w)[原错误](?!\w)",
-        r"\b(?:original|input|source|before|incorrect|wrong|given|old|user|question|Q)\b",
-    ),
-    Role.CANDIDATE: (
-        r"(?:候选|方案|版本|选项|备选|可能)(?:的\w{1,4})?\s*[一二三四五1-9A-E]|初步|初稿",
-        r"\b(?:candidate|option|version|alternative|draft)\s*[1-9A-E]?\b",
-    ),
-    Role.FINAL: (r"最终|最后|结论|定稿|综上|总之|因此|所以|\b(?:final|conclusion|therefore)\b",),
-    Role.ANSWER: (
-        rf"{_CHANGED}|正确|应(?:该|当)?(?:是|为)|输出|答案?|结果|回答|建议|规范|写作|助手",
-        r"新句|现句|(?<!\w)[对正](?!\w)",
-        r"\b(?:corrected|correction|correct|fixed?|revised|edited|proofread|rewritten|output)\b",
-        r"\b(?:answer|result|response|target|after|assistant|right|new|should (?:be|read)|A)\b",
-    ),
-}
-#: a word that says what follows; of several before one colon the last one counts
-_WORD = re.compile(
-    "|".join(f"(?P<{role.name}>{'|'.join(words)})" for role, words in _WORDS.items()), re.IGNORECASE
-)
 _CLOSE = r"[*_】\]）)〕\"”]*"
 #: where a label ends: at a colon or a closing bracket
 _COLON = re.compile(rf"{_CLOSE}\s?(?:[：:]|——|[=-]>|→){_CLOSE}|[】\]](?!\s*[：:])")
-#: a label without a colon
-_SAYS = re.compile(
-    rf"(?:(?:句子|文本|{_CHANGED})(?:之?后)?的?(?:句子|文本|版本)?|应该?|正确的(?:句子|文本|写法))"
-    r"(?:改)?(?:为|是|成|如下)(?=[^：:，。])"
-)
 _HEAD = re.compile(r"[^：:]{1,20}[：:]\s*")
 _ARROW = re.compile(r"→|⇒|⟶|➡️?|=+>|-+>|\t|应该?被?(?:改|修改|纠正|更正|订正)(?:为|成)")
 _REMARK_LINE = re.compile(
@@ -184,7 +148,7 @@ def _pieces(said: str, source: str) -> Iterator[tuple[Role, str]]:
             continue
         if line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            roles = [_role(cell) for cell in cells]
+            roles = [role_of(cell) for cell in cells]
             if len(cells) > 1 and roles[0] is not None and not any(roles[1:]):
                 columns = []
                 yield from ((roles[0], bare(cell, source)) for cell in cells[1:])
@@ -262,10 +226,10 @@ def _labelled(line: str, source: str) -> Iterator[tuple[Role | None, str]]:
         return
     start, role = 0, None
     for mark in _COLON.finditer(line):
-        head = line[max(start, mark.start() - _LONGEST_LABEL) : mark.start()]
+        head = line[max(start, mark.start() - LONGEST_LABEL) : mark.start()]
         if mark[0].strip() in ("→", "->", "=>") and _near(bare(head, source), source):
             continue  # an arrow between two sentences
-        word = _last_word(head, source)
+        word = last_word(head, source)
         if word is None:
             rest = line[mark.end() :].strip(" *_")
             if start == 0 and not rest and not _near(bare(line, source), source):
@@ -273,39 +237,16 @@ def _labelled(line: str, source: str) -> Iterator[tuple[Role | None, str]]:
                 return
             continue
         at, found = word
-        before = line[start : max(start, mark.start() - _LONGEST_LABEL) + at]
+        before = line[start : max(start, mark.start() - LONGEST_LABEL) + at]
         if before.strip(_NOTHING):
             yield role, before.rstrip(_BETWEEN)
         role, start = found, mark.end()
     rest = line[start:]
     if role is None:
-        says = _SAYS.search(rest[:_LONGEST_LABEL])
-        if says and not _SAYS.search(source):
+        says = SAYS.search(rest[:LONGEST_LABEL])
+        if says and not SAYS.search(source):
             role, rest = Role.ANSWER, rest[says.end() :]
     yield role, rest
-
-
-def _last_word(head: str, source: str) -> tuple[int, Role] | None:
-    """Return where the first word of a label begins, and the role of its last word."""
-    begin = max(head.rfind(mark) for mark in "。；！？\t|") + 1
-    words = [word for word in _WORD.finditer(head, begin) if word[0]]
-    if not words or len(head) - words[-1].end() > 12:
-        return None
-    if head[words[0].start() :] and head[words[0].start() :] in source:
-        return None  # the source has these words itself
-    final = any(word.lastgroup == "FINAL" for word in words)
-    role = Role[str(words[-1].lastgroup)]
-    if final and role in (Role.ANSWER, Role.FINAL):
-        role = Role.FINAL
-    return words[0].start(), role
-
-
-def _role(text: str) -> Role | None:
-    """Return the role that a heading, a key of JSON or a tag's name gives; None for none."""
-    words = [word for word in _WORD.finditer(text.replace("_", " ")) if word[0]]
-    if not words or len(text) > _LONGEST_LABEL:
-        return None
-    return Role[str(words[-1].lastgroup)]
 
 
 def _records(said: str) -> Iterator[tuple[Role, str]]:
@@ -313,15 +254,15 @@ def _records(said: str) -> Iterator[tuple[Role, str]]:
     start, end = min(_places(said), default=-1), max(said.rfind("}"), said.rfind("]"))
     value: object = None
     if 0 <= start < end:
-        value = _parsed(said[start : end + 1])
+        value = parsed(said[start : end + 1])
     elif said[:1] == said[-1:] == '"':
-        value = _parsed(said)
+        value = parsed(said)
     if isinstance(value, dict | list | str):
         yield from _leaves(value, Role.BARE)
         return
     opened: list[tuple[Role, int]] = []
     for tag in TAG.finditer(said):
-        role = _role(tag["name"])
+        role = role_of(tag["name"])
         if tag["name"].lower() in ("text", "sentence", "corrected", "output"):
             role = role or Role.ANSWER
         if role is None:
@@ -337,25 +278,12 @@ def _places(said: str) -> list[int]:
     return [place for place in (said.find("{"), said.find("[")) if place >= 0]
 
 
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    if len(text) > 10_000:  # no answer, and the parser of Python takes its time
-        return None
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-
-
 def _leaves(value: object, role: Role, depth: int = 0) -> Iterator[tuple[Role, str]]:
     if isinstance(value, str):
         yield role, value
     elif isinstance(value, dict) and depth < 9:
         for key, inner in list(value.items())[:_MOST_PIECES]:
-            yield from _leaves(inner, _role(str(key)) or role, depth + 1)
+            yield from _leaves(inner, role_of(str(key)) or role, depth + 1)
     elif isinstance(value, list | tuple) and depth < 9:
         for inner in value[:_MOST_PIECES]:
             yield from _leaves(inner, role, depth + 1)

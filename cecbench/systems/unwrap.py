@@ -1,13 +1,16 @@
-"""What models put around a sentence: thoughts, special tokens, marks, quotes, remarks in brackets.
+"""What models put around a sentence: thoughts, special tokens, labels, marks, quotes, remarks.
 
 What the source has itself is not taken off.
 """
 
 from __future__ import annotations
 
+import ast
 import html
+import json
 import re
 import unicodedata
+from enum import IntEnum
 
 _THOUGHT = re.compile(
     r"[<◁](?P<ends>/?)(?:think(?:ing)?|thought|reasoning|reflection|analysis|scratchpad)[>▷]"
@@ -49,8 +52,54 @@ _PICTURES = ("So", "Sk", "Cf", "Co", "Mn")
 _OPENING = ("（", "(", "【", "[")
 
 
+LONGEST_LABEL = 40  # characters before a colon
 #: of a source's length: a text with more edits is no correction of it
 FAR = 0.5
+
+
+class Role(IntEnum):
+    """What introduces a piece; of candidates the one with the highest role counts."""
+
+    REMARK, SOURCE, BARE, CANDIDATE, ANSWER, FINAL = range(1, 7)
+
+
+_CHANGED = (
+    "改正|修改|纠正|校对|修正|订正|更正|纠错|校正|修订|改错"
+    "|更改|调整|优化|润色|修复|改写|检查|处理|改"
+)
+_WORDS = {
+    Role.REMARK: (
+        rf"(?:{_CHANGED}|错误|错别字|补充)?的?(?:说明|解释|理由|原因|分析|内容|之处|备注|意见)",
+        rf"(?:{_CHANGED})(?:点|处)|错误|错别字|改动|变更|注意|思考|分析|注(?=\W|$)",
+        r"\b(?:explanations?|notes?|changes?|reasons?|errors?|remarks?|comments?)\b",
+        r"\b(?:analysis|corrections made)\b",
+    ),
+    Role.SOURCE: (
+        rf"(?:{_CHANGED})前|原(?:来的|始)?(?:句子?|文本?|始)|(?:错误|有误)的?(?:句子?|文本|写法)",
+        r"病句|错句|输入|待(?:校对|纠错|改正|修改)|用户|(?<!\w)[原错误](?!\w)",
+        r"\b(?:original|input|source|before|incorrect|wrong|given|old|user|question|Q)\b",
+    ),
+    Role.CANDIDATE: (
+        r"(?:候选|方案|版本|选项|备选|可能)(?:的\w{1,4})?\s*[一二三四五1-9A-E]|初步|初稿",
+        r"\b(?:candidate|option|version|alternative|draft)\s*[1-9A-E]?\b",
+    ),
+    Role.FINAL: (r"最终|最后|结论|定稿|综上|总之|因此|所以|\b(?:final|conclusion|therefore)\b",),
+    Role.ANSWER: (
+        rf"{_CHANGED}|正确|应(?:该|当)?(?:是|为)|输出|答案?|结果|回答|建议|规范|写作|助手",
+        r"新句|现句|(?<!\w)[对正](?!\w)",
+        r"\b(?:corrected|correction|correct|fixed?|revised|edited|proofread|rewritten|output)\b",
+        r"\b(?:answer|result|response|target|after|assistant|right|new|should (?:be|read)|A)\b",
+    ),
+}
+#: a word that says what follows; of several before one colon the last one counts
+_WORD = re.compile(
+    "|".join(f"(?P<{role.name}>{'|'.join(words)})" for role, words in _WORDS.items()), re.IGNORECASE
+)
+#: a label without a colon
+SAYS = re.compile(
+    rf"(?:(?:句子|文本|{_CHANGED})(?:之?后)?的?(?:句子|文本|版本)?|应该?|正确的(?:句子|文本|写法))"
+    r"(?:改)?(?:为|是|成|如下)(?=[^：:，。])"
+)
 
 
 def own_words(raw: str, source: str) -> str | None:
@@ -168,3 +217,40 @@ def _without_remark(text: str, source: str) -> str:
         if not set(pair) & set(source):
             text = text.strip(pair).strip()
     return text
+
+
+def last_word(head: str, source: str) -> tuple[int, Role] | None:
+    """Return where the first word of a label begins, and the role of its last word."""
+    begin = max(head.rfind(mark) for mark in "。；！？\t|") + 1
+    words = [word for word in _WORD.finditer(head, begin) if word[0]]
+    if not words or len(head) - words[-1].end() > 12:
+        return None
+    if head[words[0].start() :] and head[words[0].start() :] in source:
+        return None  # the source has these words itself
+    final = any(word.lastgroup == "FINAL" for word in words)
+    role = Role[str(words[-1].lastgroup)]
+    if final and role in (Role.ANSWER, Role.FINAL):
+        role = Role.FINAL
+    return words[0].start(), role
+
+
+def role_of(text: str) -> Role | None:
+    """Return the role that a heading, a key of JSON or a tag's name gives; None for none."""
+    words = [word for word in _WORD.finditer(text.replace("_", " ")) if word[0]]
+    if not words or len(text) > LONGEST_LABEL:
+        return None
+    return Role[str(words[-1].lastgroup)]
+
+
+def parsed(text: str) -> object:
+    """Return the value of JSON or of a literal of Python; None for other text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    if len(text) > 10_000:  # no answer, and the parser of Python takes its time
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
