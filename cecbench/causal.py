@@ -31,7 +31,7 @@ _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_temp
 
 @dataclass(frozen=True, slots=True)
 class CausalModel:
-    """A model with its tokenizer, and the version of the prompt that it is asked with."""
+    """A model with its tokenizer, and the version of its prompt."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -142,13 +142,13 @@ def check_template(folder: Path) -> None:
         return
     if is_built_in_kind(folder):
         raise InputError(
-            f"{folder} lacks chat_template.jinja, and its tokens are the built-in policy's, which "
-            "is always asked through one: copy the folder again, whole"
+            f"{folder} lacks chat_template.jinja, although it has the tokens of the built-in "
+            "policy, which needs that file: copy the complete folder again"
         )
     if used:
         raise InputError(
             f"{folder} lacks chat_template.jinja, which its policy was trained with: copy the "
-            "folder again, whole"
+            "complete folder again"
         )
 
 

@@ -51,7 +51,7 @@ COMMANDS = {
 )
 @click.version_option(package_name="cec-zero", prog_name="cecbench")
 def cli() -> None:
-    """Scores for Chinese spelling correction that match the published scorers.
+    """Score Chinese spelling correction exactly as the published scorers do.
 
     \b
     cecbench list                                         the benchmarks and systems here

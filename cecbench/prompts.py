@@ -58,8 +58,8 @@ def prompt(version: str = DEFAULT) -> Prompt:
         return Prompt("", version)
     if version not in _VERSIONS:
         raise UsageError(
-            f"no prompt version {version!r}: {did_you_mean(version, list(_VERSIONS))}; a text of "
-            f"your own has {_PLACE} in it"
+            f"no prompt version {version!r}: {did_you_mean(version, list(_VERSIONS))}; a prompt of "
+            f"your own contains {_PLACE} in it"
         )
     return _VERSIONS[version]
 

@@ -85,8 +85,8 @@ def _values(file: Path) -> RunScore:
         )
     if not is_sealed(data):
         raise VerificationError(
-            f"{file}: its seal is broken, so it was damaged or edited. Run the same `cecbench run` "
-            "again: it writes the file anew"
+            f"{file}: its checksum does not match, so it was damaged or edited. Run the same "
+            "`cecbench run` again: it writes the file anew"
         )
     return {name: value for name, value in values.items() if name != SEAL}
 

@@ -172,7 +172,7 @@ def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[A
     raise CecError(
         f"{system.name}: {len(failed)} of {len(part)} sentences have no answer after all retries "
         f"({reasons}; first: {failed[0][0]}). The other answers are kept: the same command asks "
-        "for these alone. --allow-missing scores them as unchanged, and counts them"
+        "only for these. --allow-missing scores them as unchanged, and counts them"
     )
 
 

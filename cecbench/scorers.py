@@ -95,8 +95,8 @@ def find_scorer(name: str, options: Options) -> Scorer:
     scorer = SCORERS[name](options)
     if options.policy is not None and options.policy not in scorer.policies:
         raise UsageError(
-            f"scorer {name} has no policy {options.policy!r};"
-            f" available: {', '.join(scorer.policies)}"
+            f"scorer {name} does not support --unequal-length {options.policy}; available: "
+            f"{', '.join(scorer.policies)}"
         )
     return scorer
 
@@ -228,7 +228,7 @@ def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
     for where, row in rows:
         if places.setdefault(row[0], where) is not where:
             raise InputError(
-                f"{where}: id {row[0]!r} is already that of {places[row[0]].rpartition(', ')[2]}; "
+                f"{where}: id {row[0]!r} already belongs to {places[row[0]].rpartition(', ')[2]}; "
                 "give every sentence its own id"
             )
         yield Row._make(row)

@@ -85,7 +85,8 @@ def paired_randomisation(
     check_counts(first, draws)
     if first.shape != second.shape:
         raise UsageError(
-            f"paired counts must be of the same sentences: shapes {first.shape}, {second.shape}"
+            f"paired counts must come from the same sentences; the shapes are {first.shape}, "
+            f"{second.shape}"
         )
     together, times = np.unique(np.hstack([first, second]), axis=0, return_counts=True)
     width = first.shape[1]
@@ -132,8 +133,8 @@ def compare_scores(first: Score, second: Score) -> Comparison:
     """Compare two scores; raise UsageError if their sentences or scorers differ."""
     if first.ids != second.ids or first.scorer.fields != second.scorer.fields:
         raise UsageError(
-            "these two scores are not of the same sentences and scorer: score both with one scorer"
-            " and one --unequal-length that leaves no row out (revert, not drop)"
+            "these two scores do not come from the same sentences and scorer: score both with the "
+            "same scorer, and with an --unequal-length that leaves no row out, such as revert"
         )
     documents = documents_of(first.ids)
     if documents is None:
@@ -189,7 +190,7 @@ def imagined(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
     """Return the comparison of two simulated systems on a benchmark's rows, and their number."""
     errors = sum(row.source != row.target for row in rows)
     if errors == 0:
-        raise UsageError("no row of this benchmark has an error: no system has an F on it")
+        raise UsageError("no row of this benchmark has an error, so no system can have an F score")
     one, two = simulated(errors, len(rows) - errors, f, np.random.default_rng(SEED))
     return paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1), len(rows)
 

@@ -225,7 +225,7 @@ def is_json(path: Path) -> bool:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Yield the objects of a JSON file, a list of them or one on each line, with their places.
+    """Yield the objects of a JSON file, a list of them or one per line, with their places.
 
     Raises InputError, which names the place, for anything else.
     """

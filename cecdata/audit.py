@@ -81,7 +81,9 @@ def read_errors(path: Path) -> Errors:
     """Read all errors of a file of pairs; raise InputError if there is none."""
     errors = errors_of(read_pairs(path))
     if not errors.tokens and not errors.others:
-        raise InputError(f"{path}: {errors.pairs} pairs and no error; source and target are equal")
+        raise InputError(
+            f"{path}: {errors.pairs} pairs, and none has an error: source and target are equal"
+        )
     return errors
 
 
@@ -204,8 +206,8 @@ def substituting(
     ]
     if not operators:
         raise UsageError(
-            "the recipe has no operator that puts one character for another: give one, such as "
-            "homophone, a prior"
+            "the recipe has no operator that substitutes characters: give such an operator, for "
+            "example homophone, a prior"
         )
     return operators
 

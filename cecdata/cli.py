@@ -26,7 +26,7 @@ _GROUPS = {
         "audit": ("recipes", "Measure how well a recipe's errors resemble real ones."),
         "fit": ("recipes", "Fit a recipe to a sample of real errors (uses labels)."),
     },
-    "Further": {
+    "More": {
         "contamination": ("look", "Find the rows of a corpus that benchmarks also have."),
         "neighbours": ("look", "Find the sentences that are most similar to one."),
         "doctor": ("doctor", "Show what this machine and installation have."),

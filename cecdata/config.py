@@ -137,8 +137,8 @@ class Config:
         cost, name = max(single, default=(1, ""))
         if self.max_distance < 2 * cost:
             raise UsageError(
-                f"max_distance must be at least {2 * cost}, because a mixed pair has two edits and "
-                f"one by {name} has a distance of {cost}"
+                f"max_distance must be at least {2 * cost}, because a mixed pair has two edits, "
+                f"and an edit by {name} has a distance of {cost}"
             )
 
     def intake(self) -> dict[str, Json]:

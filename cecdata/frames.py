@@ -107,11 +107,13 @@ def _corpus(
     given = [name for name, value in every.items() if value is not None]
     if len(given) != 1:
         raise UsageError(
-            "give the texts by exactly one name: paths=…, texts=… or frame=…; given are "
+            "give exactly one of paths=…, texts=… and frame=…; given are "
             f"{', '.join(given) or 'none'}"
         )
     if column is not None and texts is not None:
-        raise UsageError("column names a column of a frame, and a list of texts has none")
+        raise UsageError(
+            "column is the name of a column of a frame, and a list of texts has no columns"
+        )
     if paths is not None:
         listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
         yield [os.fspath(path) for path in listed]
@@ -128,7 +130,9 @@ def _corpus(
 
 def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:
     if isinstance(texts, str):
-        raise UsageError("texts must be a list of texts: texts=[text], or paths=name for a file")
+        raise UsageError(
+            "texts must be a list: write texts=[text] for one text, or paths=name for a file"
+        )
     listed = list(texts)
     for place, text in enumerate(listed):
         if not (text is None or isinstance(text, str)):
@@ -150,8 +154,8 @@ def _lazy(frame: Any) -> pl.LazyFrame:
     if isinstance(frame, pl.DataFrame):
         return frame.lazy()
     raise UsageError(
-        f"frame is a {type(frame).__name__}, and must be a table of Polars, pandas or Arrow, or a "
-        "dataset of `datasets`; a list of texts is texts=…, and a file paths=…"
+        "frame must be a table of Polars, pandas or Arrow, or a dataset of `datasets`; it is a "
+        f"{type(frame).__name__}; give a list of texts as texts=…, and a file as paths=…"
     )
 
 

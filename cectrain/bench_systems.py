@@ -36,18 +36,22 @@ class ChannelOptions(NoOptions):
     )
     confidence: float = option(
         0.0,
-        "Minimum confidence of an edit that is made; 0 takes the corrector's default.",
+        "Make only edits with at least this confidence; 0 means the default of the corrector.",
         type=Finite(min=0, max=1),
     )
-    terms: str = option("", "File of terms, as for `cectrain correct`; empty: none.")
+    terms: str = option("", "File of terms, as in `cectrain correct --terms`; empty means none.")
 
 
 @dataclass(frozen=True)
 class CombinedOptions(ChannelOptions):
     """The options of the channel, the policy that votes, and a language model."""
 
-    voter: str = option(BUILTIN, "Policy that votes: builtin, or a folder of a run or of a model.")
-    rescore: str = option("", "Language model, as for `cectrain correct`; empty: none.")
+    voter: str = option(
+        BUILTIN, "Policy beside the channel: builtin, or the folder of a run or a model."
+    )
+    rescore: str = option(
+        "", "Language model, as in `cectrain correct --rescore`; empty means none."
+    )
 
 
 class CorrectorSystem:
@@ -136,14 +140,14 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
 
 CHANNEL_KIND = Kind(
     CHANNEL,
-    "the noisy channel that `cectrain correct --model channel` asks",
+    "the noisy channel, as in `cectrain correct --model channel`",
     ChannelOptions,
     lambda _, options, __: corrector_system(CHANNEL, options),
     recorded=False,
 )
 COMBINED_KIND = Kind(
     COMBINED,
-    "the channel and a policy together, as `cectrain correct` asks them",
+    "the channel and a policy together, as in `cectrain correct`",
     CombinedOptions,
     lambda _, options, __: corrector_system(COMBINED, options),
     recorded=False,

@@ -17,7 +17,7 @@ COMMANDS = {
         "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
         "calibrate": (
             "cectrain.commands.lm:calibrate",
-            "Weigh a causal language model for `correct --rescore`.",
+            "Fit the weight of a causal language model for `correct --rescore`.",
         ),
     },
     "Train a policy": {

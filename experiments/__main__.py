@@ -117,7 +117,7 @@ def evidence(experiment: Experiment, seeds: str, sft_rates: str | None) -> None:
     "benchmarks",
     multiple=True,
     metavar="NAME",
-    help="Also score each run on this benchmark, such as lemon/nov; may be repeated.",
+    help="Also score each run on this benchmark, such as lemon/nov; repeatable.",
 )
 def study(
     experiment: Experiment, study: str, seeds: str | None, benchmarks: tuple[str, ...]
@@ -154,7 +154,7 @@ def study(
     "space",
     multiple=True,
     metavar="KEY=A,B,C",
-    help="Values to try for one setting; may be repeated. Without it the paper's grid is searched.",
+    help="Values to try for one setting; repeatable. Without it the paper's grid is searched.",
 )
 @click.option(
     "--select",
@@ -219,9 +219,9 @@ def search(
     "benchmarks",
     multiple=True,
     metavar="FILE",
-    help="Benchmark file whose sentences are left out; may be repeated.",
+    help="Benchmark file whose sentences are left out; repeatable.",
 )
-@click.option("--seed", type=int, help="Seed of all random draws, instead of the recipe's.")
+@click.option("--seed", type=int, help="Seed of all random draws; overrides the recipe.")
 @click.option("--overwrite", is_flag=True, help="Delete an earlier run in --out first.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def pretrain(

@@ -187,7 +187,7 @@ def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:
     ]
     download = f"download it (`{'; '.join(ways)}`), or " if ways else ""
     return (
-        f"{benchmark.name} is not in {', '.join(folders)}. Under its licence ({benchmark.licence}) "
-        f"{download}place {' or '.join(forms)} under one of these folders (or another, named with "
-        f"--data or ${ENVIRONMENT}). Homepage: {benchmark.homepage}"
+        f"{benchmark.name} is not in {', '.join(folders)}. If its licence ({benchmark.licence}) "
+        f"allows your use, {download}place {' or '.join(forms)} under one of these folders (or "
+        f"another, named with --data or ${ENVIRONMENT}). Homepage: {benchmark.homepage}"
     )

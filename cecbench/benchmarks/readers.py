@@ -110,15 +110,16 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     except ValueError as error:
         raise InputError(f"{paths[0]} is not JSON: {error}") from None
     if not isinstance(records, dict):
-        raise InputError(f"{paths[0]} is not an object of sentences by id")
+        raise InputError(f"{paths[0]} must be a JSON object that maps ids to sentences")
     for name, record in records.items():
         try:
             source, operations = record["sentence"], parse(record["operation"])
             target = _operated(source, operations[0] if operations else {})
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"{paths[0]}, record {name!r} has no sentence, or an operation that cannot be made "
-                f"({type(error).__name__}: {error}); test sets without operations have no reference"
+                f"{paths[0]}, record {name!r} has no sentence, or an operation that cannot be "
+                f"applied ({type(error).__name__}: {error}); test sets without operations have no "
+                "reference"
             ) from None
         yield Example(name, source, target)
 
@@ -126,12 +127,12 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
 def _operated(source: object, operation: Mapping[str, Any]) -> str:
     """Return a sentence after an operation: characters move, then are deleted, changed, added."""
     if not isinstance(source, str):
-        raise TypeError("the sentence is no text")
+        raise TypeError("the sentence is not a text")
     edits = [*operation.get("Modify", ()), *operation.get("Insert", ())]
     moved = operation.get("Switch", range(len(source)))
     places = [*moved, *operation.get("Delete", ()), *(edit["pos"] for edit in edits)]
     if not all(0 <= place < len(source) for place in places):
-        raise IndexError("a position outside of the sentence")
+        raise IndexError("a position is outside the sentence")
     texts = [source[place] for place in moved]
     for place in operation.get("Delete", ()):
         texts[place] = ""
@@ -239,7 +240,7 @@ def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
             elif line.startswith("A "):
                 edits += _m2_edit(paths[0], number, line)
         else:
-            raise _bad_line(paths[0], number, "starts with none of S, A, T")
+            raise _bad_line(paths[0], number, "must begin with S, A or T")
     if seen:
         yield _m2_row(paths[0], f"{prefix}-{seen}", source, edits)
 
@@ -252,7 +253,9 @@ def _m2_edit(path: Path, number: int, line: str) -> list[_Edit]:
     if fields[1] == "noop" or fields[5].strip() != "0" or span[0] == "-1":
         return []
     if not all(re.fullmatch("[0-9]{1,9}", place) for place in span):
-        raise _bad_line(path, number, f"has a span of no numbers: {span[0]!r:.20} {span[1]!r:.20}")
+        raise _bad_line(
+            path, number, f"has a span that is not two numbers: {span[0]!r:.20} {span[1]!r:.20}"
+        )
     text = [] if fields[2] in ("", "-NONE-") else fields[2].split()
     return [(int(span[0]), int(span[1]), text, number)]
 
@@ -263,7 +266,7 @@ def _m2_row(path: Path, name: str, source: list[str], edits: list[_Edit]) -> Exa
     done = 0
     for start, end, text, number in sorted(edits, key=lambda edit: edit[:2]):
         if start < done or not start <= end <= len(source):
-            raise _bad_line(path, number, f"has a span {start} {end} that overlaps another edit's")
+            raise _bad_line(path, number, f"has a span {start} {end} that overlaps another edit")
         tokens += (*source[done:start], *text)
         done = end
     return Example(name, "".join(source), "".join([*tokens, *source[done:]]))

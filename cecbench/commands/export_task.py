@@ -42,9 +42,9 @@ def export_task(
 ) -> None:
     """Write BENCHMARK as a task for lm-evaluation-harness or Inspect.
 
-    The folder holds the task and its rows, whose licence stays the benchmark's. The task asks with
-    cecbench's prompt, reads answers as `cecbench run` does and prints the same numbers, so cecbench
-    must be installed beside the harness.
+    The folder holds the task and the rows of the benchmark, which keep their licence. The task uses
+    the prompt of cecbench, reads answers as `cecbench run` does and prints the same numbers, so
+    cecbench must be installed beside the harness.
     """
     prompts.prompt(prompt)
     find_scorer(scorer, Options())

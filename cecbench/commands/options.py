@@ -47,7 +47,7 @@ LIMIT = click.option(
     "--limit",
     type=click.IntRange(min=0),
     default=0,
-    help="Number of rows in the sample that is scored, always the same ones; 0 scores all.",
+    help="Score a fixed sample of this many rows; 0 scores all.",
 )
 
 
@@ -103,16 +103,16 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         f"{', '.join(POLICIES)}."
     },
     "--projection": {
-        "help": f"Form in which cllm compares texts of other lengths: {', '.join(PROJECTIONS)}."
+        "help": f"How cllm compares texts of different lengths: {', '.join(PROJECTIONS)}."
     },
-    "--mode": {"help": f"Alignment of cherrant: {', '.join(MODES)}."},
+    "--mode": {"help": f"Alignment mode of cherrant: {', '.join(MODES)}."},
     "--cilin": {
         "type": _FILE,
-        "help": "The thesaurus Cilin, from which ChERRANT takes costs of substitutions.",
+        "help": "File of the thesaurus Cilin, which gives ChERRANT the costs of substitutions.",
     },
     "--confusion": {
         "type": _FILE,
-        "help": "A list of confused characters, from which ChERRANT takes costs of substitutions.",
+        "help": "File of confused characters, which gives ChERRANT the costs of substitutions.",
     },
 }
 

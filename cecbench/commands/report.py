@@ -37,8 +37,8 @@ _PREFIX = "signature."
 def report(runs: tuple[Path, ...], out: Path) -> None:
     """Write a report of RUNS.
 
-    RUNS are folders, which are searched with their subfolders; without any, out/bench/runs is read.
-    The report is index.html and report.json; `cecbench compare --format markdown` prints a table.
+    RUNS are folders, searched with their subfolders; the default is out/bench/runs. The report is
+    index.html and report.json; `cecbench compare --format markdown` prints a table.
     """
     from cecbench.report.page import write_report
 
@@ -54,13 +54,13 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     "form",
     type=click.Choice(["text", "latex", "markdown"]),
     default="text",
-    help="Form of the output; latex and markdown are one table for a paper.",
+    help="Output format; latex and markdown print one table for a paper.",
 )
 @click.option(
     "--published",
     default="none",
     metavar="none|NAMES",
-    help="Rows of the CEC-Zero paper that such a table quotes, separated by commas.",
+    help="Rows of the CEC-Zero paper to add to that table, separated by commas.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare(
@@ -68,10 +68,10 @@ def compare(
 ) -> None:
     """Compare runs of two or more systems, on one benchmark or on several.
 
-    Runs are compared within each benchmark; those whose signatures differ are refused (exit 5).
-    Runs of the same sentences are paired: a randomisation test, with the p-values of all pairs
-    corrected by Holm's method, and a bootstrap interval of the difference. Where ids tell the
-    document of a sentence (DOCUMENT#3), whole documents are exchanged and drawn.
+    Runs are compared within each benchmark; runs whose signatures differ are refused (exit code 5).
+    Runs on the same sentences are compared by a paired randomisation test, with p-values corrected
+    by Holm's method, and by a bootstrap interval of the difference. If ids name the document of a
+    sentence (DOCUMENT#3), both resample whole documents.
     """
     if len(runs) < 2:
         raise UsageError("name at least two runs to compare")
@@ -104,7 +104,7 @@ def compare(
     type=Finite(min=0, min_open=True),
     multiple=True,
     default=(0.5, 1.0, 2.0),
-    help="A difference of the headline, in points; may be repeated.",
+    help="Difference in the main score, in points; repeatable.",
 )
 @click.option(
     "--f1",
@@ -124,10 +124,10 @@ def power(
 ) -> None:
     """Say how many rows are needed to show a difference between two systems.
 
-    Two systems with independent errors are simulated on BENCHMARK, a name or a file. Systems with
-    similar errors need fewer rows: `cecbench compare` says what two runs show. A difference is
-    shown if a test at the level of 5 % finds it with a probability of 80 %. The rows needed grow
-    with the square of its inverse.
+    Two systems with independent errors are simulated on BENCHMARK (a name or a file). Systems that
+    make similar errors need fewer rows; for two finished runs, use `cecbench compare`. A difference
+    is shown if a test at the level of 5 % finds it with a probability of 80 %. Half the difference
+    needs four times as many rows.
     """
     test, rows = imagined(load(benchmark, data).rows, f1 / 100)
     needed = {f"{one:g}": rows_needed(rows, test.detectable, one / 100) for one in points}

@@ -40,13 +40,17 @@ from cecdata.common.progress import Progress, suggest
     ),
     epilog="Example: cecbench run --system predictions:answers.tsv --benchmark lemon/car --json",
 )
-@click.option("--system", required=True, help="The system, in a form that `cecbench list` shows.")
 @click.option(
-    "--benchmark", required=True, help="Name of a benchmark, a file, or a folder of shards."
+    "--system", required=True, help="System to run, in one of the forms that `cecbench list` shows."
+)
+@click.option(
+    "--benchmark",
+    required=True,
+    help="Name of a benchmark, a file, or a dataset of `cecdata build`.",
 )
 @DATA
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder of the run, see above for the default."
+    "--out", type=click.Path(path_type=Path), help="Folder of the run; the default is named above."
 )
 @scoring_options
 @click.option("--name", default="", show_default=False, help="Name of the system in reports.")
@@ -71,8 +75,9 @@ def run(
 ) -> None:
     """Run a system on a benchmark and score it.
 
-    Models and endpoints write to --out, by default out/bench/runs/BENCHMARK/SYSTEM, where the same
-    command goes on after an interruption. `copy` and `predictions:FILE` write only with --out.
+    Runs of models and endpoints are written to --out, by default out/bench/runs/BENCHMARK/SYSTEM;
+    the same command continues an interrupted run. `copy` and `predictions:FILE` write files only
+    with --out.
     """
     # without folders of its own, `cecbench report` reads the runs below the default one
     report = "cecbench report" if out is None else f"cecbench report {out.parent}"
@@ -118,7 +123,7 @@ def print_run(values: RunScore) -> None:
         click.echo(line)
     identity = values["system_identity"]
     if "matched_by" in identity:
-        click.echo(f"predictions matched to the rows by {identity['matched_by']}")
+        click.echo(f"the predictions were matched to the rows by {identity['matched_by']}")
     click.echo(values["signature"])
 
 
@@ -222,7 +227,7 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     default=Path("out/train/model"),
     help="Folder of the trained policy, which is scored if it exists.",
 )
-@click.option("--system", multiple=True, help="A further system, as for `run`; may be repeated.")
+@click.option("--system", multiple=True, help="Additional system, as in `run`; repeatable.")
 @DATA
 @click.option(
     "--out",

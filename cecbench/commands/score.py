@@ -24,13 +24,14 @@ from cecbench.scorers import score_file
 @scoring_options
 @click.option(
     "--benchmark",
-    help="Name of the benchmark in the signature; by default that of the run whose predictions "
-    "FILE is.",
+    help="Name of the benchmark in the signature; if FILE belongs to a run, the default is the "
+    "benchmark of the run.",
 )
 @click.option(
     "--bootstrap",
     default=DRAWS,
-    help="Number of draws for the headline's interval, at least 1000; 0 computes none.",
+    help="Number of bootstrap draws for the interval of the main score, at least 1000; 0 "
+    "computes no interval.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def score(

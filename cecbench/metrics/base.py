@@ -135,7 +135,7 @@ class Scorer(ABC):
 
     def count_facts(self, where: Positions, whole: Flags) -> IntArray:
         """Return what `count` does, from positions and comparisons of whole strings alone."""
-        raise NotImplementedError(f"{self.name} looks at more than positions")
+        raise NotImplementedError(f"{self.name} compares more than positions")
 
     def stops(self, rows: Sequence[Row]) -> bool:
         """Return whether the published script stops on some of these rows, taken as they are."""

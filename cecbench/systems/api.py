@@ -78,9 +78,7 @@ class ApiOptions(PromptOptions):
         "Time limit of a request in seconds, from connecting to the last byte of the answer.",
         type=Finite(0, 86_400, min_open=True),
     )
-    retries: int = option(
-        6, "How often a request that failed is sent again before the run gives up.", type=FROM_0
-    )
+    retries: int = option(6, "Number of times that a failed request is sent again.", type=FROM_0)
     backoff_s: float = option(
         1.0,
         "Pause before a request is sent again, in seconds; it doubles each time, up to a minute.",
@@ -90,14 +88,14 @@ class ApiOptions(PromptOptions):
     body: Mapping[str, object] = field(
         default_factory=dict,
         metadata={
-            "help": "A further field of each request, its value in JSON; null leaves a field out.",
+            "help": "Additional field of each request, with a JSON value; null removes the field.",
             "multiple": True,
             "metavar": "NAME=VALUE",
             "callback": _parse_body,
         },
     )
     structured: bool = option(
-        default=False, meaning="Ask for JSON by a schema, of servers that can (response_format)."
+        default=False, meaning="Ask for JSON by a schema (response_format), if the server can."
     )
 
 
@@ -115,8 +113,8 @@ class ApiSystem:
         key = _key(base, options)
         if any(key and len(key) >= SHORTEST and key in unquote(text) for text in (model, base)):
             raise UsageError(
-                "the model's name or the URL contains the key, and outputs name both: the key "
-                "belongs in the environment alone (--key-variable says which variable)"
+                "the model's name or the URL contains the key, and outputs name both: put the key "
+                "into the environment only (--key-variable names the variable)"
             )
         self.name = model.rsplit("/", 1)[-1]
         self._model = model
@@ -260,8 +258,8 @@ def _kept(facts: Mapping[str, object], where: str) -> _Facts:
         return decode(_Facts, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
     except ValueError as error:
         raise VerificationError(
-            f"{where}: an answer in it cannot be read ({error}): another version wrote it. Remove "
-            "the file, and the same command asks again"
+            f"{where}: an answer in it, perhaps of another version, cannot be read ({error}): "
+            "remove the file, and the same command asks again"
         ) from error
 
 
@@ -310,7 +308,7 @@ def model_and_url(rest: str) -> tuple[str, str]:
     if not re.fullmatch(r"[!-~]+", match["url"]):  # each request would fail and be tried again
         raise UsageError(
             "the URL of an endpoint must not hold a space, a control character or a character "
-            "outside ASCII: they are written as %20 and the like, a host's as xn--…"
+            "outside ASCII: write them as %20 and so on, and in the name of a host as xn--…"
         )
     return match["model"], match["url"].rstrip("/")
 
@@ -331,8 +329,8 @@ def _key(base: str, options: ApiOptions) -> str | None:
         )
     if key is not None and not re.fullmatch(r"[!-~]+", key):
         raise UsageError(
-            f"the environment variable {variable} holds what no header can carry (a space, a line "
-            "end, or a character outside ASCII): was more than the key copied?"
+            f"the environment variable {variable} holds a character that is not allowed in a "
+            "header (a space, a line end, or one outside ASCII): was more than the key copied?"
         )
     return key
 

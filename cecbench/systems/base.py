@@ -130,25 +130,25 @@ class LocalOptions(NoOptions):
     )
     dtype: str = option(
         "auto",
-        "Number format of the weights; auto is the one that they are stored in.",
+        "Number format of the weights; auto keeps the stored one.",
         type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
     )
     threads: int = option(
         0,
-        "Number of processor threads; 0 takes one for a small model, and all cores for others.",
+        "Number of processor threads; 0 means one for a small model and all cores for others.",
         type=FROM_0,
     )
 
 
 @dataclass(frozen=True)
 class PromptOptions(NoOptions):
-    """Options of models that are asked in words."""
+    """Options of models that get a prompt."""
 
     prompt: str = option(prompts.DEFAULT, "Version of the prompt.")
     max_new_tokens: int = option(
         0,
-        "Largest number of tokens in an answer; 0 leaves it to the system: an endpoint's own limit,"
-        " or twice the source's tokens and 32 more.",
+        "Maximum number of tokens in an answer; 0 means the limit of the endpoint or, for a local "
+        "model, twice the tokens of the source plus 32.",
         type=FROM_0,
     )
 

@@ -42,7 +42,7 @@ def find_kind(name: str) -> Kind[Any]:
             return kind
     if name not in _points():
         names = [kind.name for kind in BUILT_IN] + sorted(_points())
-        raise UsageError(f"no kind of system {name!r}: {did_you_mean(name, names)}")
+        raise UsageError(f"unknown kind of system {name!r}: {did_you_mean(name, names)}")
     return _loaded(_points()[name])
 
 

@@ -43,7 +43,7 @@ class TaggerOptions(LocalOptions):
     )
     rephrase: bool = option(
         default=False,
-        meaning="Ask in the form of ReLM: the source, a separator, one mask for each character.",
+        meaning="Use ReLM's input format: the source, a separator, one mask for each character.",
     )
 
 

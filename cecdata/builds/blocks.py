@@ -207,7 +207,7 @@ def _sources(name: str) -> list[dict[str, Json]]:
     tree = read_recipe(name, "cecdata", ())
     sources = tree.get("source")
     if not isinstance(sources, list) or not sources or set(tree) != {"source"}:
-        raise UsageError(f"{name}: a list of sources has tables [[source]] alone, at least one")
+        raise UsageError(f"{name}: a list of sources must consist of one or more [[source]] tables")
     for source in sources:
         for key in source:
             require_known(f"setting of a source in {name}:", key, ("path", *_OWN))
@@ -218,6 +218,8 @@ def _paths(name: str, source: dict[str, Json]) -> list[str]:
     given = source.get("path")
     paths = given if isinstance(given, list) else [given]
     if not paths or not all(isinstance(path, str) and path for path in paths):
-        raise UsageError(f"{name}: each source needs a path, a name or a list of names")
+        raise UsageError(
+            f"{name}: each [[source]] needs `path`: a file name or a list of file names"
+        )
     beside = Path(name).parent  # a URI stays as it is
     return [str(p) if is_remote(p) or "://" in p else str(beside / p) for p in map(str, paths)]

@@ -146,7 +146,10 @@ class Run:
         buckets = 1 << source.bits
         if config.near_duplicates:
             if not isinstance(self.engine, Threads):
-                say("near-duplicates depend on all sentences before: one process compares them")
+                say(
+                    "near-duplicates are compared with all earlier sentences, so one process "
+                    "does it"
+                )
             distinct = self._one_by_one(second, buckets)
         else:
             distinct = self.all(second, buckets)

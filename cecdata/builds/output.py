@@ -146,7 +146,8 @@ class Remote(_Output):
         except ValueError as error:
             raise RefusedError(
                 f"{self.place}/{_FINGERPRINT} is damaged, so the configuration of the objects "
-                "there is unknown: --overwrite them, or choose another name for the output"
+                "there is unknown: replace them with --overwrite, or choose another name for the "
+                "output"
             ) from error
         if changes := differences(saved, self._identity):
             raise RefusedError(
@@ -160,7 +161,7 @@ class Remote(_Output):
         foreign = [n for n in names if n not in _DOCUMENTS and not n.startswith(ours)]
         if foreign:
             raise RefusedError(
-                f"{self.place} holds what this tool did not write: {', '.join(foreign[:3])}. "
+                f"{self.place} holds files that this tool did not write: {', '.join(foreign[:3])}. "
                 "Move it away, or choose another name for the output"
             )
         for name in sorted(names, key=lambda n: (n == _FINGERPRINT, n != MANIFEST, n)):
@@ -277,7 +278,7 @@ def _refuse_foreign(where: str, recorded: Manifest, found: Iterable[str]) -> Non
     foreign = [path for path in found if path not in known]
     if foreign:
         raise RefusedError(
-            f"{where} holds what this tool did not write: {', '.join(foreign[:5])}. Readers "
+            f"{where} holds files that this tool did not write: {', '.join(foreign[:5])}. Readers "
             "would take it for part of the dataset: move it away and run the same command again."
         )
 
@@ -294,7 +295,7 @@ def status(out: Path | str) -> dict[str, Any]:
     marked = dict(zip(every, place.marked(*every), strict=True))
     data, name = place.read(PLAN), without_userinfo(str(out))
     if data is None:
-        raise InputError(f"{name}: no build was begun there")
+        raise InputError(f"{name}: no build was started there")
     plan, finished = json.loads(data), place.read(MANIFEST) is not None
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
     # of a finished build, the markers of the first stages are gone

@@ -41,7 +41,7 @@ _NAMED = 10  # most unreadable files that are named one by one
 @setting(
     "pairs",
     int,
-    "Number of pairs of the whole build, before filters, instead of --copies.",
+    "Number of pairs in the whole build before filtering; replaces --copies.",
     show_default=False,
 )
 @setting("seed", int, "Seed of all random draws.")
@@ -57,10 +57,10 @@ _NAMED = 10  # most unreadable files that are named one by one
     "policy",
     type=click.Choice(["encoder", "builtin"]),
     default="encoder",
-    help="What measures a cosine: the encoder alone, or builtin with the encoder for doubtful "
-    "pairs; the manifest has their share and the errors that remain.",
+    help="encoder: --encoder measures all cosines. builtin: it measures only pairs about which "
+    "builtin is unsure; the manifest records their share and the remaining error.",
 )
-@setting("holdout", float, "Share of the sentences in the split validation, chosen by id.")
+@setting("holdout", float, "Share of the sentences that go into the split validation.")
 @setting("unchanged", float, "Share of pairs whose source equals the target.")
 @setting(
     "plausibility",
@@ -71,13 +71,13 @@ _NAMED = 10  # most unreadable files that are named one by one
     metavar="MODEL",
 )
 @setting(
-    "keep_duplicates", None, "Keep pairs that repeat the source of an earlier copy of the sentence."
+    "keep_duplicates", None, "Keep a pair with the same source as an earlier copy of the sentence."
 )
 @click.option(
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names, one on a line, that no operator may change.",
+    help="File of names that no operator may change, one per line.",
 )
 @click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, and write no dataset.")
 def build(
@@ -96,8 +96,8 @@ def build(
     cecdata build news.parquet 'forum/*.jsonl.gz' --out out/mine --workers 8
     cecdata build sources.toml --out out/big --pairs 50000000
 
-    The same command continues an unfinished OUT, and checks a finished one. The defaults shown are
-    those of the recipe `paper`.
+    The same command continues an interrupted build, and checks a finished one. The defaults shown
+    are those of the recipe `paper`.
     """
     if options["pairs"] is not None and options["copies"] is not None:
         raise UsageError("--pairs decides the number of copies: leave out --copies or --pairs")
@@ -123,8 +123,8 @@ def pool(corpus: tuple[str, ...], **options: Any) -> None:
     cecdata pool 'pages/*.jsonl.gz' notes.txt --split-sentences --mask --out out/pool
     cecdata build out/pool --out out/data
 
-    `cecdata build CORPUS` does both in one step. The pool has a licence for each row, a card, and
-    the rejected rows with their reasons. The same command checks a finished OUT.
+    `cecdata build CORPUS` does both in one step. The pool holds a licence for each row, a card, and
+    the rejected rows with the reasons. If OUT is finished, the same command checks it.
     """
     settings, how = _split(options)
     _make(corpus, load(**settings), how, pool=True)
@@ -224,7 +224,8 @@ def status(out: Path | str, as_json: bool) -> None:
         print_json(now)
         return
     by = f", {now['holder']}" if now["holder"] else ""
-    click.echo(f"{now['out']}: {now['stage']}{by}")
+    at = "done" if now["stage"] == "done" else f"in the stage `{now['stage']}`"
+    click.echo(f"{now['out']}: {at}{by}")
     for stage in now["stages"]:
         total = "?" if stage["total"] is None else f"{stage['total']:,}"
         click.echo(f"  {stage['name']:<9}{stage['done']:>9,} of {total}")

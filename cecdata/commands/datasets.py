@@ -19,8 +19,10 @@ _DATASET = click.argument("dataset", type=DatasetPath())
 
 @click.command()
 @_DATASET
-@click.option("--quick", "level", flag_value="quick", help="Check only presence and sizes.")
-@click.option("--full", "level", flag_value="full", help="Also derive every row again.")
+@click.option(
+    "--quick", "level", flag_value="quick", help="Check only the presence and size of files."
+)
+@click.option("--full", "level", flag_value="full", help="Also make all rows again and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     """Check DATASET with its embeddings, or a folder of embeddings: checksums, and every row.
@@ -29,7 +31,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     cecdata verify out/data            checksums, edits, distances, ids
     cecdata verify out/data --full     and every row from (seed, id, copy)
 
-    Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
+    The exit code is 4 if something is damaged, and 1 if DATASET is not a dataset.
     """
     from cecdata.builds.pairs import rederiver
     from cecdata.embed.store import STORE, verify_stores
@@ -58,8 +60,8 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
         raise VerificationError(
             f"{dataset}: {len(report.problems)} problem(s)\n"
             + "\n".join(lines)
-            + "\nRun the command that built it again, which replaces what is damaged; or ask "
-            "whoever sent it for these files."
+            + "\nRun the command that built it again, which replaces damaged files, or ask the "
+            "sender for these files."
         )
     if not as_json:
         click.echo(
@@ -125,19 +127,19 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     show_default="by the suffix of FILE",
     help="Format: jsonl, tsv, messages, prompt-completion or verl.",
 )
-@click.option("--template", help="Prompt of the chat formats, with {source} for the sentence.")
+@click.option("--template", help="Prompt of the chat formats; {source} stands for the sentence.")
 @click.option(
     "--shuffle",
     type=int,
     metavar="SEED",
     show_default="the dataset's order",
-    help="Shuffle all rows by this seed.",
+    help="Shuffle all rows with this seed.",
 )
 @click.option(
     "--rows-per-file",
     type=click.IntRange(min=1),
     show_default="one file",
-    help="Rows in each of several numbered files.",
+    help="Write numbered files with this many rows each.",
 )
 @click.option(
     "--workers",
@@ -154,7 +156,8 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
     cecdata export out/data train.jsonl
     cecdata export out/data chat.jsonl.zst --format messages --shuffle 1 --rows-per-file 1000000
 
-    A further suffix .gz or .zst compresses. A file that exists is refused without --overwrite.
+    An additional suffix .gz or .zst compresses the file. An existing file is not replaced without
+    --overwrite.
     """
     from cecdata.shards.export import export as write
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names, one on a line, that no operator may change.",
+    help="File of names that no operator may change, one per line.",
 )
 @click.option("--operator", help="Show what this operator may write for TEXT, with probabilities.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
@@ -56,7 +56,8 @@ def preview(
     cecdata preview 他的病情已经好转。
     cecdata preview 在 --operator homophone     what it may write for 在
 
-    With --operator, TEXT is a character, or two to four for an operator that rewrites spans.
+    With --operator, TEXT is one character, or two to four characters for an operator that rewrites
+    spans.
     """
     if operator:
         rows, lines = _candidates(operator, text)
@@ -117,9 +118,10 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     cecdata contamination out/data lemon/car.txt    a dataset, and one benchmark
     cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
 
-    CORPUS is clean text or pairs in any format. A row counts if one of its texts equals a
-    benchmark's apart from width, punctuation and spaces (exact), or if one of the two is inside the
-    other (overlap). Further rows that share 13 characters with one are counted apart (shared).
+    CORPUS is clean text or pairs in any format. A row counts if one of its texts equals a text of a
+    benchmark apart from width, punctuation and spaces (exact), or if one of the two texts contains
+    the other (overlap). Other rows that share 13 characters in sequence with one are counted
+    separately (shared).
     """
     from dataclasses import asdict
 
@@ -151,12 +153,13 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
-    """List the sentences of DATA, a dataset or a folder of embeddings, most similar to SENTENCE.
+    """List the sentences most similar to SENTENCE in DATA, a dataset or a folder of embeddings.
 
     \b
     cecdata neighbours 他的病情已经好转。 out/data
 
-    A build with the filter cosine leaves the embeddings. Their folder alone gives ids, not texts.
+    A build with the filter cosine stores the embeddings. A folder of embeddings gives ids, not
+    texts.
     """
     from cecdata.embed import encoder
     from cecdata.embed.store import FOLDER, STORE, open_store
@@ -164,8 +167,8 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
     folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
     if len(folders) != 1:
         raise InputError(
-            f"{data} has embeddings of {len(folders)} encoders: name a dataset that a build with "
-            "the filter cosine has made, or one folder of embeddings"
+            f"{data} has embeddings of {len(folders)} encoders: name one folder of embeddings, or "
+            "a dataset with a single one"
         )
     store = open_store(folders[0])
     model = encoder(store.contents.encoder, alone=False)

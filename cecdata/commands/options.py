@@ -26,13 +26,13 @@ def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..
 
 
 def several(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
-    """Return an option that may be repeated."""
+    """Return an option that repeatable."""
     return click.option(
         name,
         metavar=metavar,
         multiple=True,
         callback=lambda _context, _option, given: given or None,
-        help=f"{help}; may be repeated.",
+        help=f"{help}; repeatable.",
     )
 
 
@@ -47,7 +47,7 @@ _OPTIONS = (
     setting(
         "format",
         str,
-        "Format of every file, such as jsonl, whatever its suffix.",
+        "Format of all files, such as jsonl; suffixes are then ignored.",
         show_default="by suffix; standard input: text",
     ),
     setting(
@@ -59,23 +59,28 @@ _OPTIONS = (
     setting(
         "text_column", str, "Column with the text.", show_default="text, or the only text column"
     ),
-    setting("licence", str, "Licence of rows that name none: cc0-1.0 …", show_default="not stated"),
-    setting("limit", int, "Most rows of the corpus to read.", show_default=False),
+    setting(
+        "licence",
+        str,
+        "Licence of rows that have none, such as cc0-1.0.",
+        show_default="not stated",
+    ),
+    setting("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
     setting("shard_sentences", int, "Number of sentences in a shard."),
     setting("min_chars", int, "Length of the shortest sentence, in code points."),
     setting("max_chars", int, "Length of the longest sentence, in code points."),
     setting(
         "join_lines",
         None,
-        "Join the lines of hard-wrapped paragraphs, which blank lines or indents separate.",
+        "Join the lines of hard-wrapped paragraphs; a blank line or an indent starts a new one.",
     ),
     setting("split_sentences", None, "Split paragraphs into sentences at 。！？…"),
     setting("mask", None, "Replace personal data by placeholders such as <PHONE>."),
     several(
         "--quality",
         "NAME",
-        "Reject sentences by a filter: han (hardly Chinese), kana (Japanese), simplified (other "
-        "characters), signs, repeated, mojibake, boilerplate",
+        "Reject sentences by a filter: han (hardly any Chinese), kana (Japanese), simplified "
+        "(characters that are not simplified), signs, repeated, mojibake, boilerplate",
     ),
     setting(
         "perplexity",
@@ -93,25 +98,25 @@ _OPTIONS = (
     setting(
         "near_duplicates",
         None,
-        "Reject a sentence that differs from an earlier one in at most a tenth of its characters, "
-        "at most 3. All are compared in one process, also on a cluster.",
+        "Reject a sentence that differs from an earlier one in at most 3 characters and a tenth "
+        "of its length. One process compares all sentences, even on a cluster.",
     ),
     several(
         "--decontaminate", "FILE", "Benchmark, or a folder of them, whose sentences are left out"
     ),
     click.option("--title", help="Title of the dataset in its card."),
-    click.option("--contact", help="Whom to ask about the dataset: an address, or a page."),
-    click.option("--description", help="A paragraph on the dataset for its card."),
+    click.option("--contact", help="Contact for questions: an e-mail address or a web page."),
+    click.option("--description", help="Paragraph that describes the dataset on its card."),
     click.option(
         "--card",
         type=click.Path(path_type=Path),
-        help="TOML file of what the card states: title, licence, contact, description.",
+        help="TOML file with title, licence, contact and description for the card.",
     ),
     click.option(
         "--workers",
         type=click.IntRange(1),
         show_default="cores of this machine",
-        help="Number of threads; no row depends on it.",
+        help="Number of threads; the result does not depend on it.",
     ),
     click.option(
         "--engine",

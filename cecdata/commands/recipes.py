@@ -20,7 +20,7 @@ _ERRORS = click.option(
     "file",
     required=True,
     type=_PATH,
-    help="File of real errors (labels): source, tab and target on each line.",
+    help="File with real errors (labels); each line is source, tab, target.",
 )
 _RECIPE = click.option(
     "--recipe",
@@ -41,9 +41,10 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     cecdata audit --errors pairs.tsv
     cecdata audit --errors pairs.tsv --recipe paper --json
 
-    Coverage is the share of the real substitutions that the recipe can write. Bits per error is its
-    mean surprise at a real error; lower is better. Candidates are those of a character of running
-    text, on average. The recipe is not changed; `cecdata fit` changes one.
+    Coverage is the share of the real substitutions that the recipe can write. Bits per error are
+    the mean surprise of the recipe at a real error; lower is better. Candidates are the mean number
+    of replacements for a character of running text. The command does not change the recipe;
+    `cecdata fit` does.
     """
     from cecdata.audit import read_errors, recipe_choices, score
     from cecdata.config import load
@@ -98,16 +99,16 @@ def _examined(found: dict[str, Any]) -> str:
 @_RECIPE
 @_JSON
 def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
-    """Fit a recipe to a small sample of real errors. This uses labels, and the recipe states it.
+    """Fit a recipe to a small sample of real errors. This uses labels, and the recipe says so.
 
     \b
     cecdata fit --errors two_hundred_pairs.tsv --out mine.toml
     cecdata build texts.txt --recipe mine.toml --out out/mine
     cecdata audit --errors other_pairs.tsv --recipe mine.toml
 
-    The fit estimates shares of the operators, factors of their kinds and two exponents, but stores
-    no pair of characters. Cross-validation within the sample decides how strongly it changes the
-    recipe.
+    The fit estimates the shares of operators, a factor for each kind, and two exponents; it stores
+    no pairs of characters. Cross-validation within the sample decides how strongly the fit changes
+    the recipe.
     """
     from cecdata import __version__
     from cecdata.audit import read_errors

@@ -55,7 +55,7 @@ def encode(value: object) -> Json:
         return [encode(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"{value!r} has no JSON form")
+    raise TypeError(f"{value!r} cannot be written as JSON")
 
 
 def decode(cls: type[T], value: Json, where: str) -> T:
@@ -210,7 +210,7 @@ def unsealed(data: bytes) -> dict[str, Json]:
     if not isinstance(document, dict):
         raise BrokenSealError("not a JSON object")
     if not is_sealed(data):
-        raise BrokenSealError("its seal is broken")
+        raise BrokenSealError("its checksum does not match")
     return {name: value for name, value in document.items() if name != SEAL}
 
 

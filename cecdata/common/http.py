@@ -161,7 +161,7 @@ class Endpoint:
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             # The message does not repeat the address: it may hold a password.
             raise UsageError(
-                "a proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) cannot be used "
+                "a proxy from the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) cannot be used "
                 f"({type(error).__name__}): give http://HOST:PORT, or exclude the endpoint by "
                 "NO_PROXY"
             ) from None
@@ -251,7 +251,7 @@ class Endpoint:
         except ValueError:
             raise _TroubleError("not JSON" if data.strip() else "an empty body") from None
         if not isinstance(body, dict) or not self._is_answer(body):
-            raise _TroubleError("JSON, but no answer")
+            raise _TroubleError("JSON without an answer")
         return Reply(body)
 
     def _count(self, state: tenacity.RetryCallState) -> None:

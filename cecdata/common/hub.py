@@ -180,8 +180,8 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     model, info = loaded
     if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
         raise InputError(
-            f"{checkpoint} lacks {len(missing)} of the model's tensors ({_some(missing)}): copy it "
-            "again, whole, or name a checkpoint that was trained for this"
+            f"{checkpoint} lacks {len(missing)} of the model's tensors ({_some(missing)}): copy "
+            "the complete checkpoint again, or name one that was trained for this task"
         )
     return model
 
@@ -193,8 +193,8 @@ def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
         number = getattr(tokenizer, name)
         if number is not None and number >= rows:
             raise InputError(
-                f"{checkpoint}: the tokenizer's {name} is {number}, the model knows tokens below "
-                f"{rows}: is tokenizer_config.json the one that belongs to the model?"
+                f"{checkpoint}: the tokenizer's {name} is {number}, but the model has only {rows} "
+                "tokens: does tokenizer_config.json belong to this model?"
             )
 
 

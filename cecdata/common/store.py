@@ -159,8 +159,8 @@ class Store:
             return inside(name)
         except ValueError as error:
             raise CecError(
-                f"{self.uri}: {error}. No file is made of such an object: remove it, or use "
-                "another place"
+                f"{self.uri}: {error}. Objects with such names are neither read nor written: "
+                "remove it, or use another place"
             ) from error
 
     def _full(self, name: str) -> str:
@@ -221,7 +221,7 @@ def fetched(uri: str) -> dict[str, Path]:
     single = store.find()
     objects: Mapping[str, Stored] = {"": single} if single else store.list()
     if not objects:
-        raise InputError(f"{store.uri}: there is no such object, and none below that name")
+        raise InputError(f"{store.uri}: there is neither an object with this name nor a folder")
     return {name: _copy(store, uri, name, stored) for name, stored in objects.items()}
 
 

@@ -54,7 +54,9 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     """
     given = list(names) or [n for n in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if n]
     if not given:
-        raise UsageError(f"no benchmark: name files or folders, or set ${ENVIRONMENT} to a folder")
+        raise UsageError(
+            f"no benchmark was named: name files or folders, or set ${ENVIRONMENT} to a folder"
+        )
     files: dict[str, Path] = {}
     for name in given:
         path = Path(name)

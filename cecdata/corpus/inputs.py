@@ -68,7 +68,10 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
     if glob.has_magic(name):
         return _matches(name, form)
     if "://" in name:
-        raise InputError(f"{name}: no such kind of store: download it, and name the file or folder")
+        raise InputError(
+            f"{name}: this kind of store is not supported: download the data, and name the file "
+            "or folder"
+        )
     raise InputError(f"{name}: there is no such file. {_neighbours(path)}")
 
 

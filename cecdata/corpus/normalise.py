@@ -261,7 +261,7 @@ def _fault(length: int, options: Options) -> Fault:
         return Fault("empty", "nothing but whitespace")
     if length < options.min_chars:
         return Fault("too_short", f"{length} characters, at least {options.min_chars}")
-    return Fault("too_long", f"{length} characters, at most {options.max_chars}")
+    return Fault("too_long", f"{length} characters; the limit is {options.max_chars}")
 
 
 @compiled

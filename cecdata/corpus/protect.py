@@ -123,13 +123,13 @@ def read_names(path: Path) -> tuple[str, ...]:
             )
         if len(name) > _LONGEST_NAME:
             raise InputError(
-                f"{path}:{number}: a name of {len(name)} characters, at most {_LONGEST_NAME}: "
-                "write one name per line"
+                f"{path}:{number}: the name has {len(name)} characters, and at most "
+                f"{_LONGEST_NAME} are allowed: write one per line"
             )
         names.add(name)
     names.discard("")
     if not names:
-        raise InputError(f"{path} has no name: write one on each line")
+        raise InputError(f"{path} has no name: write one per line")
     return tuple(sorted(names))
 
 

@@ -148,8 +148,8 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
     for part in store.contents.ranges:
         if what := store.fault(part, whole=False):
             raise VerificationError(
-                f"{store.folder / part.file}: {what}. Run `cecdata verify` on it for a list of "
-                "damage, and the command that wrote the store to replace it"
+                f"{store.folder / part.file}: {what}. `cecdata verify` lists all damage, and the "
+                "command that wrote the store replaces it"
             )
     return store
 
@@ -305,8 +305,8 @@ def _check_rows(signed: Ids, half: Halves) -> None:
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
     if len(bad):
         raise InputError(
-            f"{len(bad)} of {len(half)} vectors are zero or not finite in fp16, first that of id "
-            f"{signed[bad[0]]}: such a vector would make every cosine with it meaningless"
+            f"{len(bad)} of {len(half)} vectors are zero or not finite in fp16, the first is that "
+            f"of id {signed[bad[0]]}: such a vector would make every cosine with it meaningless"
         )
 
 

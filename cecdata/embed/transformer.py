@@ -168,4 +168,6 @@ def _check_folder(folder: Path, name: str) -> None:
     # some versions of the library run the code of any other module that they find in a folder
     foreign = [each for each in types if not each.startswith("sentence_transformers.")]
     if foreign:
-        raise InputError(f"{path}: {foreign[0]} is no part of sentence-transformers: not loaded")
+        raise InputError(
+            f"{path}: {foreign[0]} is not part of sentence-transformers, so it is not loaded"
+        )

@@ -138,7 +138,7 @@ def parse(sequence: str) -> Node:
     """
     node, rest = _parse(sequence, sequence)
     if rest:
-        raise ValueError(f"IDS {sequence!r}: {rest!r} is left over after a whole sequence")
+        raise ValueError(f"IDS {sequence!r}: {rest!r} follows a complete sequence")
     return node
 
 

@@ -79,7 +79,7 @@ def _located(name: str) -> tuple[str, str | None]:
         raise InputError(
             f"{name} has {len(held)} .gguf files: name one of them"
             if held
-            else f"{name} holds no model: neither config.json nor one .gguf file"
+            else f"{name} holds no model: it has neither config.json nor a .gguf file"
         )
     return name, held[0].name
 
@@ -98,8 +98,9 @@ def _config(folder: str, gguf: str | None) -> Any:
     known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
     if not causal or not known or getattr(config, "is_encoder_decoder", False):
         raise InputError(
-            f"{folder} is no causal language model ({', '.join(named) or type(config).__name__}): "
-            "name one that predicts the next token, such as a Qwen3 model"
+            f"{folder} is not a causal language model "
+            f"({', '.join(named) or type(config).__name__}): name one that predicts the next "
+            "token, such as a Qwen3 model"
         )
     return config
 
@@ -124,7 +125,7 @@ def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dt
     if free is not None and needed > free:
         raise InputError(
             f"{name} has {count / 1e9:.1f} billion parameters, {needed / 2**30:.1f} GiB in "
-            f"{str(dtype).removeprefix('torch.')}, and {free / 2**30:.1f} GiB of memory are free "
-            f"on {device}: choose a smaller model, or serve it and name the URL"
+            f"{str(dtype).removeprefix('torch.')}, but only {free / 2**30:.1f} GiB of memory are "
+            f"free on {device}: choose a smaller model, or serve this one and give its URL"
         )
     return dtype

@@ -46,7 +46,9 @@ class EndpointScorer(Scorer):
     ) -> None:
         base, _, model = url.partition("#")
         if without_userinfo(base) != base:
-            raise InputError(f"a URL with a login is not taken: put the key into {KEY}")
+            raise InputError(
+                f"the URL must not contain a login: put the key into the environment variable {KEY}"
+            )
         self._base = base.rstrip("/")
         self._tries = tries
         open_at = partial(
@@ -93,8 +95,8 @@ class EndpointScorer(Scorer):
             else:
                 return
         raise InputError(
-            f"{self._base} gives no log-probabilities of a prompt, by `prompt_logprobs` as vLLM "
-            f"does or by `echo`: {said}"
+            f"{self._base} returns no log-probabilities of a prompt, either by "
+            f"`prompt_logprobs` (vLLM) or by `echo`: {said}"
         )
 
     def _asked_and_kept(self, text: str) -> float:
@@ -118,7 +120,9 @@ class EndpointScorer(Scorer):
                 f"an answer of {self._base} has no log-probabilities ({error!r})"
             ) from error
         if not logs or any(not math.isfinite(each) or each > 1e-3 for each in logs):
-            raise InputError(f"an answer of {self._base} has numbers that are no log-probability")
+            raise InputError(
+                f"an answer of {self._base} holds numbers that are not log-probabilities"
+            )
         return math.fsum(logs)
 
     def _only_model(self) -> str:

@@ -116,14 +116,14 @@ class _Reader:
         for order, count in sorted(self.announced.items()):
             held = len(self.rows.get(order, []))
             if held != count:
-                raise ValueError(f"{held} {order}-grams where {count} are announced")
+                raise ValueError(f"it has {held} {order}-grams, but its header announces {count}")
         if not self.rows.get(2):
             raise InputError(f"{path} has only unigrams: name a model of order 2 or higher")
         one = self.rows[1]
         if not any(words == (0,) for words, _, _ in one):
             one.append(((0,), -99.0, 0.0))
         if len(one) != len(self.number):
-            raise ValueError("the unknown word is listed twice")
+            raise ValueError("the token for unknown words is listed twice")
         (_, prob1, back1), (pairs, prob2, back2), (triples, prob3, _) = (
             _columns(self.rows.get(order, []), order) for order in (1, 2, 3)
         )
@@ -162,7 +162,7 @@ def _finite(text: str) -> float:
     """Return a number; minus infinity, as some toolkits write for <s>, is -99."""
     value = float(text)
     if math.isnan(value) or value == math.inf:
-        raise ValueError(f"{text} is no log-probability")
+        raise ValueError(f"{text} is not a log-probability")
     return max(value, -99.0)
 
 

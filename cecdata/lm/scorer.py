@@ -82,8 +82,8 @@ def open_scorer(name: str | Path | None = None) -> Scorer:
         if kind.takes(text):
             return kind.open(text)
     raise InputError(
-        f"{text} is no language model: name an n-gram table, an ARPA file, `words` for the table "
-        "that ships, the folder or hub name of a causal model, or the URL of an endpoint"
+        f"{text} is not a language model: name an n-gram table, an ARPA file, `words` for the "
+        "table that ships, the folder or hub name of a causal model, or the URL of an endpoint"
     )
 
 

@@ -195,11 +195,16 @@ def export(
 def _check(path: Path, form: str, compressed: str, template: str | None) -> None:
     """Raise UsageError for options that do not fit one another."""
     if form in PARQUET and compressed:
-        raise UsageError(f"{path}: {form} is Parquet, which is compressed inside: leave the suffix")
+        raise UsageError(
+            f"{path}: {form} is Parquet, which is compressed inside: leave out the suffix .gz or "
+            ".zst"
+        )
     if template is not None and form not in TEMPLATE:
         raise UsageError(f"{form} has no prompt; --template is for {', '.join(TEMPLATE)}")
     if template is not None and template.count("{source}") != 1:
-        raise UsageError("the template must have {source} once, where the sentence is to be")
+        raise UsageError(
+            "the template must contain {source} exactly once, in the place of the sentence"
+        )
 
 
 def _names(path: Path, count: int) -> list[Path]:

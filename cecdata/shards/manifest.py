@@ -73,7 +73,7 @@ class Counts:
         if self.read != self.kept + sum(self.rejected.values()):
             lost = self.read - self.kept - sum(self.rejected.values())
             raise ValueError(
-                f"{self.read:,} read are not {self.kept:,} kept and {self.rejected} rejected: "
+                f"{self.read:,} read, but {self.kept:,} kept and {self.rejected} rejected: "
                 f"{lost:,} unaccounted for"
             )
 
@@ -166,7 +166,7 @@ class Manifest:
     def __post_init__(self) -> None:
         expected = fingerprint(self.configuration)
         if self.fingerprint not in {"", expected}:
-            raise ValueError(f"fingerprint {self.fingerprint} is not that of the configuration")
+            raise ValueError(f"fingerprint {self.fingerprint} does not match the configuration")
         object.__setattr__(self, "fingerprint", expected)
         for record in self.files():
             inside(record.path)
@@ -178,7 +178,7 @@ class Manifest:
             raise ValueError(f"{kept:,} {_ROWS[self.kind]} kept, but the shards hold {held:,}")
         content = content_sha256(self.outputs)
         if self.content_sha256 not in {"", content}:
-            raise ValueError(f"content_sha256 {self.content_sha256} is not that of the shards")
+            raise ValueError(f"content_sha256 {self.content_sha256} does not match the shards")
         object.__setattr__(self, "content_sha256", content)
 
     @property
@@ -267,7 +267,9 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
             f"Install a newer {PRODUCT}."
         )
     if not is_sealed(data):
-        raise VerificationError(f"{where}: its seal is broken: it was edited. {_REBUILD}")
+        raise VerificationError(
+            f"{where}: its checksum does not match, so it was edited. {_REBUILD}"
+        )
     document.pop(SEAL)
     try:
         return decode(Manifest, document, where)

@@ -132,8 +132,8 @@ def open_dataset(path: str | Path, *kinds: str) -> Dataset:
         listed = "\n  ".join(str(problem) for problem in problems[:_SHOWN])
         more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise VerificationError(
-            f"{out}: not what its manifest says:\n  {listed}{more}\n"
-            f"Run the same `cecdata build` again: it redoes what is damaged."
+            f"{out}: its files differ from its manifest:\n  {listed}{more}\nRun the same `cecdata "
+            "build` again: it makes damaged files anew."
         )
     return Dataset(out, manifest)
 
@@ -151,7 +151,7 @@ def read_batches(
             batches = file.iter_batches(batch_size=rows, columns=stored)
             yield from (as_current(batch, names) for batch in batches)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a name that is not UTF-8
-        raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
+        raise VerificationError(f"{path}: damaged ({error}); run `cecdata verify`") from error
 
 
 def _check_types(path: Path, schema: pa.Schema, wanted: list[str]) -> None:
@@ -160,7 +160,7 @@ def _check_types(path: Path, schema: pa.Schema, wanted: list[str]) -> None:
         known = {s.field(name).type for s in (PAIR, as_written(PAIR, 1)) if name in s.names}
         if schema.get_field_index(name) < 0 or (known and schema.field(name).type not in known):
             raise VerificationError(
-                f"{path}: column {name!r} is missing or has another type; see `cecdata verify`"
+                f"{path}: column {name!r} is missing or has another type; run `cecdata verify`"
             )
 
 

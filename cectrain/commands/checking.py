@@ -92,16 +92,16 @@ def _ignored(path: Path) -> list[str]:
 
 
 def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
-    """Yield what looks wrong in a file. Raises InputError where it is no UTF-8 text."""
+    """Yield what looks wrong in a file. Raises InputError where it is not UTF-8 text."""
     try:
         with click.open_file(name, "rb") as stream:
             text = stream.read().decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise InputError(f"{name}: no such file, and no file that fits") from error
+        raise InputError(f"{name}: no such file, and no file that matches the pattern") from error
     except IsADirectoryError as error:
         raise InputError(f"{name}: is a folder: name its files, as '{name}/**/*.md'") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: is no UTF-8 text ({error}); list it in {IGNORED}") from error
+        raise InputError(f"{name}: is not UTF-8 text ({error}); list it in {IGNORED}") from error
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     for number, correction in enumerate(corrector.stream(lines), 1):
         for edit in correction.edits:

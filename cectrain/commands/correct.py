@@ -38,32 +38,33 @@ def corrector_options(function: F) -> F:
             "--dictionary",
             multiple=True,
             type=file,
-            help="File of replacements, wrong, a tab, and right, that are made first; repeatable.",
+            help="File of replacements that are made first; each line is wrong, tab, right. "
+            "Repeatable.",
         ),
         click.option(
             "--terms",
             multiple=True,
             type=file,
-            help="File of words of your field, one on a line with an optional tab and weight: text"
-            " is corrected to them where it sounds or looks like them; repeatable.",
+            help="File of words of your field, one per line, with an optional tab and weight; "
+            "text that sounds or looks like such a word is corrected to it. Repeatable.",
         ),
         click.option(
             "--protect",
             type=file,
-            help="File of names, one on a line, that are not to be changed.",
+            help="File of names that must not be changed, one per line.",
         ),
         click.option(
             "--rescore",
             metavar="MODEL",
-            help="Language model that judges what the others propose: a folder or hub name of a"
-            " causal model, a .gguf file, or the URL of an endpoint.",
+            help="Language model that judges the proposed edits: a folder or hub name of a "
+            "causal model, a .gguf file, or the URL of an endpoint.",
         ),
         click.option(
             "--script",
             type=click.Choice(["simplified", "traditional", "auto"]),
             default="simplified",
-            help="Characters of the texts; auto decides for each text. Traditional ones need the"
-            " extra `script`.",
+            help="Script of the texts; auto detects it for each text. Traditional characters "
+            "need the extra `script`.",
         ),
         click.option(
             "--confidence",
@@ -73,15 +74,16 @@ def corrector_options(function: F) -> F:
         ),
         click.option(
             "--lm",
-            help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file;"
-            " `words` names the one that ships.  [default: the table of `cectrain lm`, else words]",
+            help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file; "
+            "`words` names the one that ships.  [default: the table that `cectrain lm` wrote, "
+            "or else words]",
         ),
         click.option(
             "--model",
             default=COMBINED,
-            help="Model that corrects: combined (the noisy channel and the built-in policy),"
-            " channel, combined:FOLDER with another policy of the built-in kind; with torch also"
-            " builtin, a folder of a run or of a model, or a hub id.",
+            help="Model that corrects: combined (the noisy channel and the built-in policy), "
+            "channel, or combined:FOLDER (a policy that you trained, beside the channel); with "
+            "torch also builtin, the folder of a run or a model, or a name on the hub.",
         ),
     ):
         function = option(function)
@@ -118,27 +120,27 @@ def corrector_of(
     "--check",
     "checks",
     is_flag=True,
-    help="Take SENTENCES as files, - or patterns, and print the places that look wrong; exit 1 if"
-    " there are any.",
+    help="Read SENTENCES as names of files, patterns or -, and print the places that look "
+    "wrong; the exit code is 1 if there are any.",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "github", "sarif"]),
     default="text",
-    help="Form of what --check prints.",
+    help="Output format of --check.",
 )
 @click.option(
     "--file",
     "path",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="File with one text a line; - is standard input.",
+    help="File with one text per line; - is standard input.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(0),
     default=0,
-    help="Number of processor threads; 0 takes one for a small model, and all cores for others.",
+    help="Number of processor threads; 0 means one for a small model and all cores for others.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(
@@ -155,8 +157,9 @@ def correct(
 ) -> None:
     """Correct SENTENCES, the lines of a file, or those of standard input.
 
-    Each text gives one line: its correction, on a terminal as with --diff. Only Chinese characters
-    that the model can read are ever changed; stderr says what was kept as written, and why.
+    Each text gives one line with its correction; a terminal shows the edits as --diff does. Only
+    Chinese characters that the model can read are changed; stderr says what was left unchanged, and
+    why.
 
     \b
     cectrain correct 他己经来了。
@@ -238,14 +241,14 @@ class _Report:
             elif one.reason in _PIECES and self._named() <= _NAMED:
                 length = one.end - one.start
                 what = f"characters {one.start} to {one.end} ({length} characters)"
-                click.echo(f"{place}: {what} kept as written: {REASONS[one.reason]}", err=True)
+                click.echo(f"{place}: {what} left unchanged: {REASONS[one.reason]}", err=True)
 
     def end(self) -> None:
         """Print the counts."""
         examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
         for reason, count in sorted(self._counts.items()):
-            what = f"{self._unreadable.total()} ({examples!r})" if reason == "unreadable" else count
-            click.echo(f"kept as written: {REASONS[reason]}: {what}", err=True)
+            what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
+            click.echo(f"left unchanged: {REASONS[reason]} ({what})", err=True)
         if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
             click.echo("If this is traditional Chinese, add --script auto.", err=True)
 

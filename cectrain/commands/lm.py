@@ -13,12 +13,14 @@ import click
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File of the table.  [default: the user's own, which `correct` then takes by itself]",
+    help="File to write the table to.  [default: a file in the user's data folder, which "
+    "`cectrain correct` then uses by default]",
 )
 def lm(model: Path, out: Path | None) -> None:
     """Compile MODEL, an ARPA file of words, into a table for the noisy channel.
 
-    Orders up to 3 are used. The table holds the model's own n-grams: its licence stays the model's.
+    N-grams up to order 3 are used. The table holds the n-grams of the model, so the licence of the
+    model applies to it.
 
     `make lm` downloads the model of an input method and compiles it.
 
@@ -44,23 +46,23 @@ def lm(model: Path, out: Path | None) -> None:
     "--sentences",
     type=click.IntRange(20),
     default=600,
-    help="Number of clean sentences that errors are put into.",
+    help="Number of clean sentences to put errors into.",
 )
 @click.option(
     "--corpus",
     default="sample",
-    help="Clean text, as for `cecdata build`; sample is the one that ships.",
+    help="Clean text, as in `cecdata build`; `sample` is the text that ships.",
 )
-@click.option("--seed", default=1, help="Seed of the draw and of the errors.")
+@click.option("--seed", default=1, help="Seed for choosing the sentences and making the errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def calibrate(
     model: str, lm: str | None, sentences: int, corpus: str, seed: int, as_json: bool
 ) -> None:
-    """Weigh MODEL, a causal language model, for `--rescore`, on synthetic pairs.
+    """Fit the weight of MODEL, a causal language model, for `--rescore`, on synthetic pairs.
 
-    No labels are needed. A model that tells right changes from wrong ones no better than n-grams
-    do gets the weight 0. The weights are kept in the user's data folder, where `--rescore` finds
-    them.
+    No labels are needed. A model that separates right changes from wrong ones no better than
+    n-grams do gets the weight 0. The weights are kept in the user's data folder, where `--rescore`
+    finds them.
 
     Example: cectrain calibrate Qwen/Qwen3-0.6B-Base
     """
@@ -83,11 +85,11 @@ def calibrate(
         return
     click.echo(f"{len(pairs)} pairs, {held.changes} changes, {held.right} of them right")
     click.echo(
-        f"right above wrong: {scorer.name} {held.auc:.1%}, n-grams {held.ngrams_auc:.1%} of pairs;"
-        f" gain {held.gain:+.4f} nats a change"
+        f"right changes ranked above wrong ones: {held.auc:.1%} by {scorer.name}, "
+        f"{held.ngrams_auc:.1%} by n-grams; gain per change: {held.gain:+.4f} nats"
     )
     shown = ", ".join(f"{name} {value:.2f}" for name, value in held.weights._asdict().items())
     click.echo(f"weights: {shown}")
     if not held.weights.model:
-        click.echo("The model adds nothing to the n-grams: --rescore will not ask it.")
+        click.echo("The model adds nothing to the n-grams: --rescore will not use it.")
     click.echo(f"kept in {path}")

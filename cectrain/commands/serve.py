@@ -24,33 +24,34 @@ from cectrain.commands.correct import corrector_of, corrector_options
     "--max-bytes",
     type=click.IntRange(1),
     default=1 << 20,
-    help="Largest request body that is read, in bytes.",
+    help="Maximum size of a request body, in bytes.",
 )
 @click.option(
     "--timeout-s",
     "seconds",
     type=click.FloatRange(0.1),
     default=60.0,
-    help="Longest time of a request, its body included.",
+    help="Maximum time to read and answer a request, in seconds.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
     default=4,
-    help="Requests that are corrected at once, in threads.",
+    help="Number of threads; each corrects one request at a time.",
 )
 @click.option(
     "--queue",
     type=click.IntRange(0),
     default=128,
-    help="Requests that wait for a worker; further ones are refused.",
+    help="Maximum number of requests that wait for a thread; more are refused.",
 )
 @click.option(
     "--cors",
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="Origin of another page that may send requests: https://a.example; repeatable.",
+    help="Origin of another site whose pages may send requests, such as https://a.example; "
+    "repeatable.",
 )
 def serve(
     host: str,

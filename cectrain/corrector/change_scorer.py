@@ -80,7 +80,9 @@ class ChangeScorer:
         try:
             self.tokens = Tokens(path.read_bytes())
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} cannot be read ({error}): copy the folder again") from error
+            raise InputError(
+                f"{path} cannot be read ({error}): copy the complete folder again"
+            ) from error
         self._written = {**self.tokens.characters, _END: self.tokens.end}
         self._threads = threads or 1
         self.longest = (self._policy.context - len(self._question("")) - 1) // 2

@@ -1,4 +1,4 @@
-"""The corrector that `cectrain correct` asks by default: the channel and a policy together.
+"""The corrector that `cectrain correct` uses by default: the channel and a policy together.
 
 The channel gives each possible change c of a text a posterior p(c), and the policy the logarithm
 v(c) of how much likelier it writes the change than the text as it is. Both enter a log-linear model

@@ -11,13 +11,13 @@ from cecdata.hanzi.edits import splice
 #: why part of a text was kept as written, whatever the model answered
 REASONS = {
     "unreadable": "characters that the model cannot read",
-    "unfamiliar": "pieces with too many characters that the model cannot read",
+    "unfamiliar": "sentences or clauses with too many characters that the model cannot read",
     "not_han": "changes to characters that are not Han",
     "protected": "changes to protected names",
-    "strayed": "answers that strayed too far from their source",
+    "strayed": "answers that differ too much from their source",
     "form": "radicals and compatibility forms, read as the characters that they stand for",
-    "script": "changes that cannot be written in traditional characters for sure",
-    "too_long": "stretches without a punctuation mark to cut at, longer than the model reads",
+    "script": "changes that have no certain form in traditional characters",
+    "too_long": "text without punctuation that is longer than the model reads",
 }
 
 SHOWN = 0.02  # least confidence of an alternative

@@ -44,7 +44,7 @@ class GivenUpError(CecError):
 
 
 class Corrector:
-    """Corrects Chinese spelling; the model is loaded when it is first asked.
+    """Corrects Chinese spelling; the model is loaded at the first text.
 
     model: `combined` (the noisy channel and the built-in policy), `channel` (the channel alone),
     `combined:FOLDER` (with another policy of the built-in kind, of a run or a model), or any
@@ -86,7 +86,9 @@ class Corrector:
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"confidence must be from 0 to 1, not {confidence}")
         if batch < 1 or threads < 0:
-            raise UsageError(f"batch must be at least 1 and threads 0: {batch}, {threads}")
+            raise UsageError(
+                f"batch must be at least 1 and threads at least 0, not {batch} and {threads}"
+            )
         check_script(script)
         if isinstance(model, str):
             check_name(model)
@@ -94,9 +96,9 @@ class Corrector:
         self._lm, self._confidence, self._script = lm, confidence, script
         self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
         if self._words.terms and model != CHANNEL and not _is_combined(model):
-            raise UsageError("terms need a model with the channel: channel or combined")
+            raise UsageError("terms work only with the models channel and combined")
         if rescore is not None and not _is_combined(model):
-            raise UsageError("rescore needs the channel with a policy: combined")
+            raise UsageError("rescore works only with the model combined")
         self._rescore = rescore
         self._loaded: Proposer | None = None if isinstance(model, str) else model
         self._of_terms: dict[tuple[Term, ...], Proposer] = {}
@@ -151,7 +153,7 @@ class Corrector:
         proposals: list[Sequence[Edit]] = []
         for first in range(0, len(questions), _TOGETHER):
             if given_up():
-                raise GivenUpError("the correction was given up")
+                raise GivenUpError("the correction was cancelled")
             proposals += proposer.propose(questions[first : first + _TOGETHER])
         left = iter(proposals)
         return [self._correction(one, left) for one in prepared]
@@ -216,7 +218,7 @@ class Corrector:
     def _with_terms(self, terms: tuple[Term, ...]) -> Proposer:
         with_terms = getattr(self.proposer, "with_terms", None)
         if with_terms is None:
-            raise UsageError("terms need a model with the channel: channel or combined")
+            raise UsageError("terms work only with the models channel and combined")
         with self._loading:
             if terms not in self._of_terms:
                 while len(self._of_terms) >= _LISTS_KEPT:
@@ -255,7 +257,7 @@ def _touch(edit: Edit, other: Edit) -> bool:
 
 
 class _Question(NamedTuple):
-    """A piece of a text as a model is asked it, without white space at its ends."""
+    """A piece of a text as a model gets it, without white space at its ends."""
 
     piece: Piece
     begin: int  # where in the text the question begins

@@ -145,7 +145,7 @@ class Piece:
 
 
 def pieces(text: str, longest: int | None) -> list[Piece]:
-    """Return the pieces that a text is asked in, in order; together they are the text.
+    """Return the pieces that a model gets of a text, in order; together they are the text.
 
     longest: characters of a question, white space at its ends not counted; None: no limit, a line
     is one piece. What has no punctuation mark to cut at makes a piece that is too long.
@@ -243,7 +243,7 @@ def filtered(
 
 
 def replaced(text: str, dictionary: Mapping[str, str], phrases: Phrases) -> list[Edit]:
-    """Return the edits that a dictionary asks for: from the left, the longest first.
+    """Return the edits that a dictionary makes: from the left, the longest first.
 
     >>> replaced("他己经来了", {"己经": "已经"}, Phrases(["己经"]))[0].target
     '已经'

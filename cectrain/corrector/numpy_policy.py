@@ -64,7 +64,8 @@ class NumpyPolicy:
             self._layers = [self._layer(held, name) for name in names]
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise InputError(
-                f"{folder}: the weights do not fit config.json ({error}): copy the folder again"
+                f"{folder}: the weights do not fit config.json ({error}): copy the complete folder "
+                "again"
             ) from error
 
     def _layer(self, held: Mapping[str, NDArray[np.generic]], name: str) -> _Layer:

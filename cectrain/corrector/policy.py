@@ -72,7 +72,7 @@ def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
     if limit and needed > limit:
         raise InputError(
             f"a prompt needs {needed - new_tokens} tokens and its answer up to {new_tokens}, but "
-            f"the policy's context holds {limit}: lower policy.max_chars, or take another policy"
+            f"the policy's context holds {limit}: lower policy.max_chars, or choose another policy"
         )
 
 
@@ -153,7 +153,7 @@ def _log_probs(model: Any, question: Sequence[int], answer: list[int]) -> list[f
 
 
 class PolicyProposer:
-    """A policy as a corrector asks it.
+    """A policy as a corrector uses it.
 
     batch: pieces in a forward pass. threads: of the processor; 0 takes one for a small model.
     least: least confidence of an edit that is proposed, 0..1; None: the default.

@@ -190,7 +190,7 @@ def calibration(identity: str, lm: str) -> Weights | None:
         return Weights(**{name: float(held["weights"][name]) for name in Weights._fields})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path} is no calibration ({error}): delete it, and run cectrain calibrate again"
+            f"{path} is not a calibration ({error}): delete it, and run cectrain calibrate again"
         ) from error
 
 

@@ -64,7 +64,9 @@ def read_tensors(path: Path, *, proven: bool = False) -> tuple[dict[str, str], d
             for name, about in header.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} cannot be read ({error}): copy it again, whole") from error
+        raise InputError(
+            f"{path} cannot be read ({error}): copy the complete file again"
+        ) from error
     return notes, arrays
 
 
@@ -104,4 +106,4 @@ def _prove(file: IO[bytes], digest: str) -> None:
     while part := file.read(_PART):
         found.update(part)
     if found.hexdigest() != digest:
-        raise ValueError("its digest is another")
+        raise ValueError("its digest differs")

@@ -77,6 +77,8 @@ class Wordlists:
         """
         if isinstance(protect, str):
             raise UsageError(f"protect must be a list of names, not the text {protect!r}")
+        if not isinstance(dictionary, Mapping):
+            raise UsageError(f"dictionary must map wrong texts to right ones: {dictionary!r}")
         names, more = list(protect), terms_of(terms)
         for text in (*names, *dictionary, *dictionary.values()):
             if not isinstance(text, str):
@@ -90,7 +92,9 @@ class Wordlists:
         )
         for wrong in made.dictionary:
             if any(True for _ in made.protected.find(wrong)):
-                raise UsageError(f"{wrong!r} is to be replaced, and holds a protected name or term")
+                raise UsageError(
+                    f"{wrong!r} is to be replaced, but contains a protected name or term"
+                )
         return made
 
 
@@ -186,7 +190,7 @@ def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> d
             other = f" ({origin[right]})" if right in origin else ""
             raise UsageError(
                 f"{wrong!r} is replaced by {right!r}{where}, which is replaced in turn{other}: "
-                "name the last one for both"
+                "give the last one for both"
             )
     return held
 

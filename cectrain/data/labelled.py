@@ -81,8 +81,8 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     targets = np.unique(ids)
     if len(targets) < 2:
         raise InputError(
-            f"{path}: all pairs have one target, so that none can be held out to score the policy "
-            "on: add pairs, or name a file with --held-out"
+            f"{path}: all pairs have the same target, so none can be held out for scoring: add "
+            "pairs, or name a file with --held-out"
         )
     drawn = np.isin(ids, drawn_ids(targets, max(1, min(count, len(targets) // 10))))
     parts = {TRAIN: table.filter(pa.array(~drawn)), HELD_OUT: table.filter(pa.array(drawn))}
@@ -110,7 +110,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
         rows.append((seen[target] % _COPIES, source, target, operator))
         seen[target] += 1
     if not rows:
-        raise InputError(f"{path} has no pairs: a line is source TAB target")
+        raise InputError(f"{path} has no pairs: write source, tab, target on each line")
     remark = ""
     if doubtful:
         remark = (

@@ -122,7 +122,7 @@ def training_pairs(
     positions = _usable(dataset, max_chars, tuning=config.tuning)
     if not len(positions):
         raise InputError(
-            f"{dataset.path}: no pair of at most {max_chars} characters: raise policy.max_chars"
+            f"{dataset.path}: no pair has at most {max_chars} characters: raise policy.max_chars"
         )
     if config.limit is not None:
         chosen = shards.order(len(positions), seed, -1 % 2**31)[: config.limit]

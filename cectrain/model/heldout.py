@@ -63,7 +63,7 @@ def _damaged(path: Path, why: str) -> VerificationError:
 
 
 def shown(scores: HeldOut, count: int = 3) -> list[str]:
-    """Return a few samples, one a line: source, answer, and the target if it differs.
+    """Return a few samples, one per line: source, answer, and the target if it differs.
 
     >>> shown(HeldOut(1, 0.0, 0.0, None, 0.0, None, {}, (("己经", "己经", "已经"),)))
     ['  己经 → 己经  ✗ 已经']

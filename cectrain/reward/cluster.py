@@ -57,7 +57,10 @@ def dbscan(
     if size > LARGEST_GROUP:
         raise UsageError(f"a group has {size} candidates: at most {LARGEST_GROUP} can be clustered")
     if min_samples < 1 or radius < 0:
-        raise UsageError(f"min_samples = {min_samples}, radius = {radius}: must be ≥ 1 and ≥ 0")
+        raise UsageError(
+            f"min_samples must be at least 1 and the radius at least 0, not {min_samples} and "
+            f"{radius}"
+        )
     near = distances_P_L_L <= radius
     if valid_P_L is not None:
         near = near & valid_P_L[:, :, None] & valid_P_L[:, None, :]

@@ -83,8 +83,7 @@ def grpo_settings(
     )
     if clash := sorted(own.keys() & ppo.trl.keys()):
         raise UsageError(
-            f"ppo.trl.{clash[0]}: the run sets it from settings of its own; use those of [ppo], or "
-            "seed"
+            f"ppo.trl.{clash[0]}: the run sets it itself; use the settings of [ppo], or seed"
         )
     return {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl, **own}
 

@@ -89,7 +89,7 @@ class _Counts:
 
 
 class Service:
-    """The answers of one corrector to requests. origins: pages elsewhere that may ask it."""
+    """The answers of one corrector to requests. origins: pages elsewhere that may send requests."""
 
     def __init__(
         self, corrector: Corrector, limits: Limits, *, local: bool, origins: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ class Service:
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
             raise HTTPException(415, "send Content-Type: application/json")
         if self._counts.running >= self._limits.waiting + self._limits.workers:
-            raise HTTPException(503, "too many requests wait already: try again later")
+            raise HTTPException(503, "too many requests are waiting: try again later")
         self._counts.running += 1
         stop = threading.Event()
         try:
@@ -231,7 +231,7 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
         if name not in _REQUEST:
             raise HTTPException(400, f"unknown key {name!r}: known are {', '.join(_REQUEST)}")
         if not isinstance(value, _TYPES[_REQUEST[name]["type"]]) or isinstance(value, bool):
-            raise HTTPException(400, f"{name} is {value!r}, which is of another type")
+            raise HTTPException(400, f"{name} is {value!r}, which has the wrong type")
     return texts, document
 
 

@@ -53,7 +53,7 @@ def test_a_good_endpoint_answers_in_order_with_tokens():
         (loopback.half_json, "not JSON"),
         (loopback.cut_off, "the connection broke (RemoteProtocolError)"),
         (loopback.empty_body, "an empty body"),
-        (loopback.no_choices, "JSON, but no answer"),
+        (loopback.no_choices, "JSON without an answer"),
         (loopback.Handler.hang_up, "the connection broke (RemoteProtocolError)"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_run_that_ends_does_not_wait_for_those_who_wait():
 
 @pytest.mark.parametrize("proxy", ["socks9://me:pw-1@host:1", "http://me:pw-1@host:port"])
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(monkeypatch, proxy):
-    """The error for a proxy of the environment names the variables, not its address."""
+    """The error for a proxy from the environment names the variables, not its address."""
     monkeypatch.setenv("ALL_PROXY", proxy)
     with pytest.raises(UsageError, match=r"HTTPS_PROXY.*NO_PROXY") as caught:
         ApiSystem("tiny@http://127.0.0.1:9/v1", FAST)

@@ -244,14 +244,14 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
         ),
         (
             json.dumps({"x": {"sentence": "一", "operation": '[{"Delete": [-1]}]'}}),
-            "outside of the sentence",
+            "outside the sentence",
         ),
         (
             json.dumps({"x": {"sentence": "一二", "operation": json.dumps([beyond])}}),
             "no 99999999999 characters",
         ),
         ('{"x": {"sentence": "一"}}', "test sets without operations"),
-        ("[]", "not an object of sentences"),
+        ("[]", "must be a JSON object that maps ids"),
         ("{", "is not JSON"),
     ):
         with pytest.raises(InputError, match=says):
@@ -272,7 +272,7 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
         ("a.jsonl", '{"source": "好"\n', "line 1 is not JSON"),
         ("a.jsonl", '{"source": "好"}\n', "no text under any of: reference"),
         ("a.json", '["好"]', "record 1 is a str, not an object"),
-        ("a.m2", "好\n", "starts with none of S, A, T"),
+        ("a.m2", "好\n", "must begin with S, A or T"),
         ("a.parquet", "no parquet", "not a readable Parquet file"),
         ("a.doc", "好", "must end in one of"),
     ],

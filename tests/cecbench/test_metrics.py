@@ -144,7 +144,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     """A scorer, a policy, a projection or a mode that does not exist is a UsageError."""
     with pytest.raises(UsageError, match="did you mean 'cscd'"):
         score([], "cscdd")
-    with pytest.raises(UsageError, match="no policy 'project'"):
+    with pytest.raises(UsageError, match="does not support --unequal-length project"):
         score([], "cscd", "project")
     with pytest.raises(UsageError, match="unknown projection 'x'"):
         score([], "cllm", options=Options(projection="x"))
@@ -158,7 +158,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     ("content", "message"),
     [
         ("1\t己\t已\t已\n2\t己\t已\n", "line 2 has 3 columns, the first line has 4"),
-        ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' is already that of line 1"),
+        ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' already belongs to line 1"),
         ("1\t\t已\t已\n", "line 1: the source is empty"),
         ("\t己\t已\t已\n", "line 1: the id is empty"),
         ("", "no rows"),

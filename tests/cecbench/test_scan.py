@@ -135,5 +135,5 @@ def test_an_id_that_comes_twice_is_found_across_the_ways_of_reading(
     lines = [f"{n}\t己经{'。' * 60}\t已经\t已经\n" for n in range(3000)]
     path.write_text("".join(lines) + "7\ta\ta\ta\r\n", encoding="utf-8", newline="\n")
     monkeypatch.setattr(scorers, "_pays", lambda _: True)
-    with pytest.raises(InputError, match="line 3001: id '7' is already that of line 8"):
+    with pytest.raises(InputError, match="line 3001: id '7' already belongs to line 8"):
         scorers.score_file(path, "cscd")

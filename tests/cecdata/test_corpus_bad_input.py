@@ -402,7 +402,7 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
 def test_an_address_is_no_path():
     """A name that no filesystem and no store knows is refused with what to do."""
     for name in ("hf://owner/name", "https://example.org/a.txt"):
-        assert "download it, and name the file or folder" in refused(name)
+        assert "download the data, and name the file or folder" in refused(name)
 
 
 def test_csv_needs_a_header(tmp_path):

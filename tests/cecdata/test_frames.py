@@ -68,13 +68,13 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "exactly one name.*given are none"),
+        ({}, "exactly one of.*given are none"),
         ({"texts": ["好"], "paths": "a.txt"}, "given are paths, texts"),
         ({"texts": "他的病情已经好转。"}, "texts must be a list"),
         ({"texts": ["好", 3]}, r"texts\[1\] is a int"),
-        ({"frame": {"text": ["好"]}}, "frame is a dict, and must be a table"),
-        ({"frame": ["好"]}, "a list of texts is texts="),
-        ({"texts": ["好"], "column": "text"}, "a list of texts has none"),
+        ({"frame": {"text": ["好"]}}, "and is a dict; give a list of texts as texts="),
+        ({"frame": ["好"]}, "give a list of texts as texts="),
+        ({"texts": ["好"], "column": "text"}, "a list of texts has no columns"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(given, said):

@@ -156,7 +156,7 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
 def test_cut_groups_are_refused(encoder):
     """Six candidates cannot be divided into groups of four."""
     reward = GroupReward(encoder, RewardConfig(), 4)
-    with pytest.raises(UsageError, match="no multiple of the group size 4"):
+    with pytest.raises(UsageError, match="not a multiple of the group size 4"):
         reward([""] * 6, ["x"] * 6, ["x"] * 6, ["x"] * 6, log_metric={}.__setitem__)
 
 

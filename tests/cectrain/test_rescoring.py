@@ -156,7 +156,7 @@ def test_calibrate_weighs_a_model_and_correct_finds_it(tmp_path):
     assert 0.5 < found["auc"] < 1
     again = json.loads(run(cli, [*asked, "--json"]).stdout)
     assert again == found  # same seed, same numbers
-    assert "will not ask it" in run(cli, asked).stdout
+    assert "will not use it" in run(cli, asked).stdout
     corrected = run(cli, ["correct", "--lm", "words", "--rescore", "words", "--json", TEXTS[0]])
     assert json.loads(corrected.stdout)["target"] == "他的病情已经好转。"
     assert "adds nothing to the n-grams" in corrected.stderr
@@ -169,15 +169,19 @@ def test_a_damaged_calibration_is_named():
     path.parent.mkdir(parents=True)
     for text in ("{", "[]", '{"kind": "other"}', '{"kind": "cectrain calibration 1"}'):
         path.write_text(text, "utf-8")
-        with pytest.raises(InputError, match=r"is no calibration .*run cectrain calibrate again"):
+        with pytest.raises(
+            InputError,
+            match=r"is not a calibration .*run cectrain calibrate "
+            r"again",
+        ):
             CombinedProposer(lm="words", rescore=scorer)
 
 
 def test_bad_input_is_refused():
-    """A policy alone cannot be judged; what is no language model is named."""
-    with pytest.raises(UsageError, match="rescore needs the channel with a policy"):
+    """A policy alone cannot be judged; what is not a language model is named."""
+    with pytest.raises(UsageError, match="rescore works only with the model combined"):
         Corrector("channel", rescore="words")
-    with pytest.raises(InputError, match="is no language model"):
+    with pytest.raises(InputError, match="is not a language model"):
         Corrector(rescore="no model at all").correct("他")
 
 

@@ -64,7 +64,7 @@ def test_terms_are_added_to_a_loaded_model(corrector):
     assert corrector.also() is corrector
     with pytest.raises(UsageError, match="at most 1,000"):
         corrector.also(terms=[chr(0x4E00 + n) * 2 for n in range(1001)])
-    with pytest.raises(UsageError, match="terms need a model with the channel"):
+    with pytest.raises(UsageError, match="terms work only with the models channel"):
         Corrector(Nothing()).also(terms=["艾曲波帕"])
 
 
@@ -98,12 +98,13 @@ def test_replacements_are_exact_and_first():
         ({"terms": "阿莫西林"}, "must be a list"),
         ({"terms": ["林"]}, "has 1 characters"),
         ({"terms": ["CT检查"]}, "other characters than Han"),
-        ({"terms": ["阿莫西林"], "model": "builtin"}, "terms need a model with the channel"),
+        ({"terms": ["阿莫西林"], "model": "builtin"}, "terms work only with the models channel"),
         ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replaced in turn"),
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
+        ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),
         ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),
-        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "holds a protected name"),
-        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "holds a protected name"),
+        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "contains a protected name"),
+        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "contains a protected name"),
     ],
 )
 def test_arguments_out_of_range_are_refused_at_once(wrong, message):
@@ -183,7 +184,7 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("binary",), "binary: is no UTF-8 text"),
+        (("binary",), "binary: is not UTF-8 text"),
         (("missing.md",), "missing.md: no such file"),
         ((".",), ".: is a folder"),
         (("--json", "binary"), "--check needs files"),

@@ -246,7 +246,7 @@ def inside(name: str) -> str:
     """
     parts = name.split("/")
     if "\0" in name:
-        raise ValueError(f"the name {name!r} has a NUL, which no file name may have")
+        raise ValueError(f"the name {name!r} contains a NUL character")
     if name.startswith("/") or ".." in parts or "\\" in name or _DRIVE.match(name):
         raise ValueError(f"the name {name!r} leads out of its folder")
     if "" in parts or "." in parts:

@@ -242,7 +242,7 @@ def _make_state(root: Path, state: Path) -> None:
         if root.is_dir() and not os.path.lexists(state) and any(root.iterdir()):
             raise RefusedError(
                 f"{root} is not empty and was not made by this tool: choose another output folder "
-                "(it stays as it is, also with --overwrite)"
+                "(--overwrite does not replace it either)"
             )
         _refuse_links(state)
         state.mkdir(parents=True, exist_ok=True)

@@ -274,9 +274,9 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
         if not passing or self._warned:
             return
         self._warned = True
-        where = "nowhere" if folder is None else f"in {folder.parent} only"
+        kept = "cannot be kept" if folder is None else f"can be kept only in {folder.parent}"
         say(
-            f"Warning: compiled kernels can be kept {where}, because the package and the home "
+            f"Warning: compiled kernels {kept}, because the package and the home "
             "folder cannot be written: set NUMBA_CACHE_DIR to a folder that stays."
         )
 

@@ -92,7 +92,8 @@ def _elements(source: Source) -> Iterator[Block]:
         value = json.loads(data.decode("utf-8", "surrogateescape"), parse_int=_number)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{source.label}: not valid JSON ({error}); if each line is an object, --format jsonl"
+            f"{source.label}: not valid JSON ({error}); if each line is an object, add --format "
+            "jsonl"
         ) from error
     elements = _list_in(value)
     for start in range(0, len(elements), _AT_ONCE):

@@ -94,7 +94,7 @@ def _targets(tokens: list[str], lines: list[str]) -> list[str]:
         elif mark.startswith("T"):
             given.append(_joined(tokens if rest.strip() in _RIGHT else rest.split()))
         else:
-            raise ValueError(f"a line that begins with none of S, T and A: {line[:40]!r}")
+            raise ValueError(f"a line must begin with S, T or A: {line[:40]!r}")
     found = [_joined(_edited(tokens, edits[number])) for number in sorted(edits)]
     return given or found or [_joined(tokens)]
 
@@ -104,7 +104,10 @@ def _edited(tokens: list[str], edits: list[tuple[int, int, list[str]]]) -> list[
     at = 0
     for start, end, words in sorted(edits, key=lambda edit: edit[:2]):
         if not at <= start <= end <= len(tokens):
-            raise ValueError(f"an edit at {start} {end}, of {len(tokens)} tokens from {at} on")
+            raise ValueError(
+                f"the edit {start} {end} must lie between {at} and {len(tokens)}, the number of "
+                "tokens"
+            )
         parts += tokens[at:start] + words
         at = end
     return parts + tokens[at:]

@@ -54,7 +54,7 @@ def _opened(source: Source, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{source.label}: the file is damaged, cut off, or no {source.format} file "
+            f"{source.label}: the file is damaged, cut off, or not a {source.format} file "
             f"({str(error).splitlines()[0]}). Fetch or write it again."
         ) from error
 
@@ -152,7 +152,7 @@ def _sound(array: pa.Array) -> pa.Array:
         codes, texts = array.indices, _sound(array.dictionary)
         bounds = pc.min_max(codes).as_py()
         if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(texts):
-            raise pa.ArrowInvalid("a dictionary's index lies outside of it")
+            raise pa.ArrowInvalid("an index lies outside the dictionary")
         if texts.null_count:
             return texts.take(codes)
         return pa.DictionaryArray.from_arrays(codes, texts)

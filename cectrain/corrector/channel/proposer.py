@@ -1,4 +1,4 @@
-"""A noisy channel as a corrector asks it: n-gram model × P(observed | right), without torch."""
+"""A noisy channel as a corrector uses it: n-gram model × P(observed | right), without torch."""
 
 from __future__ import annotations
 

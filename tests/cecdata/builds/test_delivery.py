@@ -82,7 +82,7 @@ def test_sources_with_settings_of_their_own(cecdata, tmp_path, lines_of):
     for old, new, code, said in (
         ("mask = true", "mask = false", 5, "mask"),
         ("mask = true", "copies = 3", 2, "no setting of a source"),
-        ('path = "a.txt"', 'path = ""', 2, "needs a path"),
+        ('path = "a.txt"', 'path = ""', 2, "needs `path`"),
         ('path = "a.txt"', 'path = "none.txt"', 1, "there is no such file"),
         ("[[source]]", "[[sauce]]", 2, "[[source]]"),
     ):

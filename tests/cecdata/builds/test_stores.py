@@ -313,7 +313,7 @@ def test_what_a_bucket_lacks_is_named(bucket, corpus, cecdata, tmp_path):
     for uri, what in {
         "s3://nowhere-at-all/in": "there is no bucket 'nowhere-at-all'",
         f"{bucket}/none.txt": "there is no such object",
-        "fsspec+nothing://a/b": "no such kind of store",
+        "fsspec+nothing://a/b": "this kind of store is not supported",
     }.items():
         code, _, said = cecdata("build", uri, "--out", tmp_path / "out")
         assert (code, what in said) == (1, True), said

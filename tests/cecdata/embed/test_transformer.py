@@ -224,7 +224,7 @@ def test_the_papers_model_comes_from_the_hub(tmp_path, hub):
     foreign = modules.read_text("utf-8").replace("sentence_transformers.", "own.", 1)
     modules.unlink()  # it is a link to what was fetched
     modules.write_text(foreign, "utf-8")
-    assert "is no part of sentence-transformers" in loaded(DEFAULT, NOWHERE, tmp_path).stderr
+    assert "is not part of sentence-transformers" in loaded(DEFAULT, NOWHERE, tmp_path).stderr
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
         tmp_path / "bert", transformers.BertConfig, transformers.BertForMaskedLM,
         hidden_size=16, num_hidden_layers=1, num_attention_heads=1, intermediate_size=16,
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"no causal language model.*BertForMaskedLM"):
+    with pytest.raises(InputError, match=r"not a causal language model.*BertForMaskedLM"):
         open_scorer(tmp_path / "bert")
     (tmp_path / "deeper").mkdir()
     for path in tiny.iterdir():
@@ -193,7 +193,7 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
     (tmp_path / "empty" / "b.gguf").unlink()
     with pytest.raises(InputError, match="cannot be loaded"):
         open_scorer(tmp_path / "empty")
-    with pytest.raises(InputError, match="is no language model"):
+    with pytest.raises(InputError, match="is not a language model"):
         open_scorer(tmp_path / "absent")
 
 

@@ -168,7 +168,7 @@ def test_an_arpa_file_is_compiled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("ngram 2=3", "ngram 2=4", "3 2-grams where 4 are announced"),
+        ("ngram 2=3", "ngram 2=4", "3 2-grams, but its header announces 4"),
         ("-0.6\t已经 好转", "-0.6\t已经 转好", "line 14"),
         ("-0.6\t已经", "x\t已经", "line 14"),
         ("\\end\\", "", "cut short"),
@@ -237,7 +237,7 @@ def test_words_with_other_white_space_are_one_word(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("-1.2\t已经", "-1.2\t病情", "line 9.*listed twice"),
-        ("-1.2\t已经", "nan\t已经", "line 9.*no log-probability"),
+        ("-1.2\t已经", "nan\t已经", "line 9.*not a log-probability"),
         ("\\2-grams:\n-0.4", "\\2-grams:\n-0.4 x y", "line 13"),
     ],
 )

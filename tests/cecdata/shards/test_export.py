@@ -223,7 +223,7 @@ def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form, parts):
     ("words", "message"),
     [
         (("x.tsv", "--template", "a{source}"), "tsv has no prompt"),
-        (("x.jsonl", "--format", "messages", "--template", "a"), "{source} once"),
+        (("x.jsonl", "--format", "messages", "--template", "a"), "{source} exactly once"),
         (("x.gz", "--format", "verl"), "verl is Parquet"),
         (("/dev/null", "--format", "tsv"), "is a device or a pipe"),
     ],

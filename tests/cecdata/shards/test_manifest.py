@@ -108,7 +108,7 @@ def test_any_value_anywhere_is_read_or_refused(key, value):
     [
         ({"rows": {"read": 5, "kept": 1, "rejected": {}}}, "unaccounted"),
         ({"fingerprint": "0" * 64}, "fingerprint"),
-        ({"content_sha256": "0" * 64}, "content_sha256 0+ is not that of the shards"),
+        ({"content_sha256": "0" * 64}, "content_sha256 0+ does not match the shards"),
         ({"schema_version": 99}, "newer"),
         ({"inputs": "x"}, r"inputs must be a list, not 'x'"),
         ({"pairs": {"read": 4}}, r"pairs: the key 'kept' is missing"),
