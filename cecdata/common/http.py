@@ -172,7 +172,9 @@ class Endpoint:
 
         import httpx
 
-        self._take_turn()
+        with self._guard:
+            start = self._free_at
+        self.stop.wait(max(0.0, start - time.monotonic()))
         if self.stop.is_set():
             return Reply(None, "the run was stopped")
         try:
@@ -267,11 +269,6 @@ class Endpoint:
                 self._free_at = max(self._free_at, time.monotonic() + wait_s)
         full = min(LONGEST_PAUSE_S, self._backoff_s * 2.0 ** (attempt - 1))
         return full * random.Random(f"{name}:{attempt}").uniform(0.5, 1.0)
-
-    def _take_turn(self) -> None:
-        with self._guard:
-            start = self._free_at
-        self.stop.wait(max(0.0, start - time.monotonic()))
 
 
 def _trouble(state: tenacity.RetryCallState) -> _TroubleError:

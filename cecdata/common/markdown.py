@@ -34,7 +34,7 @@ def code(value: object) -> Markdown:
     line = one_line(str(value))
     if not line.strip():
         return Markdown(line)
-    fence = "`" * (_longest_run(line) + 1)
+    fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     # Markdown takes one space off both ends, which keeps a backtick there apart from the fence.
     apart = " " if line[0] in "` " or line[-1] in "` " else ""
     return Markdown(f"{fence}{apart}{line}{apart}{fence}")
@@ -60,7 +60,3 @@ def one_line(value: str) -> str:
 def _cell(value: object) -> str:
     # A table is cut at its bars before anything else is parsed, even in a code span.
     return (value if isinstance(value, Markdown) else text(value)).replace("|", r"\|")
-
-
-def _longest_run(value: str) -> int:
-    return max(map(len, re.findall("`+", value)), default=0)
