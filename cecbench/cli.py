@@ -6,48 +6,30 @@ import click
 
 from cecdata.common import command_group
 
-#: title of a group → command → (module:attribute, its line in `--help`)
+#: title of a group → command → (file in commands/, its line in `--help`)
 COMMANDS = {
     "Find benchmarks and systems": {
-        "list": ("cecbench.commands.list:list_benchmarks", "List benchmarks and kinds of systems."),
+        "list": ("list:list_benchmarks", "List benchmarks and kinds of systems."),
     },
     "Score": {
-        "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it."),
-        "suite": (
-            "cecbench.commands.run:suite",
-            "Run all benchmarks of this machine, and write the report.",
-        ),
+        "run": ("run", "Run a system on a benchmark and score it."),
+        "suite": ("run", "Run all benchmarks of this machine, and write the report."),
         "export-task": (
-            "cecbench.commands.export_task:export_task",
+            "export_task",
             "Write a benchmark as a task of lm-evaluation-harness or Inspect.",
         ),
-        "score": (
-            "cecbench.commands.score:score",
-            "Score a table of predictions by a published scorer.",
-        ),
+        "score": ("score", "Score a table of predictions by a published scorer."),
     },
     "Compare scores": {
-        "compare": (
-            "cecbench.commands.report:compare",
-            "Compare scores of the same benchmark and scorer.",
-        ),
-        "power": (
-            "cecbench.commands.report:power",
-            "Say how many rows show a difference of so many points.",
-        ),
-        "report": (
-            "cecbench.commands.report:report",
-            "Write a page and JSON of runs.",
-        ),
+        "compare": ("report", "Compare scores of the same benchmark and scorer."),
+        "power": ("report", "Say how many rows show a difference of so many points."),
+        "report": ("report", "Write a page and JSON of runs."),
     },
 }
 
 
 @click.group(
-    "cecbench",
-    cls=command_group.LazyGroup,
-    table=COMMANDS,
-    context_settings=command_group.CONTEXT,
+    "cecbench", cls=command_group.LazyGroup, table=COMMANDS, context_settings=command_group.CONTEXT
 )
 @click.version_option(package_name="cec-zero", prog_name="cecbench")
 def cli() -> None:

@@ -9,7 +9,8 @@ import click
 from cecdata import __version__
 from cecdata.common import command_group
 
-_GROUPS = {
+#: title of a group → command → (file in commands/, its line in `--help`)
+COMMANDS = {
     "Make a dataset": {
         "build": ("build", "Make training pairs from clean text."),
         "pool": ("build", "Gather clean, distinct sentences into a dataset."),
@@ -31,11 +32,6 @@ _GROUPS = {
         "neighbours": ("look", "Find the sentences that are most similar to one."),
         "doctor": ("doctor", "Show what this machine and installation have."),
     },
-}
-#: title of a group → command → (module:attribute, its line in `--help`)
-COMMANDS = {
-    title: {name: (f"cecdata.commands.{file}:{name}", line) for name, (file, line) in group.items()}
-    for title, group in _GROUPS.items()
 }
 
 

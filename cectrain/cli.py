@@ -6,39 +6,24 @@ import click
 
 from cecdata.common import command_group
 
-#: title of a group → command → (module:attribute, its line in `--help`)
+#: title of a group → command → (file in commands/, its line in `--help`)
 COMMANDS = {
     "Correct text": {
-        "correct": (
-            "cectrain.commands.correct:correct",
-            "Correct sentences, or list what looks wrong in files.",
-        ),
-        "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
-        "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
-        "calibrate": (
-            "cectrain.commands.lm:calibrate",
-            "Fit the weight of a causal language model for `correct --rescore`.",
-        ),
+        "correct": ("correct", "Correct sentences, or list what looks wrong in files."),
+        "serve": ("serve", "Serve a page for correcting text."),
+        "lm": ("lm", "Compile an n-gram model for the noisy channel."),
+        "calibrate": ("lm", "Fit the weight of a causal language model for `correct --rescore`."),
     },
     "Train a policy": {
-        "diagnose": (
-            "cectrain.commands.train:diagnose",
-            "Measure whether the reward can teach a policy, before training.",
-        ),
-        "sft": ("cectrain.commands.train:sft", "Train by supervised steps only."),
-        "train": (
-            "cectrain.commands.train:train",
-            "Train by supervised steps, then by PPO with the recipe's reward.",
-        ),
+        "diagnose": ("train", "Measure whether the reward can teach a policy, before training."),
+        "sft": ("train", "Train by supervised steps only."),
+        "train": ("train", "Train by supervised steps, then by PPO with the recipe's reward."),
     },
 }
 
 
 @click.group(
-    "cectrain",
-    cls=command_group.LazyGroup,
-    table=COMMANDS,
-    context_settings=command_group.CONTEXT,
+    "cectrain", cls=command_group.LazyGroup, table=COMMANDS, context_settings=command_group.CONTEXT
 )
 @click.version_option(package_name="cec-zero", prog_name="cectrain")
 def cli() -> None:

@@ -21,7 +21,7 @@ from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean
 
 INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM, as shells count it
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
-# title of a group → command → (module:attribute, help text)
+# title of a group → command → (file, or file:attribute, in the commands of the package; help text)
 Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
@@ -61,8 +61,9 @@ class LazyGroup(click.Group):
         """Import and return the command; return None for an unknown one."""
         if cmd_name not in self.table:
             return None
-        module, _, name = self.table[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), name)
+        file, _, attribute = self.table[cmd_name][0].partition(":")
+        module = importlib.import_module(f"{self.name}.commands.{file}")
+        command = getattr(module, attribute or cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 
