@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from cecdata.common.codec import Json, decode
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
-from cecdata.embed import builtin_kernel as kernel
+from cecdata.embed import kernels
 from cecdata.embed.base import Encoder, Scored
 
 Floats = npt.NDArray[np.float32]
@@ -53,7 +53,7 @@ class BuiltinEncoder(Encoder):
     """The encoder `builtin`; threads may share it."""
 
     name = "builtin"
-    dimension = kernel.SPAN
+    dimension = kernels.SPAN
     sentences_per_s = 1_000_000.0
 
     def __init__(self) -> None:
@@ -64,10 +64,10 @@ class BuiltinEncoder(Encoder):
     def encode(self, sentences: Sequence[str]) -> Floats:
         """Return unit vectors [sentences, 56]; an empty sentence has that of its two boundaries."""
         texts = pa.array(sentences, pa.string())
-        sums = np.zeros((len(texts), kernel.WIDTH), np.int32)
+        sums = np.zeros((len(texts), kernels.WIDTH), np.int32)
         data, offsets = string_buffers(texts)
-        kernel.sums(offsets, data, int(np.max(np.diff(offsets), initial=0)), weights(), sums)
-        wide = sums[:, : kernel.SPAN].astype(np.float64)
+        kernels.sums(offsets, data, int(np.max(np.diff(offsets), initial=0)), weights(), sums)
+        wide = sums[:, : kernels.SPAN].astype(np.float64)
         # one row at a time in the same order: a blocked sum could depend on the batch
         sizes = np.sqrt(np.einsum("nd,nd->n", wide, wide))
         return np.asarray(wide / np.maximum(sizes, 1.0)[:, None], dtype=np.float32)
@@ -157,7 +157,7 @@ def raw_scores(pairs: pa.Table) -> Floats:
     if not isinstance(source, pa.DictionaryArray):
         source = source.dictionary_encode()
     raw = np.empty(len(pairs), np.float32)
-    kernel.edited_scores(
+    kernels.edited_scores(
         offsets,
         data,
         np.asarray(target.indices),
@@ -185,19 +185,19 @@ def _replacements(pairs: pa.Table) -> pa.ListArray:
 
 
 @cache
-def weights() -> kernel.Weights:
+def weights() -> kernels.Weights:
     """Return the shipped weights as the kernels read them, about 10 MB."""
-    rows = np.rint(_load("rows.npy").astype(np.float64) * kernel.STEP).astype(np.int16)
-    shape = (kernel.CHARACTERS + kernel.PAIRS, kernel.WIDTH)
+    rows = np.rint(_load("rows.npy").astype(np.float64) * kernels.STEP).astype(np.int16)
+    shape = (kernels.CHARACTERS + kernels.PAIRS, kernels.WIDTH)
     if rows.shape != shape:
         raise InputError(f"rows.npy has the shape {rows.shape}, not {shape}: reinstall the package")
     characters = _load("characters.npy")
-    known = kernel.CHARACTERS - kernel.SHARED
-    table = (known + np.arange(0x110000) % kernel.SHARED).astype(np.uint16)
+    known = kernels.CHARACTERS - kernels.SHARED
+    table = (known + np.arange(0x110000) % kernels.SHARED).astype(np.uint16)
     table[characters] = np.arange(len(characters), dtype=np.uint16)
     with np.load(io.BytesIO(_read("network.npz")), allow_pickle=False) as network:
         layers = [np.ascontiguousarray(network[name]) for name in ("first", "second", "third")]
-    return kernel.Weights(rows, table, layers[0], layers[1], np.ravel(layers[2]).copy())
+    return kernels.Weights(rows, table, layers[0], layers[1], np.ravel(layers[2]).copy())
 
 
 @cache

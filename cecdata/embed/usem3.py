@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.machine import usable_cores
-from cecdata.embed import usem3_kernel as kernel
+from cecdata.embed import kernels
 from cecdata.embed.base import Encoder
 
 Floats = npt.NDArray[np.float32]
@@ -89,7 +89,7 @@ class Usem3(Encoder):
         embedded = self._embed(tokens)
         features, row_of = self._features(embedded, token_of, _neighbours(ends, lengths))
         sums = np.empty((len(listed), features.shape[1]), np.float32)
-        kernel.add_up(ends, row_of, features, sums)
+        kernels.add_up(ends, row_of, features, sums)
         return self._dense(sums, lengths.astype(np.float32)[:, None])
 
     def _embed(self, tokens: Ints) -> Floats:
@@ -117,7 +117,7 @@ class Usem3(Encoder):
                 windows, number_of = _distinct(extended[near[:, columns]], len(rows))
                 out = np.empty((len(windows), _WIDTH), np.float32)
                 products = _product(rows, matrix)
-                kernel.convolve(windows, branch.centre, rows, products, bias, out)
+                kernels.convolve(windows, branch.centre, rows, products, bias, out)
                 rows = out
             numbers.append(number_of)
             found.append(rows)
@@ -148,7 +148,7 @@ def _product(rows: Floats, weights: Floats) -> Floats:
     even = np.zeros((count + count % 2, rows.shape[1]), np.float32)
     even[:count] = rows
     out = np.empty((len(even), weights.shape[1]), np.float32)
-    kernel.multiply(even, weights, out)
+    kernels.multiply(even, weights, out)
     return out[:count]
 
 

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import polars as pl
 
-from cecdata import config
+from cecdata import config, fit
 from cecdata.audit import errors_of
 from cecdata.builds.build import build
 from cecdata.common.progress import Progress
 from cecdata.contamination.benchmarks import judge, load
-from cecdata.fit.fit import fit
 from cecdata.report import write_report
 from cecdata.shards.stats import stats
 

@@ -22,12 +22,12 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
-from cecdata.embed import builtin_kernel as kernel
+from cecdata.embed import kernels
 
 OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
 BATCH, WARM_UP = 256, 200
 RATE, RATE_NETWORK = 4e-3, 3e-3
-KNOWN = kernel.CHARACTERS - kernel.SHARED
+KNOWN = kernels.CHARACTERS - kernels.SHARED
 Ints = npt.NDArray[np.int64]
 Pairs = tuple[Ints, Ints, npt.NDArray[np.float32]]  # rows of both texts, the teacher's cosine
 
@@ -36,13 +36,13 @@ class Bags:
     """Texts as bags of rows, the same rows that the kernel sums."""
 
     def __init__(self, texts: list[str], characters: list[int]) -> None:
-        table = KNOWN + np.arange(0x110000) % kernel.SHARED
+        table = KNOWN + np.arange(0x110000) % kernels.SHARED
         table[characters] = np.arange(len(characters))
         rows, sizes = [], []
         for text in texts:
             points = np.array([ord(c) for c in text], np.uint64)
-            left = np.concatenate([[np.uint64(kernel.START)], points])
-            right = np.concatenate([points, [np.uint64(kernel.END)]])
+            left = np.concatenate([[np.uint64(kernels.START)], points])
+            right = np.concatenate([points, [np.uint64(kernels.END)]])
             rows.append(np.concatenate([table[points.astype(np.int64)], _pair_rows(left, right)]))
             sizes.append(len(text))
         self.lengths = torch.tensor(sizes, dtype=torch.float32)
@@ -62,23 +62,24 @@ def _pair_rows(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64]) -> I
     h ^= right * np.uint64(0xC2B2AE3D27D4EB4F)
     h ^= h >> np.uint64(32)
     h *= np.uint64(0xD6E8FEB86659FD93)
-    return kernel.CHARACTERS + ((h >> np.uint64(40)) & np.uint64(kernel.PAIRS - 1)).astype(np.int64)
+    row = (h >> np.uint64(40)) & np.uint64(kernels.PAIRS - 1)
+    return kernels.CHARACTERS + row.astype(np.int64)
 
 
 class Student(torch.nn.Module):
-    """The encoder and its calibration; `builtin_kernel._score` computes the same from integers."""
+    """The encoder and its calibration; `kernels._score` computes the same from integers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows = torch.nn.EmbeddingBag(
-            kernel.CHARACTERS + kernel.PAIRS, kernel.WIDTH, mode="sum", sparse=True
+            kernels.CHARACTERS + kernels.PAIRS, kernels.WIDTH, mode="sum", sparse=True
         )
         with torch.no_grad():
             self.rows.weight.normal_(0, 0.1)
-            self.rows.weight[kernel.CHARACTERS :] *= 0.5
-            self.rows.weight[:, kernel.SPAN :] = 0
-        one, two = kernel.HIDDEN
-        self.first = torch.nn.Linear(kernel.FEATURES, one)
+            self.rows.weight[kernels.CHARACTERS :] *= 0.5
+            self.rows.weight[:, kernels.SPAN :] = 0
+        one, two = kernels.HIDDEN
+        self.first = torch.nn.Linear(kernels.FEATURES, one)
         self.second = torch.nn.Linear(one, two)
         self.third = torch.nn.Linear(two, 1)
 
@@ -86,11 +87,11 @@ class Student(torch.nn.Module):
         self, target: torch.Tensor, source: torch.Tensor, n: torch.Tensor, m: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the bare and the predicted cosine of sums [B, WIDTH] and lengths [B]."""
-        t, s = target[:, : kernel.SPAN], source[:, : kernel.SPAN]
+        t, s = target[:, : kernels.SPAN], source[:, : kernels.SPAN]
         tt, ts, ss = (_by_head(a * b) for a, b in ((t, t), (t, s), (s, s)))
         size_t, size_s = (torch.sqrt(v.sum(1) + 1e-6) for v in (tt, ss))
         cosine = ts.sum(1) / (size_t * size_s)
-        mine = target[:, kernel.SPAN :] / n[:, None]
+        mine = target[:, kernels.SPAN :] / n[:, None]
         facts = torch.stack(
             [
                 cosine,
@@ -105,7 +106,7 @@ class Student(torch.nn.Module):
         )
         heads = ts / (torch.sqrt(tt + 1e-6) * torch.sqrt(ss + 1e-6))
         apart = (tt + ss - 2 * ts) / (tt + ss).sum(1, keepdim=True)
-        change = source[:, kernel.SPAN :] / m[:, None] - mine
+        change = source[:, kernels.SPAN :] / m[:, None] - mine
         features = torch.cat([facts, heads, apart, mine, change], 1)
         hidden = torch.relu(self.second(torch.relu(self.first(features))))
         return cosine, cosine + self.third(hidden)[:, 0]
@@ -113,7 +114,7 @@ class Student(torch.nn.Module):
 
 def _by_head(products: torch.Tensor) -> torch.Tensor:
     """Return the sums [B, HEADS] of products [B, SPAN] within each head."""
-    return products.reshape(len(products), kernel.HEADS, kernel.PART).sum(2)
+    return products.reshape(len(products), kernels.HEADS, kernels.PART).sum(2)
 
 
 def load(folders: list[Path]) -> tuple[Pairs, list[str], npt.NDArray[np.float16]]:
@@ -182,7 +183,7 @@ def train(folders: list[Path], epochs: int, seed: int) -> tuple[Student, list[in
             # near 1 the cosines lie close together, so small errors matter
             weight = 1 / (1.1 - wanted)
             loss = (weight * (found - wanted) ** 2).mean() + 0.3 * ((bare - wanted) ** 2).mean()
-            unit = torch.nn.functional.normalize(sums[:, : kernel.SPAN], dim=1)
+            unit = torch.nn.functional.normalize(sums[:, : kernels.SPAN], dim=1)
             known = torch.from_numpy(vectors[t].astype(np.float32))
             loss = loss + 0.5 * ((unit @ unit.T - known @ known.T) ** 2).mean()
             for optimiser in optimisers:
@@ -198,8 +199,8 @@ def train(folders: list[Path], epochs: int, seed: int) -> tuple[Student, list[in
 def save(student: Student, characters: list[int], out: Path) -> None:
     """Write the rows in fp16 on the kernel's grid (multiples of 1/STEP), the network in float64."""
     rows = student.rows.weight.detach().numpy().astype(np.float64)
-    known = np.rint(rows.astype(np.float16).astype(np.float64) * kernel.STEP) / kernel.STEP
-    assert np.abs(known).max() < 2**15 / kernel.STEP
+    known = np.rint(rows.astype(np.float16).astype(np.float64) * kernels.STEP) / kernels.STEP
+    assert np.abs(known).max() < 2**15 / kernels.STEP
     out.mkdir(parents=True, exist_ok=True)
     np.save(out / "rows.npy", known.astype(np.float16), allow_pickle=False)
     np.save(out / "characters.npy", np.array(characters, np.uint32), allow_pickle=False)

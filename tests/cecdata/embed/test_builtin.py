@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from cecdata.config import load
 from cecdata.corpus.ids import ids
-from cecdata.embed import builtin_kernel as kernel
-from cecdata.embed import encoder
+from cecdata.embed import encoder, kernels
 from cecdata.embed.builtin import BuiltinEncoder, calibration, raw_scores, weights, weights_sha256
 from cecdata.hanzi.edits import Edit
 from cecdata.operators import OPERATORS
@@ -37,13 +36,13 @@ def slow_sum(text: str) -> np.ndarray:
     """The rule, said plainly: a row for each character and for each pair of neighbours."""
     w = weights()
     total = w.rows[[w.code_points[ord(c)] for c in text]].astype(np.int64).sum(0)
-    points = [kernel.START, *map(ord, text), kernel.END]
+    points = [kernels.START, *map(ord, text), kernels.END]
     mask = 2**64 - 1
     for left, right in pairwise(points):
         h = (left * 0x9E3779B97F4A7C15 & mask) ^ (right * 0xC2B2AE3D27D4EB4F & mask)
         h ^= h >> 32
         h = h * 0xD6E8FEB86659FD93 & mask
-        total += w.rows[kernel.CHARACTERS + (h >> 40 & kernel.PAIRS - 1)]
+        total += w.rows[kernels.CHARACTERS + (h >> 40 & kernels.PAIRS - 1)]
     return total
 
 
@@ -51,24 +50,24 @@ def slow_sum(text: str) -> np.ndarray:
 @settings(max_examples=40, deadline=None)
 def test_a_vector_is_the_sum_of_its_rows(text):
     """The kernel's vector is the plain sum over characters and neighbours, made a unit."""
-    wanted = slow_sum(text)[: kernel.SPAN].astype(np.float64)
+    wanted = slow_sum(text)[: kernels.SPAN].astype(np.float64)
     found = BuiltinEncoder().encode([text])[0]
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted), atol=1e-6)
 
 
 def slow_score(target: str, source: str) -> float:
     """The calibration, said plainly in NumPy: facts about both sums, then three layers."""
-    w, head = weights(), lambda v: v[: kernel.SPAN].reshape(kernel.HEADS, -1)
-    t, s = (slow_sum(text).astype(np.float64) / kernel.STEP for text in (target, source))
+    w, head = weights(), lambda v: v[: kernels.SPAN].reshape(kernels.HEADS, -1)
+    t, s = (slow_sum(text).astype(np.float64) / kernels.STEP for text in (target, source))
     n, m, one, other = len(target), len(source), head(t), head(s)
     tt, ts, ss = (np.sum(a * b, axis=1) for a, b in ((one, one), (one, other), (other, other)))
     size_t, size_s = np.sqrt(tt.sum()), np.sqrt(ss.sum())
     cosine = ts.sum() / (size_t * size_s)
-    traits = t[kernel.SPAN :] / n
+    traits = t[kernels.SPAN :] / n
     facts = [
         cosine, np.sqrt(max(0, 1 - cosine)), n / (n + 16), m / (m + 16), size_t / n,
         size_s / (size_t + size_s), abs(m - n) / (m + n), *(ts / np.sqrt(tt * ss)),
-        *((tt + ss - 2 * ts) / (tt + ss).sum()), *traits, *(s[kernel.SPAN :] / m - traits),
+        *((tt + ss - 2 * ts) / (tt + ss).sum()), *traits, *(s[kernels.SPAN :] / m - traits),
     ]  # fmt: skip
     for layer in (w.first, w.second):
         facts = np.maximum(0, np.append(facts, 1) @ layer)
