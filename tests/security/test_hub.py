@@ -43,8 +43,8 @@ def correct(model):
     return ["cectrain", "correct", "--model", f"x/{model}", "他己经来了。"]
 
 
-def bench(model):
-    system = f"tagger:x/{model}"
+def bench(model, kind="tagger"):
+    system = f"{kind}:x/{model}"
     return ["cecbench", "run", "--system", system, "--benchmark", "b.tsv", "--out", "out"]
 
 
@@ -71,6 +71,7 @@ ANSWERS = (
     (build("absent-1"), not_there),
     (correct("absent-2"), not_there),
     (bench("absent-3"), not_there),
+    (bench("absent-4", "llm"), not_there),
     (build("broken"), breaks),
     (build("half"), half_there),
     (correct("once"), half_there),
@@ -110,7 +111,7 @@ def test_a_hub_that_fails(tmp_path):
         acts[0](handler)
 
     def models(words):
-        return [word.removeprefix("tagger:") for word in words if "x/" in word]
+        return [word.rpartition(":")[2] for word in words if "x/" in word]
 
     with serving() as server:
         server.get = answer
