@@ -37,8 +37,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, misbehave=answers_well):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, misbehave=answers_well, handler=None):
+        super().__init__(("127.0.0.1", 0), handler or Handler)
         self.misbehave = misbehave
         self.stopping = False
         self.get = says("他已经来了。")  # what a GET is answered with
@@ -192,8 +192,8 @@ def endless_chunks(handler):
 
 
 @contextlib.contextmanager
-def serving(misbehave=answers_well):
-    server = Server(misbehave)
+def serving(misbehave=answers_well, handler=None):
+    server = Server(misbehave, handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -1,14 +1,26 @@
-"""The decoder and the mixer of all kernels, against Python's own."""
+"""Kernels: their decoder and mixer, what their cache knows, and where its files may lie."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.dispatcher import Dispatcher
 
+from cecdata.common.kernels import jit
 from cecdata.common.kernels.jit import compiled, mix, splitmix64
 from cecdata.common.kernels.utf8 import decode, string_buffers
+from cecdata.perturbation import kernel
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -52,3 +64,247 @@ def test_splitmix64_is_the_published_one(values):
     mixed = np.empty_like(array)
     _mixed(array, mixed)
     assert mixed.tolist() == splitmix64(array).tolist() == [slow(value) for value in values]
+
+
+DECORATED = re.compile(r"^@(compiled|entry|inlined|called)$", re.MULTILINE)
+ROOT = Path(__file__).parents[2]
+# Rooms whose entries have their folder and further packages in their digest, by `compiled_with` or
+# `entry_with`.
+WITH = {"cectrain.corrector.channel": ("cecdata.lm",), "cecdata.contamination": ()}
+MODULE = """
+from cecdata.common.kernels.jit import entry
+
+@entry
+def twice(number):
+    "Doubled."
+    return number * 2
+"""
+
+
+def compiled_in(folder, monkeypatch, digest):
+    """(hits, misses) of the cache when the module is loaded as if the sources had that digest."""
+    monkeypatch.setattr(jit, "sources", lambda *_: digest)
+    path = folder / "toy_kernel.py"
+    spec = importlib.util.spec_from_file_location("toy_kernel", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.twice(21) == 42
+    assert module.twice.__doc__ == "Doubled."
+    return sum(module.twice.stats.cache_hits.values()), sum(
+        module.twice.stats.cache_misses.values()
+    )
+
+
+def test_a_change_in_any_file_compiles_anew(tmp_path, monkeypatch):
+    """The same sources are read from the disk, others are compiled though the file is the same."""
+    (tmp_path / "toy_kernel.py").write_text(MODULE)
+    assert compiled_in(tmp_path, monkeypatch, "one") == (0, 1)
+    assert compiled_in(tmp_path, monkeypatch, "one") == (1, 0)
+    assert compiled_in(tmp_path, monkeypatch, "two") == (0, 1)
+
+
+def test_every_file_of_the_kernel_counts():
+    """The digest of an entry covers its folder, which imports nothing compiled but the toolbox."""
+    folder = Path(kernel.__file__).parent
+    jit.sources.cache_clear()
+    assert jit.sources() != jit.sources(folder)
+    for file in folder.glob("*.py"):
+        for line in file.read_text("utf-8").splitlines():
+            if line.startswith("from cecdata"):
+                homes = ("from cecdata.perturbation.kernel.", "from cecdata.common.kernels.")
+                assert line.startswith(homes), (file, line)
+
+
+def product_kernels():
+    """Every compiled function of the product, with the module whose globals it has."""
+    for package in ("cecdata", "cecbench", "cectrain"):
+        for path in (ROOT / package).rglob("*.py"):
+            if DECORATED.search(path.read_text("utf-8")):
+                name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                module = importlib.import_module(name)
+                for value in vars(module).values():
+                    if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
+                        yield value, module
+
+
+def test_a_kernel_calls_only_what_its_cache_knows():
+    """A cached kernel calls its own file and the toolbox; an entry its own folder, too."""
+    seen = 0
+    for function, module in product_kernels():
+        home = module.__name__
+        for room in (kernel.__name__, *WITH):
+            if home.startswith(room):
+                home = room
+        for name in function.py_func.__code__.co_names:
+            callee = getattr(module, name, None)
+            if isinstance(callee, Dispatcher):
+                seen += 1
+                known = (home, "cecdata.common.kernels.", *WITH.get(home, ()))
+                assert callee.py_func.__module__.startswith(known), (module, name)
+    assert seen > 50
+
+
+def test_nobody_compiles_past_the_toolbox():
+    """Only the toolbox names numba's decorators."""
+    for package in ("cecdata", "cecbench", "cectrain"):
+        for path in (ROOT / package).rglob("*.py"):
+            if path.name != "jit.py":
+                assert "njit" not in path.read_text("utf-8"), path
+
+
+TWICE = """
+from cecdata.common.kernels.jit import entry
+
+@entry
+def twice(number):
+    return number * 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a module that has one kernel, in a home of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "toy.py").write_text(TWICE)
+    return tmp_path
+
+
+def hits(folder: Path) -> int:
+    """Load the module, call its kernel, and return how many kernels came from the disk."""
+    spec = importlib.util.spec_from_file_location("toy", folder / "package" / "toy.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.twice(21) == 42
+    return sum(module.twice.stats.cache_hits.values())
+
+
+def kept(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.kernel"))
+
+
+def flipped(data: bytes) -> bytes:
+    at = len(data) // 2
+    return data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda _: b"", lambda data: data[:99], flipped, lambda _: b"garbage\n", lambda d: d + b"x"],
+    ids=["empty", "cut", "flipped", "garbage", "longer"],
+)
+def test_a_damaged_file_is_made_anew(folder, damage):
+    """Neither a traceback nor a wrong kernel: the file is replaced by a whole one."""
+    assert hits(folder) == 0
+    (path,) = kept(folder)
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert hits(folder) == 0
+    assert hits(folder) == 1
+    assert kept(folder) == [path]
+
+
+def test_kernels_of_older_sources_are_removed(folder):
+    """A change in the file leaves one kernel, that of the new source."""
+    hits(folder)
+    before = kept(folder)
+    (folder / "package" / "toy.py").write_text(TWICE + "\n# changed\n")
+    assert hits(folder) == 0
+    assert len(kept(folder)) == 1
+    assert kept(folder) != before
+
+
+def test_the_next_place_is_taken_where_one_cannot_be_written(folder, monkeypatch):
+    """Beside the package, else in the home folder, else a folder for temporary files, else none."""
+    said = []
+    monkeypatch.setattr("cecdata.common.kernels.jit.say", said.append)
+    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", False)
+    (folder / "package" / "__pycache__").write_text("a file, where no folder can be made")
+    hits(folder)
+    assert kept(folder)[0].is_relative_to(folder / "home")
+    assert hits(folder) == 1
+    kept(folder)[0].unlink()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "package" / "toy.py"))
+    assert said == []
+    hits(folder)
+    assert kept(folder)[0].is_relative_to(folder / "tmp")
+    assert "NUMBA_CACHE_DIR" in said[0]
+    assert hits(folder) == 1
+    kept(folder)[0].unlink()
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "absent"))
+    assert hits(folder) == 0
+    assert hits(folder) == 0
+    assert len(said) == 1  # once a process
+
+
+def test_a_package_below_the_temporary_folder_is_no_temporary_place(folder, monkeypatch):
+    """An environment that someone made there keeps its kernels, so that nothing is said."""
+    said = []
+    monkeypatch.setattr("cecdata.common.kernels.jit.say", said.append)
+    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", False)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    hits(folder)
+    assert kept(folder)[0].is_relative_to(folder / "package")
+    assert said == []
+
+
+def test_a_folder_that_others_can_write_is_not_read(folder, monkeypatch):
+    """What is read from the cache is run: a shared folder is passed over."""
+    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", True)
+    (folder / "package" / "__pycache__").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "package" / "toy.py"))
+    hits(folder)
+    private = folder / "tmp" / f"cec-zero-kernels-{os.getuid()}"
+    assert hits(folder) == 1
+    private.chmod(0o777)
+    assert hits(folder) == 0
+
+
+@pytest.mark.slow
+def test_an_installation_that_nobody_can_write(tmp_path):
+    """Without a home and a writable package a command works, and says in one line what it costs."""
+    program = (
+        "import sys; from cecdata.common.kernels import jit as cache; "
+        "cache._write = lambda *_: (_ for _ in ()).throw(PermissionError()); "
+        "cache._read = lambda *_: None; "
+        "from cecdata.cli import main; sys.argv = ['cecdata', 'preview', '他的病情。']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("Warning: compiled kernels cannot be kept") == 1
+    assert "Compiling kernels, once" in done.stderr
+
+
+ALLOCATES = (
+    TWICE
+    + """
+import numpy as np
+from cecdata.common.kernels.jit import compiled
+
+@compiled
+def copied(numbers):
+    return numbers.copy()
+
+print(twice(21), copied(np.arange(4)).sum(), *map(sum, [twice.stats.cache_hits.values(),
+      copied.stats.cache_hits.values()]))
+"""
+)
+
+
+def test_kept_kernels_of_both_kinds_run_in_a_new_process(folder):
+    """One that allocates needs numba's memory manager, also after one that does not."""
+    (folder / "package" / "toy.py").write_text(ALLOCATES)
+    for hits in (0, 1):
+        command = [sys.executable, folder / "package" / "toy.py"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, f"42 6 {hits} {hits}\n"), done.stderr

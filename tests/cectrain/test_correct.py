@@ -7,7 +7,12 @@ import shutil
 import subprocess
 import sys
 
+import polars as pl
 import pytest
+
+import cectrain.polars  # noqa: F401  (registers the namespace)
+from cecdata.common.errors import CecError
+from cectrain import Corrector
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
@@ -16,7 +21,7 @@ from cecbench.systems.base import LocalOptions
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
-from cectrain import Corrector, bench_systems
+from cectrain import bench_systems
 from cectrain.cli import cli
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
@@ -305,3 +310,20 @@ def test_a_policy_that_lacks_a_tensor_is_refused(stored):
     del kept["model.layers.0.mlp.up_proj.weight"]
     save_file(kept, stored / "model.safetensors", {"format": "pt"})
     refused(stored, "up_proj")
+
+
+def test_a_column_is_corrected_as_its_texts_are():
+    """Each text is answered as by `Corrector.correct`, and a null stays null."""
+    texts = ["他的病情己经好转。", None, "今天天气很好。", ""]
+    column = pl.LazyFrame({"text": texts}).select(pl.col("text").cec.correct()).collect()["text"]
+    answers = iter(Corrector().correct([text for text in texts if text is not None]))
+    assert column.to_list() == [None if text is None else next(answers).target for text in texts]
+    assert column[0] == "他的病情已经好转。"
+
+
+def test_a_column_of_numbers_is_refused_by_name():
+    """The message names the column and its type."""
+    frame = pl.DataFrame({"number": [1]})
+    refusal = (CecError, pl.exceptions.ComputeError)  # Polars may wrap it
+    with pytest.raises(refusal, match=r"'number' is Int64, not text"):
+        frame.select(pl.col("number").cec.correct())

@@ -25,6 +25,7 @@ from cectrain.data.shards import Pair
 from cectrain.model import policy, qwen3_forward
 from cectrain.supervised import loss as losses
 from cectrain.supervised.loop import Plan, fit
+from experiments.pretraining import muon
 from experiments.pretraining.config import Origin, PretrainConfig, Stage, load
 from experiments.pretraining.model import character_tokenizer, small_qwen3
 from experiments.pretraining.pairs import Batches, held_out_pairs
@@ -407,3 +408,33 @@ def test_sentences_for_other_evaluations_are_left_out(corpus, recipe, tmp_path):
     assert pool.counts["left_out"]["kept for evaluation"] > 0
     kept, left_out = pool.counts["kept"].values(), pool.counts["left_out"].values()
     assert pool.counts["read"] == sum(kept) + sum(left_out)
+
+
+SHAPES = ((12, 8), (8, 12), (8, 8))
+
+
+def stepped(kind, steps=3):
+    """Return what `steps` steps of a kind of Muon add to random matrices."""
+    generator = torch.Generator().manual_seed(0)
+    start = [torch.randn(shape, generator=generator) for shape in SHAPES]
+    weights = [torch.nn.Parameter(value.clone()) for value in start]
+    optimizer = kind(weights, 0.02, weight_decay=0.01)
+    for _ in range(steps):
+        for weight in weights:
+            weight.grad = torch.randn(weight.shape, generator=generator)
+        optimizer.step()
+    return [w.detach() - value for w, value in zip(weights, start, strict=True)]
+
+
+def test_steps_of_muon_in_bf16_have_the_bits_of_torch(monkeypatch):
+    monkeypatch.setattr(muon, "fast_dtype", lambda: torch.bfloat16)
+    pairs = zip(stepped(muon.Muon), stepped(torch.optim.Muon), strict=True)
+    assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
+
+
+def test_steps_of_muon_in_fp32_differ_only_by_the_rounding_of_bf16(monkeypatch):
+    monkeypatch.setattr(muon, "fast_dtype", lambda: torch.float32)
+    pairs = zip(stepped(muon.Muon), stepped(torch.optim.Muon), strict=True)
+    for ours, theirs in pairs:
+        assert not torch.equal(ours, theirs)
+        assert (ours - theirs).norm() < 0.02 * theirs.norm()

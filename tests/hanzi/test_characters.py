@@ -1,12 +1,18 @@
-"""Levels, frequencies, widths, and where a text may be cut open."""
+"""Characters of the standard list: their readings, their shapes, and who resembles whom."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cecdata.hanzi import characters
+from cecdata.hanzi import components as shapes
+from cecdata.hanzi import readings as sounds
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.readings import confusion
 
 
 def test_ranges_are_sorted_and_apart():
@@ -39,3 +45,110 @@ def test_traditional_forms():
     assert characters.traditional_forms("国") == "國"
     assert characters.traditional_forms("人") == ""
     assert "峯" in characters.variant_forms("峰")
+
+
+STANDARD = set(standard_characters())
+CHARACTERS = st.sampled_from(standard_characters())
+SYLLABLES = sorted({r.syllable for sign in STANDARD for r in sounds.readings(sign)})
+
+
+def test_every_character_has_readings_whose_shares_make_one():
+    """Shares are fractions of all occurrences; tones are 1 to 5; syllables are plain letters."""
+    for sign in STANDARD:
+        found = sounds.readings(sign)
+        assert sum(reading.share for reading in found) == pytest.approx(1, abs=0.004)
+        assert [r.share for r in found] == sorted((r.share for r in found), reverse=True)
+        assert all(1 <= r.tone <= 5 and r.syllable.isascii() for r in found)
+        assert len({str(reading) for reading in found}) == len(found)
+        assert sounds.common_readings(sign)
+
+
+@given(CHARACTERS, CHARACTERS)
+@settings(deadline=None)
+def test_sound_relations_are_symmetric(left, right):
+    """Same and near sound do not depend on who is compared to whom, and exclude each other."""
+    assert sounds.same_sound(left, right) == sounds.same_sound(right, left)
+    assert sounds.near_sound(left, right) == sounds.near_sound(right, left)
+    assert not (sounds.same_sound(left, right) and sounds.near_sound(left, right))
+
+
+@given(CHARACTERS)
+@settings(max_examples=25, deadline=None)
+def test_the_list_agrees_with_the_pairwise_relation(sign):
+    """The list holds exactly the standard characters for which the relation holds."""
+    same = {other for other in STANDARD if other != sign and sounds.same_sound(sign, other)}
+    assert set(sounds.homophones(sign)) == same
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind"),
+    [
+        ("妈", "马", "tone"),
+        ("是", "四", "initial:sh/s"),
+        ("知", "资", "initial:zh/z"),
+        ("吃", "词", "initial:ch/c"),
+        ("牛", "刘", "initial:n/l"),
+        ("湖", "服", "initial:h/f"),
+        ("热", "乐", "initial:r/l"),
+        ("蓝", "狼", "final:an/ang"),
+        ("身", "生", "final:en/eng"),
+        ("心", "星", "final:in/ing"),
+        ("先", "香", "final:ian/iang"),
+        ("关", "光", "final:uan/uang"),
+        ("您", "民", "keyboard"),
+        ("喝", "很", "edit1"),
+        ("人", "狗", None),
+        ("教", "叫", None),
+    ],
+)
+def test_named_confusions(left, right, kind):
+    """Each confusion bears the name of what is confused."""
+    assert sounds.near_sound(left, right) == kind
+
+
+@given(st.sampled_from(SYLLABLES), st.sampled_from(SYLLABLES))
+def test_confusion_is_symmetric_and_reflexive_as_tone(left, right):
+    """Two syllables are confused both ways; a syllable with itself in tone alone."""
+    assert confusion(left, right) == confusion(right, left)
+    assert (confusion(left, right) == "tone") == (left == right)
+
+
+def test_every_character_has_look_alikes_in_order():
+    """12 to 40 other standard characters, most alike first, each once."""
+    for sign in STANDARD:
+        found = shapes.look_alikes(sign)
+        assert 12 <= len(found) <= 40
+        assert set(found) <= STANDARD - {sign}
+        values = list(found.values())
+        assert values == sorted(values, reverse=True)
+        assert all(0 < value <= 1 for value in values)
+
+
+def _rank(sign, other):
+    names = list(shapes.look_alikes(sign))
+    return names.index(other) if other in names else len(names) + 20
+
+
+@pytest.mark.parametrize("pair", ["未末", "己已", "戊戌", "卓桌", "赢嬴", "贷货", "请清", "日曰"])
+def test_the_closest_pairs_lead(pair):
+    """The most confusing pairs are among each other's first three."""
+    assert max(_rank(*pair), _rank(*reversed(pair))) < 3
+
+
+@given(CHARACTERS)
+@settings(deadline=None)
+def test_similarity_is_symmetric(sign):
+    """A pair has one similarity, whichever list holds it; a character is its own double."""
+    assert shapes.similarity(sign, sign) == 1
+    for other, similarity in shapes.look_alikes(sign).items():
+        assert shapes.similarity(sign, other) == similarity
+        assert shapes.similarity(other, sign) == similarity
+
+
+def test_strokes():
+    """Sequences are in the five classes and in writing order."""
+    assert [shapes.strokes(sign) for sign in "木国讠"] == ["1234", "25112141", ""]
+    assert all(set(shapes.strokes(sign)) <= set("12345") for sign in STANDARD)
+    assert shapes.stroke_count("赢") == 17
+    assert shapes.look_alikes("A") == {}
+    assert shapes.similarity("A", "好") == 0

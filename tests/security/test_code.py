@@ -40,7 +40,7 @@ def keyword(node: ast.Call, name: str) -> ast.expr | None:
 def test_no_module_that_runs_what_it_reads():
     """Nothing imports pickle or one of its kind, but for the kernels that numba pickles.
 
-    These come from folders that only this user can write (tests/cecdata/test_kernel_cache.py).
+    These come from folders that only this user can write (tests/cecdata/test_kernels.py).
     """
     found = []
     for path in FILES:

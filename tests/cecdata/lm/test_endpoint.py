@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
 import time
-from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import loopback
 import numpy as np
 import pytest
 
@@ -40,42 +40,18 @@ def by_echo(body):
     }
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, answer):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answer, self.asked, self.keys = answer, Counter(), set()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-    def handle_error(self, *_):
-        pass
-
-
-class Handler(BaseHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def do_GET(self):
-        self.reply(200, json.dumps({"data": [{"id": "tiny"}]}).encode())
+class Handler(loopback.Handler):
+    """Answers completions by `server.answer`: an object, or a status and bytes."""
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked[body["prompt"]] += 1
-        self.server.keys.add(self.headers["Authorization"])
+        self.server.headers_seen.append(dict(self.headers))
         answer = self.server.answer(body)
-        status, data = answer if isinstance(answer, tuple) else (200, answer)
-        self.reply(status, data if isinstance(data, bytes) else json.dumps(data).encode())
-
-    def reply(self, status, data):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        if isinstance(answer, tuple):
+            self.raw(answer[1], answer[0])
+        else:
+            self.reply(answer)
 
 
 @pytest.fixture
@@ -83,16 +59,15 @@ def serve(tmp_path, monkeypatch):
     """A function that starts a server; answers are kept in a folder of the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("CEC_LM_KEY", raising=False)
-    started = []
+    with contextlib.ExitStack() as started:
 
-    def start(answer):
-        started.append(Server(answer))
-        return started[-1]
+        def start(answer):
+            server = started.enter_context(loopback.serving(handler=Handler))
+            server.answer = answer
+            server.get = lambda handler: handler.reply({"data": [{"id": "tiny"}]})
+            return server
 
-    yield start
-    for server in started:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 def opened(server, **settings):
@@ -188,7 +163,7 @@ def test_the_key_is_in_the_header_alone(serve, monkeypatch, caplog):
     server = serve(by_vllm)
     scorer = opened(server)
     scorer.log_prob(["他"])
-    assert server.keys == {f"Bearer {SECRET}"}
+    assert {seen.get("Authorization") for seen in server.headers_seen} == {f"Bearer {SECRET}"}
     assert SECRET not in scorer.identity + caplog.text
     assert SECRET.encode() not in scorer._answers.path.read_bytes()
     with pytest.raises(InputError) as told:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import xxhash
+from hypothesis import strategies as st
+from perturb_oracle import Made, Oracle
 
 from cecdata.config import Config, load
 from cecdata.operators import Confusion, Operator
@@ -69,6 +71,16 @@ TOYS = tuple(
     for confusions in [_confusions(table)]
 )
 RATES = (0.3, 0.2, 0.25, 0.15, 0.1)
+# Texts rich in what the toys can edit and in what must not be parted.
+PIECES = st.sampled_from(CHARACTERS * 3) | st.sampled_from(
+    [
+        "好", "𠀀", "a", "Ａ", " ", "。", "e\u0301", "\u0301", "好\u0301", "葛\U000e0100", "\ufe0f",
+        "\u200d", "\u200c", "👍🏽", "👨\u200d👩\u200d👧", "🏳️\u200d🌈", "🇨", "🇳", "🇨🇳", "1️⃣",
+        "\r\n", "\r", "\n", "각", "ᄀ", "ᅡ", "क्ष", "\u0600", "が", "<ADDR>", "<ID_2>", "<好>",
+        "<", ">", "<<NAME>", "<1>", "<A" + "B" * 31 + ">", "<A" + "B" * 32 + ">", "#", "女子",
+        "\0", "\U0010ffff", "\ufffd",
+    ]
+)  # fmt: skip
 
 
 @cache
@@ -102,3 +114,27 @@ def sentences(texts: Sequence[str]) -> pa.RecordBatch:
 def rows_of(config: Config, texts: Sequence[str], rates: Sequence[float] = RATES) -> list[Any]:
     found: list[Any] = perturber(config, rates).pairs(sentences(texts)).table.to_pylist()
     return found
+
+
+def made_of(rows: Sequence[Mapping[str, Any]]) -> list[Made]:
+    """Rows of the engine as the oracle writes them."""
+    names = ("start", "end", "target", "source", "operator", "kind")
+    return [
+        Made(
+            row["source"],
+            row["operator"],
+            tuple(tuple(edit[name] for name in names) for edit in row["edits"]),
+            row["distance"],
+        )
+        for row in rows
+    ]
+
+
+def wanted_of(oracle: Oracle, texts: Sequence[str], copies: int) -> list[Made]:
+    """The rows that the oracle makes of these texts."""
+    ids = [xxhash.xxh3_64_intdigest(text.encode()) for text in texts]
+    return [
+        made
+        for text, identity in zip(texts, ids, strict=True)
+        for made in oracle.copies(text, identity, copies)
+    ]

@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from perturb_oracle import Made, Oracle
-from perturb_toys import CHARACTERS, RATES, TOYS, sentences, settings, toy_tables
+from perturb_oracle import Oracle
+from perturb_toys import (
+    CHARACTERS,
+    RATES,
+    TOYS,
+    made_of,
+    sentences,
+    settings,
+    toy_tables,
+    wanted_of,
+)
 
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
@@ -123,29 +132,13 @@ def test_kernel_equals_oracle(texts, seed, proposals, mixed, max_edits):
     )  # fmt: skip
     names = [toy.name for toy in TOYS]
     rates = {name: Rate(0.0, 0.0, rate) for name, rate in zip(names, RATES, strict=True)}
-    batch = sentences(texts)
     tables = TABLES if proposals > 1 else toy_tables()
-    rows = Perturber(config, tables, rates).pairs(batch).table.to_pylist()
+    rows = Perturber(config, tables, rates).pairs(sentences(texts)).table.to_pylist()
     oracle = Oracle(
         TOYS, CHARACTERS, [0.2] * 5, [*RATES, config.mixed_rate], max_edits, 100, seed, mixed, 0.0,
         lambda _: [], proposals, ToySight(),
     )  # fmt: skip
-    ids = np.asarray(batch.column("id")).view(np.uint64).tolist()
-    made = [
-        made
-        for text, identity in zip(texts, ids, strict=True)
-        for made in oracle.copies(text, identity, 3)
-    ]
-    of_edit = ("start", "end", "target", "source", "operator", "kind")
-    assert made == [
-        Made(
-            row["source"],
-            row["operator"],
-            tuple(tuple(edit[name] for name in of_edit) for edit in row["edits"]),
-            row["distance"],
-        )
-        for row in rows
-    ]
+    assert made_of(rows) == wanted_of(oracle, texts, 3)
 
 
 TEXT = [

@@ -6,12 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-import xxhash
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from perturb_oracle import Made, Oracle
-from perturb_toys import CHARACTERS, TOYS, sentences, settings
+from perturb_oracle import Oracle
+from perturb_toys import CHARACTERS, PIECES, TOYS, made_of, sentences, settings, wanted_of
 from protected import spans_of
 
 from cecdata.corpus.protect import Protection
@@ -56,13 +55,11 @@ MORE = (
     _spans("swap", 2, ("swapped",), SWAPS),
 )
 NAMES = tuple(operator.name for operator in MORE)
+SPANS = ["已在", "已在再误", "明日月会误", "女子", "好𠀀好𠀀", "12", "www.a.cn/b", "3.14", "😀"]
 TEXTS = st.lists(
-    st.sampled_from(SIGNS) | st.sampled_from(
-        ["已在", "已在再误", "明日月会误", "女子", "好𠀀好𠀀", "\u0301", "\u200d", "<AB>", "a",
-         "12", "www.a.cn/b", "3.14", "<", "。", "\ufe0f", "😀"]
-    ),
-    max_size=20,
-).map("".join)  # fmt: skip
+    st.sampled_from(SIGNS) | st.sampled_from(SPANS) | PIECES | st.characters(codec="utf-8"),
+    max_size=25,
+).map("".join)
 
 
 @cache
@@ -88,22 +85,26 @@ def config_of(priors, **changes):
         st.sampled_from([0.0, 0.1, 1.0, 3.0]), min_size=len(MORE), max_size=len(MORE)
     ).filter(any),
     mixed=st.sampled_from([0.0, 0.5, 1.0]),
-    unchanged=st.sampled_from([0.0, 0.3]),
+    unchanged=st.sampled_from([0.0, 0.3, 1.0]),
+    max_edits=st.sampled_from([1, 2, 8, 64]),
+    max_distance=st.sampled_from([1, 3, 8, 100]),
     rate=st.sampled_from([0.0, 0.3, 0.9]),
     protect=st.sampled_from([(), ("明日",), ("在再", "好")]),
     spans=st.booleans(),
 )
-@hypothesis_settings(max_examples=250)
-@example(["已在再误明日月会误女子"], 1, 5, [1.0] * len(MORE), 0.5, 0.0, 0.9, (), False)
-@example(["a。b", "已在"], 3, 5, [0.0] * 8 + [1.0] * 2, 0.0, 0.0, 0.3, (), False)
+@hypothesis_settings(max_examples=400)
+@example(["已在再误明日月会误女子"], 1, 5, [1.0] * len(MORE), 0.5, 0.0, 4, 8, 0.9, (), False)
+@example(["a。b", "已在"], 3, 5, [0.0] * 8 + [1.0] * 2, 0.0, 0.0, 4, 8, 0.3, (), False)
+@example(["好" * 30, ""], 42, 5, [0.2] * 5 + [0.0] * 5, 1.0, 0.0, 8, 8, 0.3, (), False)
+@example(["a" * 400 + "好明" + "b" * 99], 7, 5, [1] + [0.0] * 9, 0.0, 0.0, 64, 100, 0.3, (), False)
 def test_kernel_equals_oracle_with_every_kind_of_operator(
-    texts, seed, copies, priors, mixed, unchanged, rate, protect, spans
+    texts, seed, copies, priors, mixed, unchanged, max_edits, max_distance, rate, protect, spans
 ):
-    """Rows with spans, mixed pairs and protected runs are those of the slow engine, to the bit."""
+    """For any text and any settings the compiled rows are those of the slow engine, to the bit."""
+    mixed = mixed if max_edits > 1 and max_distance > 3 else 0.0  # refused otherwise
     config = config_of(
         priors, seed=seed, copies=copies, mixed=mixed, unchanged=unchanged, protect=protect,
-        keep_duplicates=True,
-        protect_spans=spans, max_edits=4,
+        keep_duplicates=True, protect_spans=spans, max_edits=max_edits, max_distance=max_distance,
     )  # fmt: skip
     rows = rows_of(config, texts, rate)
     protection = Protection.of(spans, protect)
@@ -112,28 +113,14 @@ def test_kernel_equals_oracle_with_every_kind_of_operator(
         characters=SIGNS,
         priors=[config.prior[name] for name in NAMES],
         rates=[*[rate] * len(MORE), config.mixed_rate],
-        max_edits=4,
-        max_distance=config.max_distance,
+        max_edits=max_edits,
+        max_distance=max_distance,
         seed=seed,
         mixed=mixed,
         unchanged=unchanged,
         protected=lambda text: spans_of(text, protection) if spans or protect else [],
     )
-    wanted = [
-        made
-        for text in texts
-        for made in oracle.copies(text, xxhash.xxh3_64_intdigest(text.encode()), copies)
-    ]
-    found = [
-        Made(
-            row["source"], row["operator"],
-            tuple((e["start"], e["end"], e["target"], e["source"], e["operator"], e["kind"])
-                  for e in row["edits"]),
-            row["distance"],
-        )
-        for row in rows
-    ]  # fmt: skip
-    assert found == wanted
+    assert made_of(rows) == wanted_of(oracle, texts, copies)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""The report of a dataset counts what its rows hold, and its page loads nothing."""
+"""The report of a dataset counts what its rows hold, loads nothing, and works in a browser."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import re
 
 import polars as pl
+import pytest
+from browser import CHROMIUM, Browser
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
@@ -65,3 +67,30 @@ def test_overwrite_removes_the_report_with_its_dataset(tmp_path):
     (out / "notes.md").write_text("mine", "utf-8")
     assert run(cli, build) == 5
     assert html.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_report_fits_its_window_and_its_filters_work(dataset, tmp_path, width, dark):
+    """Only tables scroll sideways; a filter and a search leave what they name; nothing leaves."""
+    path = write_report(dataset)
+    with Browser(tmp_path / "profile") as page:
+        page.open(path.as_uri(), width, dark=dark)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        choose = "const s = document.getElementById('pair-operator'); s.value = 'split';"
+        page.run(f"{{{choose} s.dispatchEvent(new Event('change'))}}")
+        shown = "[...document.querySelectorAll('.pair .about span:nth-child(2)')]"
+        operators = page.run(f"{shown}.map(node => node.textContent)")
+        assert operators
+        assert set(operators) == {"split"}
+        page.run(
+            "{const t = document.getElementById('confusion-text'); t.value = '胶';"
+            " t.dispatchEvent(new Event('input'))}"
+        )
+        listed = page.run(
+            "[...document.querySelectorAll('#confusion-list li')].map(node => node.textContent)"
+        )
+        assert listed
+        assert all("胶" in text for text in listed)
+        assert page.requests == [path.as_uri()]

@@ -1,0 +1,284 @@
+"""How a command line answers: help, colours, what nobody expected, a reader that has gone."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import cecbench.cli
+import cecdata.cli
+import cectrain.cli
+from cecdata.common.command_group import INTERRUPTED, LazyGroup, run
+from cecdata.common.errors import how_to_install
+
+
+def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+_GROUPS = {"cecdata": cecdata.cli.cli, "cecbench": cecbench.cli.cli, "cectrain": cectrain.cli.cli}
+_ALL = [(tool, path) for tool, group in _GROUPS.items() for path in _commands(group)]
+
+
+@pytest.mark.parametrize(("tool", "path"), _ALL, ids=[" ".join((t, *p)) for t, p in _ALL])
+def test_help_reads_well(tool: str, path: tuple[str, ...]) -> None:
+    """Every command explains itself and has a command line of its own as an example; click's mark
+    for a paragraph is not printed."""
+    done = CliRunner().invoke(_GROUPS[tool], [*path, "--help"])
+    assert done.exit_code == 0, done.output
+    assert "\\b" not in done.output
+    assert "\b" not in done.output
+    first = done.output.split("\n\n")[1].strip() if "\n\n" in done.output else ""
+    assert first, "no description"
+    assert not first.startswith("Options:"), "no description"
+    _, _, after_usage = done.output.partition("\n")
+    assert re.search(rf"\b{' '.join((tool, *path))}( |$)", after_usage, re.MULTILINE)
+
+
+@pytest.mark.parametrize("tool", _GROUPS)
+def test_a_shell_completes_commands_and_options(tool: str) -> None:
+    """Bash loads the script, and what it asks of the tool is answered with names and options."""
+    source = {f"_{tool.upper()}_COMPLETE": "bash_source"}
+    printed = CliRunner().invoke(_GROUPS[tool], prog_name=tool, env=source)
+    loaded = subprocess.run(
+        ["bash", "-c", f"{printed.output}\ncomplete -p {tool}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"_{tool}_completion" in loaded.stdout
+    first = next(iter(_GROUPS[tool].list_commands(click.Context(_GROUPS[tool]))))
+    for words, place, expected in (
+        (f"{tool} {first[:-1]}", "1", f"plain,{first}"),
+        (f"{tool} {first} --he", "2", "plain,--help"),
+    ):
+        asked = CliRunner().invoke(
+            _GROUPS[tool],
+            prog_name=tool,
+            env={
+                "COMP_WORDS": words,
+                "COMP_CWORD": place,
+                f"_{tool.upper()}_COMPLETE": "bash_complete",
+            },
+        )
+        assert expected in asked.output.splitlines()
+
+
+def test_a_mistyped_option_is_answered_with_the_nearest() -> None:
+    """The message names what exists, for options, commands and choices."""
+    for words, expected in (
+        (["build", "--copeis", "3"], "--copies"),
+        (["bild"], "'build'"),
+        (["build", "sample", "--out", "x", "--engine", "locl"], "'local'"),
+    ):
+        done = CliRunner().invoke(_GROUPS["cecdata"], words)
+        assert done.exit_code == 2
+        assert expected in done.output
+
+
+def test_what_a_message_tells_to_install_needs_no_index() -> None:
+    """`cec-zero` is on no package index: pip finds the extras of the one that is installed."""
+    pytest.importorskip("pip")
+    words = how_to_install("script").removeprefix("run pip ").replace("'", "").split()
+    command = [sys.executable, "-m", "pip", *words, "--dry-run", "--no-index"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Requirement already satisfied: cec-zero[script]" in done.stdout
+    for package in _GROUPS:
+        for path in sorted((Path(__file__).parents[1] / package).rglob("*.py")):
+            assert "pip install -e" not in path.read_text("utf-8"), path
+
+
+def test_make_help_shows_each_target_as_it_is_typed() -> None:
+    """`make help` prints a variable with one dollar sign, as a shell reads it."""
+    root = Path(__file__).parents[1]
+    done = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True)
+    assert "$CECBENCH_DATA" in done.stdout
+    assert "$$" not in done.stdout
+
+
+GROUPS = [cecdata.cli.cli, cecbench.cli.cli, cectrain.cli.cli]
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What a command writes to stdout and stderr where both are a terminal."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    master, slave = pty.openpty()
+
+    def made(group, *words):
+        with open(slave, "w", encoding="utf-8", closefd=False) as terminal:
+            monkeypatch.setattr(sys, "stdout", terminal)
+            monkeypatch.setattr(sys, "stderr", terminal)
+            run(group, list(words))
+            terminal.flush()
+        parts = []  # a terminal gives what was written in as many pieces as it likes
+        while select.select([master], [], [], 0.2)[0]:
+            parts.append(os.read(master, 10_000))
+        return b"".join(parts).decode()
+
+    yield made
+    os.close(master)
+    os.close(slave)
+
+
+@pytest.fixture(params=["1", "", None])
+def escapes(request, monkeypatch):
+    """Whether escape codes are expected under a value of the variable."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if request.param is not None:
+        monkeypatch.setenv("NO_COLOR", request.param)
+    return request.param != "1"
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_an_error_of_each_command_line(told, escapes, group):
+    """Red on a terminal, and plain where that is asked."""
+    assert ("\x1b[" in told(group, "\udc80")) == escapes
+
+
+def test_what_a_command_shows(told, escapes):
+    """Styled edits, as `preview` and `correct` show them."""
+
+    @click.group("shows")
+    def group():
+        pass
+
+    @group.command("edit")
+    def edit():
+        click.echo(click.style("已", fg="green", bold=True))
+
+    assert ("\x1b[" in told(group, "edit")) == escapes
+
+
+def test_an_interrupt(told, escapes):
+    """The words after Ctrl-C, from within a command and from without."""
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    assert ("\x1b[" in told(click.Command("stops", callback=interrupted))) == escapes
+
+
+ERRORS = {
+    "recursion": (RecursionError("maximum recursion depth exceeded"), 1, "nested too deeply"),
+    "eof": (EOFError("Compressed file ended"), 1, "ended too early (Compressed file ended)"),
+    "bare-eof": (EOFError(), 1, "cut short"),
+    "memory": (MemoryError(), 1, "out of memory: use fewer --workers"),
+    "array": (MemoryError("Unable to allocate 3. GiB"), 1, "(Unable to allocate 3. GiB)"),
+    "surrogate": (UnicodeEncodeError("utf-8", "ab\ud83d", 2, 3, "no"), 1, "U+D83D at position 2"),
+    "ascii": (UnicodeEncodeError("ascii", "好", 0, 1, "no"), 1, "LC_ALL=C.UTF-8"),
+    "disk": (OSError(5, "Input/output error", "a/b"), 1, "a/b: Input/output error"),
+    "socket": (BrokenPipeError(32, "Broken pipe"), 1, "Broken pipe"),
+    "exit": (SystemExit(3), 1, "ended the program: 3"),
+    "bug": (KeyError("rows"), 1, "unexpected KeyError"),
+    "interrupt": (KeyboardInterrupt(), INTERRUPTED, "Interrupted"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_one_line_and_an_exit_code(name, monkeypatch, capfd):
+    """Each error is explained in one line, without a traceback; 130 is for interrupts alone."""
+    error, code, expected = ERRORS[name]
+
+    @click.command()
+    def fails() -> None:
+        raise error
+
+    group = LazyGroup("tool", table={"All": {"fails": ("", "")}})
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: fails)
+    assert run(group, ["fails"]) == code
+    errors = capfd.readouterr().err.splitlines()
+    assert len(errors) == 1
+    assert expected in errors[0]
+
+
+def test_the_traceback_of_a_bug_is_in_a_file(monkeypatch, capfd):
+    """The line names where the error arose and a file with the whole traceback."""
+
+    @click.command()
+    def fails() -> None:
+        from cecdata.hanzi.characters import words
+
+        words("no length")  # type: ignore[arg-type]
+
+    group = LazyGroup("tool", table={"All": {"fails": ("", "")}})
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: fails)
+    assert run(group, ["fails"]) == 1
+    said = capfd.readouterr().err
+    assert "cecdata/hanzi/characters.py:" in said
+    kept = Path(said.split(" with ")[-1].split(", which")[0])
+    assert "Traceback" in kept.read_text("utf-8")
+    kept.unlink()
+
+
+def test_a_question_that_nobody_answers_is_no_interrupt(monkeypatch, capfd):
+    """An end of the input at a question is an error (1), not an interrupt."""
+
+    @click.command()
+    def asks() -> None:
+        click.confirm("Sure?", err=True)
+
+    group = LazyGroup("tool", table={"All": {"asks": ("", "")}})
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: asks)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run(group, ["asks"]) == 1
+    assert "before the question was answered" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["cecdata", "cecbench", "cectrain", "cecdata.cli"])
+def test_a_module_is_a_program(module):
+    """`python -m` runs the command line."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Usage: ")
+
+
+SENTENCES = "".join(f"第{n}号列车将于今天晚上准时到达本站的站台。\n" for n in range(300))
+COMMANDS = (
+    ("--help",),
+    ("preview", "他的病情已经好转。", "--copies", "2", "--json"),
+    ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1"),
+    ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1", "--json"),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pipes")
+    (folder / "a.txt").write_text(SENTENCES, "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: f"{words[0]}{words[-1]}")
+def test_a_reader_that_has_gone(place, words):
+    """Exit code 0 and not a word on stderr."""
+    program = [sys.executable, "-c", "from cecdata.cli import main; main()", *words]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=place, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        errors = running.stderr.read()
+        said = [line for line in errors.splitlines() if not line.startswith("Compil")]
+        assert (running.wait(120), said) == (0, [])
