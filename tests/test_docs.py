@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from programs import started
+from warm import programs as warm_programs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -34,7 +34,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def programs():
     """The folder of the programs that the pages call."""
     pytest.importorskip("torch", reason="the extra `train` is not installed")
-    with started() as folder:
+    with warm_programs() as folder:
         yield folder
 
 

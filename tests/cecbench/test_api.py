@@ -1,10 +1,6 @@
 """Faults of endpoints, over real sockets on the loopback interface."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 import tracemalloc
 from dataclasses import fields, replace
@@ -344,52 +340,6 @@ def test_other_requests_in_the_same_folder_are_refused(tmp_path, option, other):
         evaluate(settings)
         with pytest.raises(RefusedError, match=option):
             evaluate(replace(settings, options={**drawn, option: other}))
-
-
-def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):
-    """After SIGKILL the same command finishes the run and asks for no answered row again."""
-    sources = [f"第{n}句己经写好。" for n in range(40)]
-    bench = tmp_path / "bench.tsv"
-    bench.write_text("".join(f"{s}\t{corrected(s)}\n" for s in sources), encoding="utf-8")
-    out = tmp_path / "run"
-    cache = out / ".cecdata" / "requests.jsonl"
-    stalled = [True]
-
-    def misbehave(_, __):
-        if stalled[0] and sum(server.answered.values()) >= 12:
-            return loopback.sleeps(5.0)
-        return None
-
-    with serving(misbehave) as server:
-        command = [
-            *(sys.executable, "-c", "from cecbench.cli import main; main()", "run"),
-            *("--system", f"api:tiny@{server.url}", "--benchmark", str(bench)),
-            *("--out", str(out), "--concurrency", "4", "--json"),
-        ]
-        environment = {**os.environ, "no_proxy": "127.0.0.1"}
-        first = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-        _until(lambda: cache.exists() and cache.read_bytes().count(b"\n") >= 12)
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-        # What was on disk, in whole lines; more may have been on its way.
-        lines = cache.read_bytes().split(b"\n")[:-1]
-        replies = {json.loads(line)["facts"]["raw"] for line in lines}
-        kept = [sentence for sentence in sources if corrected(sentence) in replies]
-        stalled[0] = False
-        second = subprocess.run(command, env=environment, capture_output=True, check=True)
-    values = json.loads(second.stdout)
-    assert values["S_C_f1"] == 100.0
-    assert len(kept) >= 12
-    assert all(server.asked[sentence] == 1 for sentence in kept)
-    lines = (out / "predictions.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["source"] for line in lines] == sources
-
-
-def _until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the run did not get so far"
-        time.sleep(0.02)
 
 
 def _settings(folder: Path, server):

@@ -1,4 +1,4 @@
-"""The program of each rank in test_distributed.py: a run, the same call again, a stopped run."""
+"""The program of each rank in test_labelled.py: a run, the same call again, a stopped run."""
 
 import faulthandler
 import hashlib

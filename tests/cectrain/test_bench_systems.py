@@ -1,9 +1,16 @@
 """The correctors of cectrain as systems of cecbench."""
 
+from __future__ import annotations
+
+import json
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
+
+from cecbench.cli import cli as cecbench
+from cectrain.cli import cli as cectrain
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
@@ -53,3 +60,81 @@ def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
     tiny_models.qwen3(tmp_path / "builtin")
     monkeypatch.chdir(tmp_path)
     assert bench_systems.policy("./builtin", ON_CPU).name == "policy"
+
+
+ARPA = """\\data\\
+ngram 1=6
+ngram 2=2
+
+\\1-grams:
+-4\t<unk>\t0
+-2\t他\t-0.1
+-2\t已经\t-0.1
+-3\t己\t-0.1
+-3\t经\t-0.1
+-2\t来了\t-0.1
+
+\\2-grams:
+-0.5\t他 已经
+-0.5\t已经 来了
+
+\\end\\
+"""
+
+
+@pytest.fixture
+def arpa(tmp_path: Path) -> Path:
+    path = tmp_path / "m.arpa"
+    path.write_text(ARPA, "utf-8")
+    return path
+
+
+def _correct(*words: str) -> Result:
+    return CliRunner().invoke(cectrain, ["correct", "--model", "channel", *words])
+
+
+def test_a_table_corrects_as_the_file_that_it_was_compiled_from(arpa: Path) -> None:
+    """`lm` writes what `--lm` reads; both forms give the same correction."""
+    table = arpa.with_suffix(".ngram")
+    done = CliRunner().invoke(cectrain, ["lm", str(arpa), "--out", str(table)])
+    assert done.exit_code == 0, done.output
+    assert "6 words, 2 bigrams, 0 trigrams" in done.stdout
+    answers = [_correct("--lm", str(path), "--json", "他己经来了") for path in (arpa, table)]
+    assert answers[0].stdout == answers[1].stdout
+    assert json.loads(answers[0].stdout)["target"] == "他已经来了"
+
+
+def test_the_user_s_table_is_taken_by_default(
+    arpa: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without --out, `lm` writes the table that `correct` then takes without --lm."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    done = CliRunner().invoke(cectrain, ["lm", str(arpa)])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "data" / "cec-zero" / "input-method.ngram").is_file()
+    named, default = _correct("--lm", str(arpa), "--json", "己经"), _correct("--json", "己经")
+    assert named.stdout == default.stdout
+
+
+def test_the_channel_is_a_system_of_cecbench(arpa: Path, tmp_path: Path) -> None:
+    """`cecbench run --system channel` scores what `correct` answers."""
+    rows = tmp_path / "b.tsv"
+    rows.write_text("source\ttarget\n他己经来了\t他已经来了\n他已经来了\t他已经来了\n", "utf-8")
+    words = ["run", "--system", "channel", "--lm", str(arpa), "--benchmark", str(rows), "--json"]
+    done = CliRunner().invoke(cecbench, words)
+    assert done.exit_code == 0, done.output
+    assert '"S_C_f1": 100.0' in done.stdout
+
+
+def test_protected_names_stay(arpa: Path, tmp_path: Path) -> None:
+    """Names of --protect FILE are not changed; a missing file, or one that is no text, is named."""
+    (tmp_path / "names.txt").write_text("\n他己经\n", "utf-8")
+    (tmp_path / "names.bin").write_bytes(b"\xff\xfe\xfa")
+    assert "nowhere.lm" in _correct("--lm", str(tmp_path / "nowhere.lm"), "他来了").output
+    words = ("--lm", str(arpa), "--json", "他己经来了")
+    assert json.loads(_correct(*words).stdout)["target"] == "他已经来了"
+    kept = json.loads(_correct("--protect", str(tmp_path / "names.txt"), *words).stdout)
+    assert (kept["target"], kept["kept"][0]["reason"]) == ("他己经来了", "protected")
+    refused = _correct("--protect", str(tmp_path / "names.bin"), *words)
+    assert refused.exit_code != 0
+    assert "names.bin" in refused.output

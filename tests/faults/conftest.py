@@ -1,15 +1,11 @@
 """Lets the tests of this folder import the harness beside them; skips what this machine cannot."""
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import harness
+import pytest
 
 
 @pytest.fixture(scope="session")

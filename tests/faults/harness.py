@@ -10,7 +10,6 @@ import atexit
 import errno
 import functools
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -20,6 +19,8 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from warm import Server
 
 HERE = Path(__file__).parent
 STATE = ".cecdata"
@@ -93,19 +94,15 @@ def shim() -> tuple[Path | None, str]:
 
 
 class Zygote:
-    """Runs command lines in warm children. One at a time; close it at the end."""
+    """Runs command lines in warm children, one at a time; close it at the end."""
 
     def __init__(self, log: Path, *programs: str) -> None:
         self.log = log
         library, _ = shim()
         preload = {"LD_PRELOAD": str(library), "SHIM": str(library)} if library else {}
         threads = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "zygote.py"), *programs],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **preload, **threads, "no_proxy": "127.0.0.1"},
-        )  # fmt: skip
-        assert self._line() == "ready"
+        self.server = Server(*programs, **preload, **threads, no_proxy="127.0.0.1")
+        self.close = self.server.close
 
     def run(
         self,
@@ -127,47 +124,25 @@ class Zygote:
         order = {
             "program": program,
             "arguments": [str(argument) for argument in arguments],
-            "log": str(self.log),
-            "stdin": str(stdin),
+            "folder": str(Path.cwd()),
+            # no git is started for run.json: it would cost as much as the build
+            "environment": {**self.server.environment, "PATH": "", **(environment or {})},
             "after_s": after_s,
             "when": str(when),
             "signal": int(number),
             "step": [step, int(number)],
             "fault": fault.order() if fault else None,
-            "environment": dict(environment or {}),
         }
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        found = json.loads(self._line())
+        with self.log.open("wb") as log, open(stdin, "rb") as given:  # noqa: PTH123
+            streams = (given.fileno(), log.fileno(), log.fileno())
+            found = self.server.ask(order, streams)
+        hit, kinds = found.pop("hit"), found.pop("kinds")
         return Ended(
-            code=found["code"],
-            seconds=found["seconds"],
-            cpu_s=found["cpu_s"],
+            **found,
             text=self.log.read_text("utf-8", "replace"),
-            matched=found["matched"],
-            hit=CALLS[found["hit"] - 1] if found["hit"] else "",
-            path=found["path"],
-            kinds=dict(zip(CALLS, found["kinds"], strict=True)),
-            steps=found["steps"],
-            answered_s=found["answered_s"],
+            hit=CALLS[hit - 1] if hit else "",
+            kinds=dict(zip(CALLS, kinds, strict=True)),
         )
-
-    def close(self) -> None:
-        """End the zygote; its children have all been waited for."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-
-    def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
 
 
 @functools.cache

@@ -107,6 +107,25 @@ def test_a_pipe_that_broke(place, zygote):
         assert not list((out / "rejects").glob("rows-*"))
 
 
+def test_no_output_of_two_seeds(place, zygote):
+    """A killed build whose fingerprint was edited goes on with no seed."""
+    out = place / "out"
+    flags = ("--filters", "levenshtein", "--shard-sentences", "10", "--workers", "1")
+    words = ("cecdata", "build", scenarios.corpus(place, 70), *flags, "--out", out)
+    for step in range(90, 1000, 10):
+        assert zygote.run(*words, step=step).killed
+        if len(list((out / STATE / "data").glob("*.parquet"))) > 1:
+            break
+    path = out / STATE / "fingerprint.json"
+    path.write_text(path.read_text("utf-8").replace('"seed": 42', '"seed": 43'), "utf-8")
+    before = scenarios.tree(out, {})
+    for seed in (42, 43):
+        ended = zygote.run(*words, "--seed", seed)
+        assert ended.code == 5, ended.text
+        assert f"remove the folder {out}" in ended.text
+    assert scenarios.tree(out, {}) == before
+
+
 HOMELESS = """
 import pwd, runpy, sys
 def unknown(_): raise KeyError

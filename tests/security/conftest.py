@@ -1,12 +1,8 @@
 """Lets the tests of this folder share a dataset, the tiny models of cecbench and helpers."""
 
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path[:0] = [str(Path(__file__).parents[1] / "cecbench"), str(Path(__file__).parent)]
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "faults"))
 from harness import Zygote, shared
 
 from cecdata.cli import cli

@@ -105,15 +105,6 @@ def unbroken(tmp_path_factory, many, tree_of):
     return tree_of(out)
 
 
-@pytest.mark.slow  # make test-kills kills workers of Ray thirty times
-def test_a_killed_worker_of_ray_is_replaced(many, unbroken, tree_of, tmp_path):
-    """Two blocks in flight, one worker killed: the bytes of threads."""
-    out = tmp_path / "out"
-    words = [many, "--out", out, *FLAGS, "--engine", "ray"]
-    killed_until(out, words, 1, ["ray::_make"], random.Random(1))
-    assert tree_of(out) == unbroken
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["local", "ray"])
 @pytest.mark.parametrize("workers", [1, 2, 4])

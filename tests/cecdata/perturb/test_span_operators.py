@@ -123,25 +123,6 @@ def test_kernel_equals_oracle_with_every_kind_of_operator(
     assert made_of(rows) == wanted_of(oracle, texts, copies)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_operator_touches_what_is_protected(name):
-    """Nothing inside a protected run, nothing across its edge; an insertion may stand beside it."""
-    text = "已在已在再误1，女子12。明日好" * 3
-    config = config_of(
-        [float(one == name) for one in NAMES], copies=300, protect=("在已", "子"),
-        protect_spans=True,
-    )  # fmt: skip
-    runs = spans_of(text, Protection.of(True, ("在已", "子")))
-    assert len(runs) == 12
-    for row in rows_of(config, [text], 0.5):
-        for edit in row["edits"]:
-            for start, end in runs:
-                if edit["start"] == edit["end"]:
-                    assert not start < edit["start"] < end
-                else:
-                    assert edit["end"] <= start or end <= edit["start"]
-
-
 def test_an_operator_without_a_span_leaves_its_share():
     """Where a drawn operator has no span it is drawn again: the others share in proportion."""
     priors = [0.0] * len(MORE)

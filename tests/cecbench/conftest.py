@@ -1,6 +1,0 @@
-"""Make the modules of this folder, such as the loopback server, importable by its tests."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,523 @@
+"""The recipes of CONTRIBUTING: an addition touches the files that they name alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cecdata.corpus.quality import perplexity
+from cecdata.lm import open_scorer, scorer
+
+ROOT = Path(__file__).parents[1]
+LINES = (
+    "他高兴地唱着的歌，很好听。",
+    "慢慢地走来的人是我的老师。",
+    "这是第3次开会的地方。",
+    "我们的学校在河的对面。",
+)
+
+OPERATOR = '''"""的 and 地 for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cecdata.operators.base import Confusion, Operator
+
+KINDS = ("particle",)
+
+
+def _confusions(character: str) -> Iterator[Confusion]:
+    if character in "的地":
+        yield Confusion(character, "地" if character == "的" else "的", 1.0, "particle")
+
+
+OPERATOR = Operator("toy", "substitute", 1, KINDS, _confusions)
+'''
+
+FILTER = '''"""No pair of a sentence with a digit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.compute as pc
+
+from cecdata.config import Config
+from cecdata.filters.base import Filter, Tally
+from cecdata.perturbation.pairs import Mask, Pairs
+from cecdata.shards.manifest import Manifest
+
+
+def _measure(pairs: Pairs, _config: Config, _sentences: int) -> Pairs:
+    counts = {"seen": len(pairs.table)}
+    return replace(pairs, counts={**pairs.counts, "toy": counts})
+
+
+def _has_digit(pairs: Pairs, _config: Config) -> Mask:
+    targets = pairs.table.column("target").cast("string")
+    return np.asarray(pc.match_substring_regex(targets, "[0-9]"))
+
+
+def _facts(manifest: Manifest, _config: Config, tally: Tally) -> Manifest:
+    facts = {"seen": tally.counts["seen"], "dropped": sum(tally.dropped.values())}
+    return replace(manifest, extra={**manifest.extra, "toy": facts})
+
+
+FILTER = Filter("has_digit", _has_digit, measure=_measure, facts=_facts)
+'''
+
+MEASURE = """def _measure(pairs: Pairs, _config: Config, _sentences: int) -> Pairs:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    targets = pairs.table.column("target").cast(pa.string()).combine_chunks()
+    return pairs.with_column("signs", pc.count_substring(targets, "，").cast(pa.int32()))
+
+
+"""
+
+FORMAT = '''"""Records that a blank line ends; the first line of a record is its text."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from cecdata.corpus.lines import blocks, numbers
+from cecdata.corpus.rows import Format, Rows, gather
+from cecdata.corpus.sources import Columns, Source, opened
+
+
+def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the texts of the records of a file."""
+    texts = [record.partition(b"\\n")[0] for record in _records(source)]
+    yield gather(source, pa.array(texts, pa.binary()), None, numbers(1, len(texts)))
+
+
+def _values(source: Source) -> Iterator[list[str]]:
+    """Yield all lines of each record."""
+    return (record.decode("utf-8", "replace").split("\\n") for record in _records(source))
+
+
+def _records(source: Source) -> list[bytes]:
+    with opened(source) as stream:
+        data = b"".join(block.data for block in blocks(stream, source))
+    return [record for record in data.split(b"\\n\\n") if record.strip()]
+
+
+FORMAT = Format(_read, _values, (".toy",), columns=False)
+'''
+
+#: runs command lines one after another, so that what they import is paid once
+RUNS = """
+import json, sys
+
+from cecdata.cli import cli
+from cecdata.common.command_group import run
+
+for words in json.loads(sys.argv[1]):
+    assert run(cli, words) == 0, words
+"""
+
+READS = """
+from cecdata.cli import cli
+from cecdata.common.command_group import run
+
+for words in (["a.toy"], ["a.toy.gz"], ["a.x", "--format", "toy"]):
+    assert run(cli, ["build", *words, "--dry-run", "--out", "out"]) == 0, words
+assert run(cli, ["build", "a.toy", "--dry-run", "--out", "out", "--text-column", "x"]) == 1
+"""
+
+USES = """
+import cecdata
+from cecdata.cli import cli
+from cecdata.common.command_group import run
+from cecdata.shards.reader import open_dataset
+
+words = ["build", "corpus.txt", "--filters", "levenshtein", "--out", "out"]
+assert run(cli, words) == 0
+for folder in ("out", "before"):
+    for words in (["verify", "--full"], ["stats"], ["report"], ["export", f"{folder}.jsonl"]):
+        assert run(cli, [words[0], folder, *words[1:]]) == 0, words
+    for batch in open_dataset(folder).batches("train"):
+        assert "signs" in batch.schema.names
+    assert "signs" in cecdata.scan(folder).collect().columns
+frame = cecdata.build(texts=["他高兴地唱着的歌，很好听。"], filters=("levenshtein",))
+assert set(frame["signs"]) == {1}
+"""
+
+RECIPE = """
+copies = 8
+filters = ["levenshtein"]
+holdout = 0.0
+
+[prior]
+homophone = 0.0
+near_glyph = 0.0
+radical = 0.0
+split = 0.0
+noise = 0.0
+toy = 1.0
+
+[rate]
+toy = 0.1
+"""
+
+LENGTHS = '''
+import numpy as np
+from cecdata.lm.scorer import Kind, Scorer
+
+class Lengths(Scorer):
+    """Each character has the probability 1/e."""
+    name = identity = "lengths"
+
+    def log_prob(self, texts):
+        return np.array([-float(len(str(text))) for text in texts])
+
+KIND = Kind(lambda name: name == "lengths", lambda name: Lengths())
+'''
+
+SYSTEM = '''"""A system that writes one character for another."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cecbench.systems.base import Answer
+from cecbench.systems.base import Kind
+from cecbench.systems.base import NoOptions, option
+
+
+@dataclass(frozen=True)
+class ToyOptions(NoOptions):
+    """Options of the toy."""
+
+    toy_right: str = option("已", "The character that replaces the wrong one.")
+
+
+class ToySystem:
+    """Writes `right` for `wrong`."""
+
+    name = "toy"
+    block = 16
+
+    def __init__(self, wrong: str, right: str) -> None:
+        self._wrong, self._right = wrong, right
+        self.identity: Mapping[str, object] = {"kind": "toy", "wrong": wrong, "right": right}
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """Yield the sources with the one replaced by the other."""
+        for source in sources:
+            text = source.replace(self._wrong, self._right)
+            yield Answer(text, text, tokens_out=1)
+
+
+KIND = Kind(
+    "toy:WRONG",
+    "writes one character for another",
+    ToyOptions,
+    lambda wrong, options, _: ToySystem(wrong, options.toy_right),
+)
+'''
+
+BENCHMARK = """
+[[benchmark]]
+name = "toys/one"
+title = "a set of two sentences"
+rows = 2
+licence = "CC0"
+citation = "nobody"
+homepage = "https://example.org"
+[[benchmark.releases]]
+reader = "table"
+[[benchmark.releases.files]]
+path = "toys/one.tsv"
+"""
+
+TERM = '''
+def length_P_L(batch: Batch) -> FloatArray:
+    """Return 1 for each candidate that is as long as its source, else 0."""
+    pairs = zip(batch.sources, batch.candidates_P_L, strict=True)
+    return np.array([[float(len(text) == len(x)) for text in group] for x, group in pairs])
+
+
+LENGTH = Term("length", length_P_L)
+
+'''
+TABLE = "#: `reward.kind` → its terms"
+#: file → what is replaced there, and what by
+EDITS = {
+    "cectrain/reward/terms.py": {
+        TABLE: f"{TERM}\n{TABLE}",
+        "= (EDIT,)": "= (EDIT, LENGTH)",
+    },
+    "cectrain/reward/config.py": {
+        "    unchanged: float": (
+            "    length_weight: float = 0.0  # of the length term\n    unchanged: float"
+        ),
+    },
+    "docs/reference/metrics.md": {
+        "| `reward_edit` |": "| `reward_length` | share as long as the source |\n| `reward_edit` |",
+    },
+}
+USES_THE_TERM = """
+import re
+from pathlib import Path
+import pytest
+from cecdata.common.errors import UsageError
+from cectrain import config
+from cectrain.reward.batch import Batch
+from cectrain.reward.terms import total_reward
+from cectrain.run import metrics_log
+
+made = config.load("exact-match", ["reward.length_weight=0.25", 'reward.kind="majority"'])
+assert "length term 0.25" in made.reward.words()
+rewards = total_reward(Batch(made.reward, ["己来"], ["已来"], [["已来", "已来", "己"]]))
+assert rewards.total_P_L.tolist() == [[1.0, 1.0, 0.0]]
+assert rewards.figures() == {"reward_majority": 2 / 3, "reward_length": 2 / 3}
+assert metrics_log.renamed({"reward_length": 0.5}) == {"reward_length": 0.5}
+with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
+    config.load("exact-match", ["reward.length_weight=1.5"])
+with pytest.raises(UsageError, match="the sum of"):
+    config.load("exact-match", ["reward.length_weight=0.6", "reward.edit_weight=0.6"])
+page = Path("docs/reference/metrics.md").read_text()
+explained = re.findall(r"^\\| `([a-z0-9_]+)` \\|", page, re.M)
+assert set(metrics_log.NAMES) <= set(explained)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of cecdata, with the kernels that are compiled already, and of pyproject.toml."""
+    shutil.copytree(ROOT / "cecdata", tmp_path / "cecdata")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
+    (tmp_path / "corpus.txt").write_text("\n".join(LINES) + "\n", "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """A copy of cecbench and of the pages, and a file of pairs."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "cecbench", tmp_path / "cecbench", ignore=ignored)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    pairs = "他己经来了。\t他已经来了。\n天气很好。\t天气很好。\n"
+    (tmp_path / "own.tsv").write_text(pairs, "utf-8")
+    return tmp_path
+
+
+def edit(path: Path, *changes: tuple[str, str]) -> None:
+    """Replace texts that occur once."""
+    text = path.read_text("utf-8")
+    for before, new in changes:
+        assert text.count(before) == 1, before
+        text = text.replace(before, new)
+    path.write_text(text, "utf-8")
+
+
+def contract(tree: Path, name: str, room: str) -> None:
+    """Name a module in the contract that those of its room know nothing of each other."""
+    head, title, rest = (
+        (tree / "pyproject.toml")
+        .read_text("utf-8")
+        .partition(f'name = "{room} know nothing of each other"')
+    )
+    new = f'modules = [\n  "cecdata.{room}.{name}",'
+    text = head + title + rest.replace("modules = [", new, 1)
+    (tree / "pyproject.toml").write_text(text, "utf-8")
+
+
+def run(folder: Path, script: str, *words: str) -> str:
+    """Run code where the packages of the folder come before those of the repository."""
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def cli(tree: Path, *commands: str) -> str:
+    return run(tree, RUNS, json.dumps([command.split() for command in commands]))
+
+
+def cecbench(folder: Path, *words: str) -> str:
+    return run(folder, "from cecbench.cli import main; main()", *words)
+
+
+def changed(folder: Path) -> set[str]:
+    """The files of the copy that differ from the repository's."""
+    names = [
+        path.relative_to(folder)
+        for name in ("cecbench", "docs")
+        for path in (folder / name).rglob("*.*")
+        if path.suffix in (".py", ".md", ".toml")
+    ]
+    return {
+        str(name)
+        for name in names
+        if not (ROOT / name).exists() or (ROOT / name).read_bytes() != (folder / name).read_bytes()
+    }
+
+
+def named(title: str) -> set[str]:
+    """The files that a recipe of CONTRIBUTING names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    recipe = next(part for part in text.split("\n\n") if part.startswith(f"**{title}**"))
+    return set(re.findall(r"`((?:cecbench|cectrain|docs)/[^`]+)`", recipe))
+
+
+def test_a_pair_column_touches_three_files(tree):
+    """The schema, the filter that measures it and the page (which has no code): it is written,
+    read, checked, exported, in the card and in frames, and null in earlier datasets."""
+    cli(tree, "build corpus.txt --filters levenshtein --out before")
+    field, meaning = (
+        'pa.field("signs", pa.int32(), nullable=True)',
+        '"signs": "the number of commas"',
+    )
+    edit(
+        tree / "cecdata/shards/schema.py",
+        ("    ]\n)\n\n# A pair that", f"        {field},\n    ]\n)\n\n# A pair that"),
+        ('    "text": "one sentence', f'    {meaning},\n    "text": "one sentence'),
+        ("SCHEMA_VERSION = 2", "SCHEMA_VERSION = 3"),
+        ("ADDED: dict[str, int] = {}", 'ADDED = {"signs": 3}'),
+    )
+    filtering = tree / "cecdata/filters/levenshtein.py"
+    edit(filtering, ("_too_far)", "_too_far, _measure)"), ("FILTER = ", MEASURE + "FILTER = "))
+    run(tree, USES)
+    for folder, values in (("out", {0, 1}), ("before", {None})):
+        lines = (tree / f"{folder}.jsonl").read_text("utf-8").splitlines()
+        assert {json.loads(line)["signs"] for line in lines} == values
+    assert "| `signs` | the number of commas |" in (tree / "out/README.md").read_text("utf-8")
+
+
+def test_an_operator_touches_four_files(tree):
+    """Its module, its entry, a recipe and the contract: it is built, proved and inspected."""
+    (tree / "cecdata/operators/toy.py").write_text(OPERATOR, "utf-8")
+    edit(
+        tree / "cecdata/operators/__init__.py",
+        ("    swap,\n    width,\n", "    swap,\n    toy,\n    width,\n"),
+        ("    )\n}", "        toy,\n    )\n}"),
+    )
+    (tree / "toy.toml").write_text(RECIPE, "utf-8")
+    contract(tree, "toy", "operators")
+    said = cli(
+        tree,
+        "build corpus.txt --recipe toy.toml --out out",
+        "verify out --full",
+        "preview 的 --operator toy",
+    )
+    manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
+    assert set(manifest["operators"]) == {"toy"}
+    assert manifest["pairs"]["kept"] > len(LINES)
+    assert "地\t1.0000\tparticle" in said
+
+
+def test_a_filter_touches_three_files(tree):
+    """Its module, its entry and the contract: it is measured, applied, counted and reported."""
+    (tree / "cecdata/filters/toy.py").write_text(FILTER, "utf-8")
+    edit(
+        tree / "cecdata/filters/__init__.py",
+        ("    }\n)", '        "toy": toy.FILTER,\n    }\n)'),
+        ("levenshtein, plausibility\n", "levenshtein, plausibility, toy\n"),
+    )
+    contract(tree, "toy", "filters")
+    cli(tree, "build corpus.txt --filters levenshtein,toy --out out", "verify out --full")
+    manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
+    assert manifest["pairs"]["rejected"]["has_digit"] == 4
+    assert manifest["toy"] == {"seen": 16, "dropped": 4}
+
+
+def test_a_format_touches_three_files(tree):
+    """Its module, its entry and a reader that is fuzzed: it is read by its suffix, and by name."""
+    (tree / "cecdata/corpus/formats/toy.py").write_text(FORMAT, "utf-8")
+    edit(
+        tree / "cecdata/corpus/formats/__init__.py",
+        ("}\n", '    "toy": toy.FORMAT,\n}\n'),
+        ("parquet, text\n", "parquet, text, toy\n"),
+    )
+    data = "他的病情已经好转。\n第一篇\n\n明天就可以出院了。\n第二篇\n".encode()
+    for name, content in (("a.toy", data), ("a.toy.gz", gzip.compress(data)), ("a.x", data)):
+        (tree / name).write_bytes(content)
+    said = run(tree, READS)
+    assert re.findall(r"^sentences +(\d+)$", said, re.MULTILINE) == ["2"] * 3
+
+
+def test_a_language_model_touches_two_files(monkeypatch):
+    """The two files are the module and the table `KINDS`; filters then take its name."""
+    module = ModuleType("cecdata.lm.lengths")
+    exec(LENGTHS, module.__dict__)
+    monkeypatch.setitem(sys.modules, "cecdata.lm.lengths", module)
+    monkeypatch.setattr(scorer, "KINDS", ("lengths", *scorer.KINDS))
+    assert open_scorer("lengths").log_ratios("他来了", [(0, 1, "")]).tolist() == [1.0]
+    assert np.allclose(perplexity(pa.array(["他来了"]), "lengths"), np.e)
+    assert open_scorer("words").name != "lengths"
+
+
+def test_a_system_is_two_files_of_any_package(bench):
+    """Its module has its form, its options and its identity; its package names it. The command
+    line then lists it, takes its option, keeps its run and adds its tokens.
+    """
+    (bench / "toy.py").write_text(SYSTEM, "utf-8")
+    package = bench / "someones_toy-1.0.dist-info"  # as `pip install` makes it of pyproject.toml
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: someones-toy\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[cecbench.systems]\ntoy = toy:KIND\n")
+    assert not changed(bench)
+    assert 'entry-points."cecbench.systems"' in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+    assert json.loads(cecbench(bench, "list", "--json"))["systems"]["toy"] == "toy:WRONG"
+    assert "Options of toy:\n  --toy-right TEXT" in cecbench(bench, "run", "--help-all")
+    words = ("run", "--benchmark", "own.tsv", "--json", "--system", "toy:己")
+    values = json.loads(cecbench(bench, *words))
+    assert (values["S_C_f1"], values["usage"]["tokens_out"]) == (100.0, 2)
+    assert (bench / "out/bench/runs/own.tsv/toy-己/score.json").is_file()
+    other = json.loads(cecbench(bench, *words, "--toy-right", "以", "--out", "other"))
+    assert other["system_identity"]["right"] == "以"
+    assert other["S_C_f1"] == 0
+
+
+def test_a_benchmark_is_two_files(bench):
+    """The catalogue has its entry, and the page a line. It is then listed, found and scored under
+    its name.
+    """
+    with (bench / "cecbench/benchmarks/catalogue.toml").open("a", encoding="utf-8") as catalogue:
+        catalogue.write(BENCHMARK)
+    row = "| `mcsc` | 19650 | `mcsc/test.txt` | CC BY-NC 2.0 | no |\n"
+    new = f"{row}| `toys/one` | 2 | `toys/one.tsv` | CC0 | no |\n"
+    edit(bench / "docs/reference/benchmarks.md", (row, new))
+    assert changed(bench) == named("A benchmark")
+    assert len(changed(bench)) == 2
+
+    (bench / "data/toys").mkdir(parents=True)
+    (bench / "own.tsv").rename(bench / "data/toys/one.tsv")
+    assert re.search(r"toys/one +2 rows  found", cecbench(bench, "list", "--data", "data"))
+    words = ("run", "--benchmark", "toys/one", "--data", "data", "--system", "copy", "--json")
+    values = json.loads(cecbench(bench, *words))
+    assert values["benchmark_licence"] == "CC0"
+    assert values["signature.benchmark"].startswith("toys/one@")
+
+
+def test_a_reward_term_is_a_function_and_three_entries(tmp_path):
+    """A toy term then has a weight, a check, words, a column, and docs."""
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    assert named("A reward term") == {*EDITS}
+    assert len(EDITS) <= 3
+    ignored = shutil.ignore_patterns("weights", "*.pyc")
+    shutil.copytree(ROOT / "cectrain", tmp_path / "cectrain", ignore=ignored)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    for name, changes in EDITS.items():
+        edit(tmp_path / name, *changes.items())
+    run(tmp_path, USES_THE_TERM)
