@@ -31,7 +31,10 @@ def test_the_folder_decodes_greedily_whatever_its_base_did(small_policy, tmp_pat
         do_sample=True, temperature=0.6, top_k=20, top_p=0.95, eos_token_id=[7, end], pad_token_id=9
     )
     policy.model.generation_config = base
+    (tmp_path / "several").mkdir()
+    (tmp_path / "several" / ".tmp-of-a-killed-run").write_bytes(b"half")
     found = decoding(policy, tmp_path / "several")
+    assert not (tmp_path / "several" / ".tmp-of-a-killed-run").exists()
     assert found.pop("transformers_version")
     assert found == {
         "do_sample": False, "eos_token_id": [7, end], "pad_token_id": pad, "max_new_tokens": 512,

@@ -8,11 +8,9 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecdata.common.codec import encode, sealed
-from cecdata.common.command_group import run
 from cecdata.common.errors import InputError, RefusedError, VerificationError
 from cecdata.embed import encoder
 from cectrain import config
-from cectrain.cli import cli
 from cectrain.corrector import folder
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
@@ -277,23 +275,6 @@ def test_lora_trains_an_adapter_and_is_merged(dataset_path, start, tmp_path):
     train(dataset_path, tmp_path / "out", settings)
     merged = AutoModelForCausalLM.from_pretrained(tmp_path / "out" / "model")
     assert type(merged).__name__ == "Qwen3ForCausalLM"
-
-
-def test_commands_end_to_end(finished, dataset_path, start, tmp_path, capsys):
-    """sft and correct end with exit code 0 on the command line."""
-    out = tmp_path / "sft"
-    told = [x for s in SETTINGS for x in ("--set", s)]
-    args = ["sft", str(dataset_path), "--out", str(out), "--model", str(start), *told]
-    assert run(cli, [*args, "--sft-steps", "1", "--json"]) == 0
-    assert "heldout_exact_after_sft" in json.loads(capsys.readouterr().out)
-    model = finished[0] / "model"
-    assert (model / "README.md").is_file()
-    lines = tmp_path / "lines.txt"
-    lines.write_text("他己经来了。\n\n天气很好。\n", encoding="utf-8")
-    correct = ["correct", "--model", str(model), "--file", str(lines)]
-    for form in ("--diff", "--json"):
-        assert run(cli, [*correct, form]) == 0
-        assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_every_logged_name_is_explained():

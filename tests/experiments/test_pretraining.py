@@ -335,6 +335,7 @@ def test_an_error_of_the_worker_is_raised_here():
         next(batches)
 
 
+@pytest.mark.slow  # it scores; what is refused is tried below
 def test_shipped_weights_are_fp16_scored_and_named_by_their_hash(finished, dataset_path, tmp_path):
     """The configuration says fp32; the card has the data, the curve, the scores and the hash."""
     out, _ = finished

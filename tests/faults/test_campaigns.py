@@ -16,7 +16,7 @@ QUICK = [
     ("bench", "ENOSPC for good", 5),
     ("bench", "EINTR", 3),
     ("build", "ENOSPC", 4),
-    ("build", "EIO on reading back", 12),
+    ("build", "EIO on reading back", 6),
     ("build", "short write", 3),
 ]
 
@@ -34,7 +34,7 @@ def test_killed_over_and_over(place, shimmed, name):
     """A handful of kills each: the finished output has the bytes of one that was never killed."""
     sizes = {"build": (120, 40), "bench": (40,)}[name]
     scenario = getattr(scenarios, name)(place, *sizes)
-    kills = 10 if name == "build" else 5
+    kills = 6 if name == "build" else 4
     found = kill_over_and_over(shimmed, scenario, place, kills, seed=7)
     flawless(found, kills)
 
@@ -44,7 +44,7 @@ def test_an_export_is_whole_or_not_there(place, shimmed):
     made = shimmed.run(*scenarios.build(place, 120, 40).words(place / "data"))
     assert made.code == 0, made.text
     scenario = scenarios.export(place / "data")
-    flawless(kill_over_and_over(shimmed, scenario, place, 12, seed=5), 12)
+    flawless(kill_over_and_over(shimmed, scenario, place, 6, seed=5), 6)
 
 
 def test_no_answer_is_asked_for_twice(place, zygote):

@@ -88,6 +88,7 @@ def policy_at(folder, hidden):
     return folder
 
 
+@pytest.mark.slow  # all of torch and trl; tests/cectrain/test_export.py has the main line
 def test_what_a_killed_training_staged_is_not_in_its_model(place, shimmed, trainer):
     """Killed while it writes its weights: the same command leaves a model without the remains."""
     made = shimmed.run(*scenarios.build(place, 120, 40).words(place / "data"))

@@ -15,7 +15,7 @@ from cecdata.hanzi import components as parts
 from cecdata.hanzi import components as shapes
 from cecdata.hanzi import readings as sounds
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.components import ARITY, UNENCODED, parse
+from cecdata.hanzi.components import ARITY, UNENCODED, parse, stroke_count
 from cecdata.hanzi.readings import confusion
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))

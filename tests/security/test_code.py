@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -11,12 +12,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cecdata", "cecbench", "cectrain")
 FILES = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
-CALLS = [
-    (path, node)
-    for path in FILES
-    for node in ast.walk(ast.parse(path.read_text("utf-8")))
-    if isinstance(node, ast.Call)
-]
+
+
+@functools.cache
+def calls() -> list[tuple[Path, ast.Call]]:
+    """Every call in the source, with its file."""
+    trees = ((path, ast.parse(path.read_text("utf-8"))) for path in FILES)
+    nodes = ((path, node) for path, tree in trees for node in ast.walk(tree))
+    return [(path, node) for path, node in nodes if isinstance(node, ast.Call)]
+
+
 # Modules whose readers run what they read, and what starts a shell.
 NEVER = {
     "pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "code", "pty",
@@ -53,8 +58,8 @@ def test_no_module_that_runs_what_it_reads():
 
 def test_nothing_is_unpickled():
     """`torch.load` does not occur, and every `np.load` and `np.save` forbids pickles."""
-    assert not told((p, n) for p, n in CALLS if named(n) in ("torch.load", "torch.save"))
-    loads = [(p, n) for p, n in CALLS if named(n) in ("np.load", "np.save", "np.savez")]
+    assert not told((p, n) for p, n in calls() if named(n) in ("torch.load", "torch.save"))
+    loads = [(p, n) for p, n in calls() if named(n) in ("np.load", "np.save", "np.savez")]
     forbidding = [(p, n) for p, n in loads if _is_false(keyword(n, "allow_pickle"))]
     # np.load without the word forbids too; it is written out where data comes from outside.
     open_ones = {told([one])[0].rpartition(" ")[0] for one in loads if one not in forbidding}
@@ -65,17 +70,17 @@ def test_no_shell_no_evaluation_no_unpacking():
     """Data never becomes a command or an object, and no name in an archive leads out."""
     never = {"os.system", "os.popen", "eval", "exec", "compile", "__import__", "yaml.load"}
     never |= {"yaml.unsafe_load", "shutil.unpack_archive"}
-    assert not told((p, n) for p, n in CALLS if named(n) in never)
+    assert not told((p, n) for p, n in calls() if named(n) in never)
     opened = {"tarfile.", "zipfile."}
-    assert not told((p, n) for p, n in CALLS if named(n).startswith(tuple(opened))
+    assert not told((p, n) for p, n in calls() if named(n).startswith(tuple(opened))
                     and "extract" in named(n))  # fmt: skip
-    assert not told((p, n) for p, n in CALLS if keyword(n, "shell") is not None)
+    assert not told((p, n) for p, n in calls() if keyword(n, "shell") is not None)
 
 
 def test_programs_are_started_from_fixed_words():
     """A child process is git, nvidia-smi or our own interpreter, and gets a list, not a line."""
     starters = ("subprocess.", "os.exec", "os.spawn")
-    starts = [(p, n) for p, n in CALLS if named(n).startswith(starters)]
+    starts = [(p, n) for p, n in calls() if named(n).startswith(starters)]
     allowed = {
         "cecdata/common/version.py",
         "cecdata/commands/doctor.py",
@@ -89,11 +94,11 @@ def test_programs_are_started_from_fixed_words():
 
 def test_no_code_out_of_a_checkpoint():
     """`trust_remote_code` is nowhere but False; one module alone calls from_pretrained."""
-    words = [(p, n) for p, n in CALLS if keyword(n, "trust_remote_code") is not None]
+    words = [(p, n) for p, n in calls() if keyword(n, "trust_remote_code") is not None]
     assert not told((p, n) for p, n in words if not _is_false(keyword(n, "trust_remote_code")))
     text = "".join(path.read_text("utf-8") for path in FILES)
     assert not re.search(r"trust_remote_code\W{1,4}True", text)
-    places = {str(p.relative_to(ROOT)) for p, n in CALLS if named(n).endswith(".from_pretrained")}
+    places = {str(p.relative_to(ROOT)) for p, n in calls() if named(n).endswith(".from_pretrained")}
     assert places == {"cecdata/common/hub.py"}
 
 

@@ -191,8 +191,10 @@ SHARED = os.environ.get("CEC_SHARED")
 @pytest.mark.skipif(SHARED is None, reason="CEC_SHARED is not set: real errors are not at hand")
 @pytest.mark.parametrize(
     ("names", "coverage", "whole"),
-    [(("car", "cot", "gam", "mec"), 0.76, 0.84), (("cscd",), 0.94, 0.99)],
-    ids=["lemon", "cscd-ns"],
+    [
+        pytest.param(("car", "cot", "gam", "mec"), 0.76, 0.84, marks=pytest.mark.slow, id="lemon"),
+        pytest.param(("cscd",), 0.94, 0.99, id="cscd-ns"),
+    ],
 )
 def test_realistic_meets_its_figures(names, coverage, whole):
     """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""

@@ -8,21 +8,10 @@ from pathlib import Path
 
 import pytest
 from harness import Zygote, shared
+from scenarios import sentences
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-
-# Written for these tests; the number makes them differ.
-LINES = (
-    "第{n}号列车将于今天晚上准时到达本站的站台。",
-    "他在第{n}天已经完全康复，明天就可以出院了。",
-    "合同第{n}条规定，双方应当在十日内付清全部货款。",
-    "这款游戏的第{n}关难度很大，需要好友一起帮忙。",
-)
-
-
-def sentences(count: int) -> list[str]:
-    return [LINES[n % len(LINES)].format(n=n) for n in range(count)]
 
 
 def tree(out: Path) -> dict[str, bytes]:

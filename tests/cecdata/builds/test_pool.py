@@ -20,12 +20,6 @@ def sentences(count: int) -> list[str]:
     return [f"仓库第{n}排货架上的纸箱已经清点完毕。" for n in range(count)]
 
 
-def tree(out) -> dict[str, bytes]:
-    files = (path for path in sorted(out.rglob("*.*")) if path.is_file())
-    named = {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
-    return {n: data for n, data in named.items() if n != "run.json" and ".cecdata" not in n}
-
-
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory):
     """A text file and a JSONL file with origins and licences of its own."""
@@ -53,13 +47,13 @@ def pool(raw, tmp_path_factory):
     return out
 
 
-def test_a_build_of_the_pool_is_the_build_of_the_corpus(cecdata, raw, pool, tmp_path):
+def test_a_build_of_the_pool_is_the_build_of_the_corpus(cecdata, raw, pool, tree_of, tmp_path):
     """`build POOL` and `build RAW` give the same shards, byte for byte."""
     options = ["--filters", "levenshtein", "--shard-sentences", 64]
     for corpus, out in (([pool], tmp_path / "a"), (raw, tmp_path / "b")):
         assert cecdata("build", *corpus, "--out", out, *options)[0] == 0
     one, other = (
-        {name: data for name, data in tree(tmp_path / out).items() if name.startswith("data/")}
+        {name: data for name, data in tree_of(tmp_path / out).items() if name.startswith("data/")}
         for out in "ab"
     )
     assert one == other
@@ -93,16 +87,16 @@ def test_a_pool_loads_with_datasets(pool):
     assert len(list(rows)) == 160
 
 
-def test_a_finished_pool_is_checked_and_mended(cecdata, raw, tmp_path):
+def test_a_finished_pool_is_checked_and_mended(cecdata, raw, tree_of, tmp_path):
     """The same command leaves a finished pool alone, and replaces a damaged shard."""
     command = ["pool", *raw, "--out", tmp_path / "p"]
     assert cecdata(*command)[0] == 0
-    whole = tree(tmp_path / "p")
+    whole = tree_of(tmp_path / "p")
     shard = tmp_path / "p" / "data" / "pool-00000.parquet"
     shard.write_bytes(shard.read_bytes()[:-9])
     assert cecdata("verify", tmp_path / "p")[0] == 4
     assert cecdata(*command)[0] == 0
-    assert tree(tmp_path / "p") == whole
+    assert tree_of(tmp_path / "p") == whole
     assert cecdata("verify", tmp_path / "p")[0] == 0
     assert cecdata(*command, "--mask")[0] == 5
 

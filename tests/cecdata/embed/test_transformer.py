@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -19,12 +20,13 @@ from cecdata.common.errors import InputError
 from cecdata.embed import encoder
 from cecdata.embed.transformer import check_vectors
 
-pytest.importorskip(
-    "sentence_transformers",
-    reason="sentence-transformers is missing: pip install -e '.[embed]'",
-    exc_type=ImportError,
-)
-pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of torch and its kin, none ours
+    pytest.mark.skipif(
+        importlib.util.find_spec("sentence_transformers") is None,  # seconds to import
+        reason="sentence-transformers is missing: pip install -e '.[embed]'",
+    ),
+]
 DEFAULT = "BAAI/bge-large-zh-v1.5"
 COMMIT = "00f8ffc4928a685117583e2a38af8ebb65dcec2c"  # of DEFAULT, as published: has safetensors
 NEWEST = "79e7739000000000000000000000000000000000"  # the published one after it: pickled alone

@@ -92,7 +92,7 @@ def config_of(priors, **changes):
     protect=st.sampled_from([(), ("明日",), ("在再", "好")]),
     spans=st.booleans(),
 )
-@hypothesis_settings(max_examples=400)
+@hypothesis_settings(max_examples=250)
 @example(["已在再误明日月会误女子"], 1, 5, [1.0] * len(MORE), 0.5, 0.0, 4, 8, 0.9, (), False)
 @example(["a。b", "已在"], 3, 5, [0.0] * 8 + [1.0] * 2, 0.0, 0.0, 4, 8, 0.3, (), False)
 @example(["好" * 30, ""], 42, 5, [0.2] * 5 + [0.0] * 5, 1.0, 0.0, 8, 8, 0.3, (), False)
