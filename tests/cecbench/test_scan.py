@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from cecbench import scorers
 from cecbench.metrics import scan
-from cecbench.metrics.base import (
-    apply_policy,
-    count_behaviour,
-    flags,
-)
+from cecbench.metrics.base import apply_policy, count_behaviour, flags
 from cecbench.metrics.rows import Row, count_positions
 from cecbench.metrics.scan import behaviour_of, under_policy
 from cecdata.common.errors import InputError

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from cecbench import resampling
 from cecbench.resampling import Interval, Statistic, f_statistic
 from cecbench.scorers import score
-from cecbench.significance import (
-    compare_scores,
-    holm,
-    paired_randomisation,
-    rows_needed,
-    simulated,
-)
+from cecbench.significance import compare_scores, holm, paired_randomisation, rows_needed, simulated
 from cecdata.common.errors import UsageError
 
 F = f_statistic(0, 1, 2)

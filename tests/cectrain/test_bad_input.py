@@ -12,12 +12,7 @@ from stores import write_store
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.common.errors import (
-    DiskFullError,
-    InputError,
-    UsageError,
-    VerificationError,
-)
+from cecdata.common.errors import DiskFullError, InputError, UsageError, VerificationError
 from cecdata.corpus.ids import ids
 from cecdata.embed.store import open_store
 from cectrain import config
