@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import random
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="no ray here")
 
 SCRIPT = "from cecdata.cli import main; main()"
 MARK = "CEC_TEST_BUILD"
@@ -105,15 +106,25 @@ def unbroken(tmp_path_factory, many, tree_of):
     return tree_of(out)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["local", "ray"])
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_no_byte_depends_on_the_engine(engine, workers, many, unbroken, tree_of, tmp_path):
-    """Threads and Ray with 1, 2 and 4 chunks in flight."""
-    out = tmp_path / "out"
-    words = (many, "--out", out, *FLAGS, "--engine", engine, "--workers", workers)
-    assert Build(*words).end()[0] == 0
-    assert tree_of(out) == unbroken
+def test_ray_writes_the_same_files(tmp_path, lines_of, tree_of):
+    """Threads and Ray tasks write the same bytes under the same names."""
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(lines_of(70)), "utf-8")
+    for engine in ("local", "ray"):
+        code, said = Build(corpus, "--out", tmp_path / engine, *FLAGS, "--engine", engine).end()
+        assert code == 0, said
+    assert len(list((tmp_path / "ray" / "data").iterdir())) == 8
+    assert tree_of(tmp_path / "ray") == tree_of(tmp_path / "local")
+
+
+def test_engine_without_ray_says_how_to_get_it(monkeypatch):
+    """Without the package the engine `ray` names the extra that brings it."""
+    from cecdata.builds.engine import engine_of
+    from cecdata.common.errors import MissingPackageError
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingPackageError, match=r"cec-zero\[ray\]"), engine_of("ray", 1):
+        pass
 
 
 @pytest.mark.slow
