@@ -485,7 +485,7 @@ def test_each_step_is_the_score_of_answers_cut_at_its_threshold(drawn) -> None:
     assert curve["reach"] == REACH
 
 
-SURE = [
+CONFIDED = [
     ("他以经来了。", "他已经来了。"),
     ("末来很好。", "未来很好。"),
     ("天气很好。", "天气很好。"),
@@ -496,7 +496,7 @@ SURE = [("他已经来了。", 0.9), ("末来很好。", 0.3), ("夭气很好。
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     path = tmp_path / "own.tsv"
-    path.write_text("".join(f"{s}\t{t}\n" for s, t in SURE), "utf-8")
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in CONFIDED), "utf-8")
     return path
 
 

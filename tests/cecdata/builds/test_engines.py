@@ -57,7 +57,7 @@ class Build:
         return bool(processes)
 
     def end(self) -> tuple[int, str]:
-        said, _ = self.driver.communicate(timeout=180)
+        said, _ = self.driver.communicate(timeout=600)
         for process in self.processes(""):  # what a killed driver left
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
