@@ -98,9 +98,7 @@ def token_budget(policy: CausalModel, source: str) -> int:
 
 
 def generate(
-    policy: CausalModel,
-    asked: Sequence[Sequence[int]],
-    budgets: Sequence[int],
+    policy: CausalModel, asked: Sequence[Sequence[int]], budgets: Sequence[int]
 ) -> list[list[int]]:
     """Return the tokens that `transformers` generates for each question, padding left out.
 

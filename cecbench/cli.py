@@ -9,7 +9,7 @@ from cecdata.common import command_group
 #: title of a group → command → (file in commands/, its line in `--help`)
 COMMANDS = {
     "Find benchmarks and systems": {
-        "list": ("list:list_benchmarks", "List benchmarks and kinds of systems."),
+        "list": ("list:list_benchmarks", "List benchmarks and kinds of systems.")
     },
     "Score": {
         "run": ("run", "Run a system on a benchmark and score it."),

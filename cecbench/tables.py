@@ -141,11 +141,7 @@ def _quoted(text: str, delimiter: str, *, csv_named: bool) -> list[tuple[int, li
 
 
 def read_texts(
-    path: Path,
-    needed: Sequence[str],
-    widths: Mapping[int, Sequence[str]],
-    *,
-    blank: bool = False,
+    path: Path, needed: Sequence[str], widths: Mapping[int, Sequence[str]], *, blank: bool = False
 ) -> Iterator[Texts]:
     """Yield the rows of a table or of JSON.
 

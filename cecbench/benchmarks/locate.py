@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from cecbench.benchmarks.catalogue import (
-    READER_OF_SUFFIX,
-    Benchmark,
-    Release,
-    benchmarks,
-    lookup,
-)
+from cecbench.benchmarks.catalogue import READER_OF_SUFFIX, Benchmark, Release, benchmarks, lookup
 from cecbench.benchmarks.readers import READERS, Example, validation_shards
 from cecbench.signature import UNNAMED
 from cecdata.common.durable import STATE

@@ -94,10 +94,7 @@ def options_from(given: Mapping[str, object]) -> dict[str, object]:
 
 _FILE = click.Path(path_type=Path)
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--scorer": {
-        "default": "cscd",
-        "help": f"The published scorer: {', '.join(SCORERS)}.",
-    },
+    "--scorer": {"default": "cscd", "help": f"The published scorer: {', '.join(SCORERS)}."},
     "--unequal-length": {
         "help": "Treatment of rows whose texts differ in length; each scorer has a default: "
         f"{', '.join(POLICIES)}."

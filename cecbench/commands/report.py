@@ -115,12 +115,7 @@ def compare(
 @DATA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def power(
-    benchmark: str,
-    points: tuple[float, ...],
-    f1: float,
-    data: Path | None,
-    *,
-    as_json: bool,
+    benchmark: str, points: tuple[float, ...], f1: float, data: Path | None, *, as_json: bool
 ) -> None:
     """Say how many rows are needed to show a difference between two systems.
 

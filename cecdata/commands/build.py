@@ -33,9 +33,7 @@ _NAMED = 10  # most unreadable files that are named one by one
 @click.command(cls=LongCommand, usual=USUAL)
 @build_options
 @click.option(
-    "--recipe",
-    default="paper",
-    help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file.",
+    "--recipe", default="paper", help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file."
 )
 @setting("copies", int, "Number of pairs for each sentence.")
 @setting(

@@ -19,20 +19,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("text")
-@click.option(
-    "--copies",
-    type=click.IntRange(1, 1000),
-    default=12,
-    help="Number of pairs to show.",
-)
+@click.option("--copies", type=click.IntRange(1, 1000), default=12, help="Number of pairs to show.")
 @click.option(
     "--seed", type=int, show_default="that of the recipe", help="Seed of all random draws."
 )
-@click.option(
-    "--recipe",
-    default="paper",
-    help="Name of a recipe, or a path to a TOML file.",
-)
+@click.option("--recipe", default="paper", help="Name of a recipe, or a path to a TOML file.")
 @click.option(
     "--protect",
     "names",
@@ -145,11 +136,7 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
 @click.argument("sentence")
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
-    "-k",
-    "count",
-    type=click.IntRange(1),
-    default=10,
-    help="Number of sentences to list.",
+    "-k", "count", type=click.IntRange(1), default=10, help="Number of sentences to list."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:

@@ -23,9 +23,7 @@ _ERRORS = click.option(
     help="File with real errors (labels); each line is source, tab, target.",
 )
 _RECIPE = click.option(
-    "--recipe",
-    default="realistic",
-    help="Name of a recipe, or a path to a TOML file.",
+    "--recipe", default="realistic", help="Name of a recipe, or a path to a TOML file."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 

@@ -64,10 +64,7 @@ class SentenceTransformerEncoder(Encoder):
         if not len(sentences):
             return np.empty((0, self.dimension), np.float32)
         vectors = self._model.encode(
-            list(sentences),
-            batch_size=self._batch,
-            convert_to_numpy=True,
-            show_progress_bar=False,
+            list(sentences), batch_size=self._batch, convert_to_numpy=True, show_progress_bar=False
         ).astype(np.float32)
         check_vectors(vectors, self.name)
         sizes = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))

@@ -230,11 +230,7 @@ def sft(
 @data_argument
 @recipe_options
 @click.option("--pairs", type=click.IntRange(8), help="Number of pairs; overrides the recipe.")
-@click.option(
-    "--encoder",
-    "encoder_name",
-    help="Sentence encoder; overrides the recipe.",
-)
+@click.option("--encoder", "encoder_name", help="Sentence encoder; overrides the recipe.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def diagnose(
     data: Path,

@@ -15,12 +15,7 @@ from cecbench.causal import is_built_in_kind
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 from cectrain.corrector.correction import Change
-from cectrain.corrector.folder import (
-    longest_source,
-    model_folder,
-    prove_weights,
-    trained_prompt,
-)
+from cectrain.corrector.folder import longest_source, model_folder, prove_weights, trained_prompt
 from cectrain.corrector.numpy_policy import BLAS_THREADS, Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write

@@ -12,14 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from cecbench import causal
-from cecbench.causal import (
-    EXTRA_TOKENS,
-    CausalModel,
-    decode,
-    generate,
-    prompt_ids,
-    token_budget,
-)
+from cecbench.causal import EXTRA_TOKENS, CausalModel, decode, generate, prompt_ids, token_budget
 from cecbench.local_models import in_batches, thread_count, use_threads
 from cecdata.common.errors import InputError
 from cecdata.common.hub import torch_and_transformers

@@ -98,8 +98,7 @@ class Rescorer:
             logits |= {c: self.weights.logit(*own[c], x) for c, x in known.items()}
         pairs = [_near(logits, r) for logits, r in zip(single, ratios, strict=True)]
         both = self._ratios(
-            pieces,
-            [[_merged(t, *p) for p in own] for t, own in zip(pieces, pairs, strict=True)],
+            pieces, [[_merged(t, *p) for p in own] for t, own in zip(pieces, pairs, strict=True)]
         )
         for n, (text, r) in enumerate(zip(pieces, ratios, strict=True)):
             gains = {(a, b): both[n][_merged(text, a, b)] - r[a] - r[b] for a, b in pairs[n]}

@@ -37,11 +37,7 @@ class GroupReward:
     __name__ = "group_reward"  # TRL logs the reward under this name
 
     def __init__(
-        self,
-        encoder: Encoder,
-        config: RewardConfig,
-        size: int,
-        embeddings: Store | None = None,
+        self, encoder: Encoder, config: RewardConfig, size: int, embeddings: Store | None = None
     ) -> None:
         self._encoder, self._config, self._size = encoder, config, size
         self._store = embeddings

@@ -44,11 +44,7 @@ class ChannelProposer:
     most: int | None = None
 
     def __init__(
-        self,
-        tables: ChannelTables,
-        *,
-        least: float | None = None,
-        settings: Settings | None = None,
+        self, tables: ChannelTables, *, least: float | None = None, settings: Settings | None = None
     ) -> None:
         self._tables, self.least = tables, LEAST if least is None else least
         self.settings = settings or Settings(error=tables.error)
