@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from cecbench.benchmarks.locate import load
+from cecbench.benchmarks.catalogue import load
 from cecdata.channel import read, shipped_channel
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cecbench.benchmarks.locate import load
+from cecbench.benchmarks.catalogue import load
 from cecbench.scorers import score
 from cecdata.hanzi.edits import align
 from cectrain.corrector.calibration import fit

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cecbench import scorers
-from cecbench.benchmarks.locate import Dataset, load, sample
+from cecbench.benchmarks.catalogue import Dataset, load, sample
 from cecbench.benchmarks.readers import Example
 from cecbench.metrics.rows import Row
 from cecbench.results import PREDICTIONS, SCORE, RunScore

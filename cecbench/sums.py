@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecbench import errortypes
-from cecbench.benchmarks.locate import Dataset
+from cecbench.benchmarks.catalogue import Dataset
 from cecbench.benchmarks.readers import Example
 from cecbench.metrics.base import Scorer, apply_policy
 from cecbench.metrics.rows import IntArray, Row

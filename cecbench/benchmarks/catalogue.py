@@ -1,20 +1,37 @@
-"""The published benchmarks: files, digests, licences, citations; catalogue.toml names them all."""
+"""The published benchmarks, which catalogue.toml names with files, digests, licences and citations;
+and the files of a benchmark on this machine, verified and read.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from shlex import quote
 
+from cecbench.benchmarks.readers import READERS, Example, validation_shards
+from cecbench.signature import UNNAMED
 from cecdata.common.codec import decode
-from cecdata.common.errors import UsageError, did_you_mean, without_userinfo
+from cecdata.common.durable import STATE
+from cecdata.common.errors import (
+    InputError,
+    UsageError,
+    VerificationError,
+    did_you_mean,
+    without_userinfo,
+)
+from cecdata.common.machine import user_folder
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+ENVIRONMENT = "CECBENCH_DATA"
 #: suffix of a user's own file → name of its reader in `readers.READERS`
 READER_OF_SUFFIX = {
     **dict.fromkeys((".tsv", ".csv", ".txt", ".jsonl", ".ndjson", ".json"), "table"),
@@ -78,3 +95,170 @@ def lookup(name: str) -> Benchmark:
             f"{', '.join(READER_OF_SUFFIX)}"
         )
     return known[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A benchmark that was read from its files.
+
+    signed: its name in signatures, the same for all files of a user's own, which only their
+    rows' digest distinguishes.
+    """
+
+    name: str
+    rows: tuple[Example, ...]
+    sha256: str  # of the bytes of its files, one after the other
+    licence: str = "not stated"
+    synthetic: bool = False
+    notes: tuple[str, ...] = ()
+    signed: str = ""
+
+
+def sample(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
+    """Return `count` rows in the benchmark's order; all of them where `count` is 0 or too large.
+
+    A row's place in the draw depends on its id alone, so that a larger sample includes a smaller
+    one. The head of a benchmark would be no sample: LEMON's files begin with all the errors.
+    """
+    if not 0 < count < len(rows):
+        return tuple(rows)
+
+    def draw(place: int) -> bytes:
+        return hashlib.sha256(f"sample:{rows[place].id}".encode("utf-8", "surrogatepass")).digest()
+
+    return tuple(rows[place] for place in sorted(sorted(range(len(rows)), key=draw)[:count]))
+
+
+def cache_folder() -> Path:
+    """Return the last folder searched: `cecbench` in $XDG_CACHE_HOME or ~/.cache."""
+    return user_folder("XDG_CACHE_HOME") / "cecbench"
+
+
+def data_folders(data: Path | None) -> tuple[Path, ...]:
+    """Return the folders that are searched, in order."""
+    named = os.environ.get(ENVIRONMENT)
+    folders = [data] if data else []
+    folders += [Path(part) for part in (named or "").split(os.pathsep) if part]
+    return (*folders, cache_folder())
+
+
+def find(benchmark: Benchmark, data: Path | None) -> tuple[Release, tuple[Path, ...]] | None:
+    """Return the first copy whose files are all in one of the folders, and their paths."""
+    for folder in data_folders(data):
+        for copy in benchmark.releases:
+            paths = tuple(folder / file.path for file in copy.files)
+            if all(path.is_file() for path in paths):
+                return copy, paths
+    return None
+
+
+def load(name: str, data: Path | None = None) -> Dataset:
+    """Read a benchmark: a name, a user's own file, or a folder of shards (its validation split).
+
+    Raises InputError if it is missing, with the files to place and the folders for them, and if
+    two rows have the same id; VerificationError if a file is not the published one.
+    """
+    path = Path(name)
+    if name not in benchmarks() and path.is_dir():
+        return _read_shards(path)
+    if name not in benchmarks() and path.is_file():
+        return _read_own(path)
+    benchmark = lookup(name)
+    place = find(benchmark, data)
+    if place is None:
+        raise InputError(_where_to_place(benchmark, data))
+    copy, paths = place
+    notes = [note for note in (copy.note, benchmark.note) if note]
+    for file, path in zip(copy.files, paths, strict=True):
+        notes += _checked(path, file.sha256)
+    rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
+    if benchmark.rows is not None and len(rows) != benchmark.rows:
+        notes.append(f"{len(rows)} rows were read, {benchmark.rows} are published")
+    return Dataset(name, rows, digest(paths), benchmark.licence, notes=tuple(notes))
+
+
+def digest(paths: tuple[Path, ...]) -> str:
+    """Return the SHA-256 (hex) of the files' bytes, one file after the other."""
+    total = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+    return total.hexdigest()
+
+
+def _read_own(path: Path) -> Dataset:
+    reader = READER_OF_SUFFIX.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"{path}: the file's name must end in one of {', '.join(READER_OF_SUFFIX)}, which say "
+            "how it is read"
+        )
+    rows = _distinct(READERS[reader]((path,), path.stem), path)
+    notes = ("a file of the user's own",)
+    return Dataset(path.stem, rows, digest((path,)), notes=notes, signed=UNNAMED)
+
+
+def _read_shards(folder: Path) -> Dataset:
+    # Late: they bring in pyarrow, which the list of benchmarks does not need.
+    from cecdata.shards.manifest import MANIFEST
+    from cecdata.shards.reader import open_dataset
+
+    if (folder / MANIFEST).exists() or (folder / STATE).exists():
+        open_dataset(folder).prove("validation")  # raises where files differ from the manifest
+    paths = validation_shards(folder)
+    if not paths:
+        raise InputError(
+            f"{folder} has no data/validation-*.parquet: name a folder that `cecdata build` "
+            "wrote with a held-out share, or a file"
+        )
+    rows = _distinct(READERS["parquet"](paths, "validation"), folder)
+    return Dataset(
+        "synthetic-validation",
+        rows,
+        digest(paths),
+        "see the dataset card of the shards",
+        synthetic=True,
+        notes=("synthetic errors: the score does not say how well people's errors are corrected",),
+    )
+
+
+def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
+    seen: dict[str, Example] = {}
+    for row in rows:
+        if row.id in seen:
+            raise InputError(f"{path}: the id {row.id!r} occurs twice; ids must be distinct")
+        if not row.source:
+            raise InputError(f"{path}: row {row.id!r} has an empty source")
+        seen[row.id] = row
+    if not seen:
+        raise InputError(f"{path} has no rows")
+    return tuple(seen.values())
+
+
+def _checked(path: Path, sha256: str | None) -> list[str]:
+    if sha256 is None:
+        return [f"no digest is published for {path.name}; {digest((path,))[:8]} was read"]
+    read = digest((path,))
+    if read != sha256:
+        raise VerificationError(
+            f"{path} is not the published file: sha256 {read[:16]}… instead of {sha256[:16]}…; "
+            "download it again, or pass the file by its path to score it as your own"
+        )
+    return []
+
+
+def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:
+    folders = [str(folder) for folder in data_folders(data)]
+    forms = [" and ".join(file.path for file in copy.files) for copy in benchmark.releases]
+    copy = next((c for c in benchmark.releases if all(file.url for file in c.files)), None)
+    ways = [
+        f"curl -L --create-dirs -o {quote(str(cache_folder() / file.path))} {file.url}"
+        for file in (copy.files if copy else ())
+    ]
+    download = f"download it (`{'; '.join(ways)}`), or " if ways else ""
+    return (
+        f"{benchmark.name} is not in {', '.join(folders)}. If its licence ({benchmark.licence}) "
+        f"allows your use, {download}place {' or '.join(forms)} under one of these folders (or "
+        f"another, named with --data or ${ENVIRONMENT}). Homepage: {benchmark.homepage}"
+    )

@@ -11,7 +11,7 @@ from string import Template
 import click
 
 from cecbench import prompts
-from cecbench.benchmarks.locate import load, sample
+from cecbench.benchmarks.catalogue import load, sample
 from cecbench.commands.list import DATA
 from cecbench.commands.options import LIMIT
 from cecbench.scorers import Options, find_scorer

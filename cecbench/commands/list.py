@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from cecbench.benchmarks.catalogue import benchmarks
-from cecbench.benchmarks.locate import find
+from cecbench.benchmarks.catalogue import benchmarks, find
 
 DATA = click.option(
     "--data",

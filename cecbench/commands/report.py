@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from cecbench.benchmarks.locate import load
+from cecbench.benchmarks.catalogue import load
 from cecbench.commands.list import DATA
 from cecbench.resampling import LEVEL
 from cecbench.results import Run, find_runs, read_run, rescored

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from cecbench.benchmarks.catalogue import benchmarks
-from cecbench.benchmarks.locate import data_folders, find
+from cecbench.benchmarks.catalogue import benchmarks, data_folders, find
 from cecbench.benchmarks.readers import validation_shards
 from cecbench.commands.list import DATA
 from cecbench.commands.options import (

@@ -16,8 +16,8 @@ from cecdata.common.codec import Json
 from cecdata.common.progress import Progress, suggest
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
-from cectrain.data.labelled import LabelledPairs, labelled_pairs
 from cectrain.data.shards import TRAIN, PairSource
+from cectrain.data.training_pairs import LabelledPairs, labelled_pairs
 
 F = TypeVar("F", bound=Callable[..., object])
 DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak of the same one

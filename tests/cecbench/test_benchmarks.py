@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecbench.benchmarks import catalogue, locate, readers
+from cecbench.benchmarks import catalogue, readers
 from cecbench.benchmarks.readers import Example
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.schema import PAIR
@@ -26,7 +26,7 @@ needs_shared = pytest.mark.skipif(not SHARED, reason="CEC_SHARED does not name t
 def nothing_else(tmp_path, monkeypatch):
     """Hide this machine's own cache and data from the tests."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(locate.ENVIRONMENT, raising=False)
+    monkeypatch.delenv(catalogue.ENVIRONMENT, raising=False)
 
 
 def write(path, text):
@@ -71,7 +71,7 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
     """Every form gives the same pairs; the suffix and the first line decide which form it is."""
-    dataset = locate.load(str(write(tmp_path / name, FORMS[name])))
+    dataset = catalogue.load(str(write(tmp_path / name, FORMS[name])))
     assert pairs_of(dataset.rows) == PAIRS
     assert dataset.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
 
@@ -94,14 +94,14 @@ QUOTED = SAID.replace('"', '""')
 )
 def test_quoted_cells_are_read_where_a_csv_writer_made_them(tmp_path, name, text, pairs):
     """Cells are unquoted where each quotation mark is one that a CSV writer sets; else it stays."""
-    assert pairs_of(locate.load(str(write(tmp_path / name, text))).rows) == pairs
+    assert pairs_of(catalogue.load(str(write(tmp_path / name, text))).rows) == pairs
 
 
 def test_what_excel_calls_unicode_text_is_read(tmp_path):
     """UTF-16 with a byte order mark is read, as Excel writes it."""
     path = tmp_path / "a.txt"
     path.write_bytes("".join(f"{s}\t{r}\r\n" for s, r in PAIRS).encode("utf-16"))
-    assert pairs_of(locate.load(str(path)).rows) == PAIRS
+    assert pairs_of(catalogue.load(str(path)).rows) == PAIRS
 
 
 def test_edits_of_m2_are_made_in_their_order(tmp_path):
@@ -109,12 +109,12 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
     edit = "A {}|||M|||{}|||REQUIRED|||-NONE-|||0\n"
     inserted = edit.format("1 1", "已") + edit.format("1 1", "经")
     text = "S 他 来\n" + inserted + edit.format("1 2", "去")
-    rows = locate.load(str(write(tmp_path / "a.m2", text))).rows
+    rows = catalogue.load(str(write(tmp_path / "a.m2", text))).rows
     assert [row.target for row in rows] == ["他已经去"]
     both = "S 他 来\n" + edit.format("0 2", "我") + edit.format("1 2", "去")
     for bad in (both, "S 他\n" + edit.format("0 5", "我")):
         with pytest.raises(InputError, match=r"line \d has a span"):
-            locate.load(str(write(tmp_path / "b.m2", bad)))
+            catalogue.load(str(write(tmp_path / "b.m2", bad)))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
 def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
     """The first of three columns is a label only if all its values are 0 or 1."""
     text = "".join(f"{name}\t第{name}句\t第{name}句\n" for name in ids)
-    rows = locate.load(str(write(tmp_path / "ids.tsv", text))).rows
+    rows = catalogue.load(str(write(tmp_path / "ids.tsv", text))).rows
     assert [row.id for row in rows] == ids
 
 
@@ -133,7 +133,7 @@ def test_the_column_origin_is_provenance_and_not_the_source(tmp_path):
     jsonl = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
     pq.write_table(pa.Table.from_pylist([record]), tmp_path / "a.parquet")
     for path in (jsonl, tmp_path / "a.parquet"):
-        assert pairs_of(locate.load(str(path)).rows) == PAIRS[:1]
+        assert pairs_of(catalogue.load(str(path)).rows) == PAIRS[:1]
 
 
 def test_parallel_files_belong_together_line_by_line(tmp_path):
@@ -171,14 +171,14 @@ def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
         pa.Table.from_arrays([pa.array(c) for c in columns], names), tmp_path / "a.parquet"
     )
     with pytest.raises(InputError, match=r"a\.parquet has two columns 'source'"):
-        locate.load(str(tmp_path / "a.parquet"))
+        catalogue.load(str(tmp_path / "a.parquet"))
 
 
 def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     """A dataset gives its validation split, marked as synthetic, with (id, copy) as ids."""
     columns = {"source": [s for s, _ in PAIRS], "target": [r for _, r in PAIRS]}
     pq.write_table(pa.table(columns), tmp_path / "own.parquet")
-    assert pairs_of(locate.load(str(tmp_path / "own.parquet")).rows) == PAIRS
+    assert pairs_of(catalogue.load(str(tmp_path / "own.parquet")).rows) == PAIRS
     rows = [
         {
             "id": 7,
@@ -196,7 +196,7 @@ def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     pq.write_table(pa.Table.from_pylist(rows, PAIR), folder / "validation-00000-of-00001.parquet")
-    dataset = locate.load(str(tmp_path))
+    dataset = catalogue.load(str(tmp_path))
     assert (dataset.name, dataset.synthetic) == ("synthetic-validation", True)
     assert [row.id for row in dataset.rows] == ["7-0", "7-1"]
 
@@ -280,7 +280,7 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
 def test_a_bad_file_is_named_with_its_line(tmp_path, name, text, says):
     """The message for a bad file says what is wrong, and in which line."""
     with pytest.raises(InputError, match=says):
-        locate.load(str(write(tmp_path / name, text)))
+        catalogue.load(str(write(tmp_path / name, text)))
 
 
 def test_bytes_that_are_not_utf8_are_named(tmp_path):
@@ -289,7 +289,7 @@ def test_bytes_that_are_not_utf8_are_named(tmp_path):
     path = tmp_path / "gbk.tsv"
     path.write_bytes("好\t好\n".encode() * 300_000 + "好\t好\n".encode("gb18030"))
     with pytest.raises(InputError, match=r"at byte 2400000\).*iconv"):
-        locate.load(str(path))
+        catalogue.load(str(path))
 
 
 text_cells = st.text(
@@ -356,8 +356,8 @@ def test_the_catalogue_agrees_with_the_table_of_known_files():
 )
 def test_lemon_is_read_as_its_own_script_reads_it(monkeypatch, name, rows, equal):
     """The numbers of rows and of rows of equal length are those that LEMON's script counts."""
-    monkeypatch.setenv(locate.ENVIRONMENT, f"{SHARED}/bench")
-    read = locate.load(f"lemon/{name}").rows
+    monkeypatch.setenv(catalogue.ENVIRONMENT, f"{SHARED}/bench")
+    read = catalogue.load(f"lemon/{name}").rows
     assert len(read) == rows
     assert sum(len(row.source) == len(row.target) for row in read) == equal
 
@@ -367,24 +367,24 @@ def test_what_is_missing_says_what_to_place_where(tmp_path):
     name names the nearest.
     """
     with pytest.raises(InputError, match=r"curl -L --create-dirs -o \S+lemon_v2/nov\.txt https"):
-        locate.load("lemon/nov", tmp_path)
+        catalogue.load("lemon/nov", tmp_path)
     with pytest.raises(InputError, match=r"cs/test\.jsonl"):
-        locate.load("cs")
+        catalogue.load("cs")
     with pytest.raises(UsageError, match="did you mean 'lemon/nov'"):
-        locate.load("lemon/nof")
+        catalogue.load("lemon/nof")
 
 
 def test_data_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch):
     """The search goes through --data, then $CECBENCH_DATA, then the cache."""
-    places = [tmp_path / "data", tmp_path / "environment", locate.cache_folder()]
-    monkeypatch.setenv(locate.ENVIRONMENT, str(places[1]))
+    places = [tmp_path / "data", tmp_path / "environment", catalogue.cache_folder()]
+    monkeypatch.setenv(catalogue.ENVIRONMENT, str(places[1]))
     for number, place in reversed(list(enumerate(places))):
         write(place / "cs" / "test.tsv", f"第{number}\t第{number}\n")
-        assert locate.load("cs", places[0]).rows[0].source == f"第{number}"
+        assert catalogue.load("cs", places[0]).rows[0].source == f"第{number}"
 
 
 def test_another_file_than_the_published_one_is_refused(tmp_path):
     """A file with a published name and other bytes is refused."""
     write(tmp_path / "lemon_v2" / "car.txt", "好\t好\n")
     with pytest.raises(VerificationError, match="not the published file"):
-        locate.load("lemon/car", tmp_path)
+        catalogue.load("lemon/car", tmp_path)

@@ -361,7 +361,7 @@ def test_reading_an_answer_takes_time_in_step_with_its_length(raw):
 def test_the_kinds_of_systems_are_listed_without_heavy_libraries():
     """`cecbench list` needs neither arrays nor models, so that it answers at once."""
     code = (
-        "import sys, cecbench.benchmarks.locate; from cecbench.systems.table import kinds; kinds();"
+        "import sys, cecbench.commands.list; from cecbench.systems.table import kinds; kinds();"
         "print(*{'numpy', 'pyarrow', 'torch', 'httpx', 'numba'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

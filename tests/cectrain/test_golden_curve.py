@@ -15,7 +15,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 
 from cectrain import config
-from cectrain.data.labelled import labelled_pairs
+from cectrain.data.training_pairs import labelled_pairs
 from cectrain.model import qwen3_forward
 from cectrain.train import train
 

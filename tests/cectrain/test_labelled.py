@@ -14,9 +14,8 @@ from cecdata.common.command_group import run
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain import config
 from cectrain.cli import cli
-from cectrain.data.labelled import labelled_pairs
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
-from cectrain.data.training_pairs import training_pairs
+from cectrain.data.training_pairs import labelled_pairs, training_pairs
 from cectrain.supervised.loop import Gradient, learning_rate
 from cectrain.supervised.loss import collate, loss_function
 
