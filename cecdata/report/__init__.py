@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import polars as pl
 import pyarrow as pa
 
 from cecdata.common import html
@@ -21,9 +21,6 @@ from cecdata.shards.manifest import RUN, Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset, read_batches
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 from cecdata.shards.stats import Confusion, Stats, counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 REPORT = "report.html"
 SHOWN = 1_500  # kept rows in the browser, shared among the operators or origins
@@ -201,8 +198,6 @@ def _browser() -> str:
 
 def _pairs(sample: Sample) -> list[list[object]]:
     """Return rows of the browser: pairs of all operators, and rejected ones of each reason."""
-    import polars as pl
-
     each = SHOWN // max(1, sample.kept["operator"].n_unique())
     kept = sample.kept.group_by("operator", maintain_order=True).head(each)
     rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
@@ -266,8 +261,6 @@ class Sample:
 
     def reasons(self) -> dict[str, tuple[str, ...]]:
         """Return examples of rejected texts and pairs for each reason."""
-        import polars as pl
-
         pairs = self.rejected_pairs.with_columns(text=pl.format("{} → {}", "target", "source"))
         found: dict[str, tuple[str, ...]] = {}
         for rejected in (self.rejected_rows, pairs):
@@ -299,8 +292,6 @@ def draw(dataset: Dataset, most: int, progress: Advance = silent) -> Sample:
 def _first(
     out: Path, paths: Sequence[str], schema: pa.Schema, most: int, progress: Advance = silent
 ) -> pl.DataFrame:
-    import polars as pl
-
     tables, left = [schema.empty_table()], most
     batches = (batch for path in paths for batch in read_batches(out / path, schema.names))
     for batch in batches:

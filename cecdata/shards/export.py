@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,9 +28,6 @@ from cecdata.common.errors import RefusedError, UsageError, did_you_mean
 from cecdata.common.kernels.jit import splitmix64
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Convert: TypeAlias = "Callable[[pl.DataFrame, str | None], bytes]"
 INSTRUCTION = "请改正下面句子里的错别字，其余文字照原样保留，只输出改正后的句子。"
@@ -52,23 +50,17 @@ def _jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:
 
 def _tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
     """Return source, tab, target a line; a tab or a line break in a text becomes a space."""
-    import polars as pl
-
     breaks = "\r\n|[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"
     plain = rows.select(pl.col("source", "target").str.replace_all(breaks, " "))
     return plain.write_csv(separator="\t", quote_style="never", include_header=False).encode()
 
 
 def _messages(rows: pl.DataFrame, template: str | None) -> bytes:
-    import polars as pl
-
     turns = pl.concat_list(_turn("user", _prompt(template)), _turn("assistant", pl.col("target")))
     return rows.select(turns.alias("messages")).write_ndjson().encode()
 
 
 def _prompt_completion(rows: pl.DataFrame, template: str | None) -> bytes:
-    import polars as pl
-
     prompt = _prompt(f"{PROMPT}\n" if template is None else template)
     completion = pl.col("target").alias("completion")
     return rows.select(prompt.alias("prompt"), completion).write_ndjson().encode()
@@ -79,8 +71,6 @@ def _verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> p
 
     A reward function gets `ground_truth` and `extra_info`.
     """
-    import polars as pl
-
     index = (pl.int_range(pl.len()) + start).alias("index")
     about = pl.struct(pl.lit(split).alias("split"), index, "source", _key().alias("id"))
     reward = pl.struct(pl.lit("rule").alias("style"), pl.col("target").alias("ground_truth"))
@@ -94,23 +84,17 @@ def _verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> p
 
 
 def _turn(role: str, content: pl.Expr) -> pl.Expr:
-    import polars as pl
-
     return pl.struct(pl.lit(role).alias("role"), content.alias("content"))
 
 
 def _prompt(template: str | None) -> pl.Expr:
     """Return the template with the sentence in place of {source}."""
-    import polars as pl
-
     before, _, after = (PROMPT if template is None else template).partition("{source}")
     return pl.concat_str(pl.lit(before), pl.col("source"), pl.lit(after))
 
 
 def _key() -> pl.Expr:
     """Return the name of a pair: the id of its sentence and its copy."""
-    import polars as pl
-
     return pl.format("{}-{}", "id", "copy")
 
 
@@ -261,8 +245,6 @@ class _Job:
                     file.write(convert(batch, self.template))
 
         def table(temporary: Path) -> None:
-            import polars as pl
-
             convert = PARQUET[self.form]
             none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
             schema = convert(none, self.template, self.split, 0).schema
@@ -304,8 +286,6 @@ class _Job:
 
     def _shuffled(self, start: int, stop: int) -> pl.DataFrame:
         """Return the rows whose keys have the ranks from `start` to `stop`, in their order."""
-        import polars as pl
-
         found, ranks = [], self._ranks
         for shard, _ in self.dataset.scan_shards(self.split):
             whole = shard.collect()

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from cecdata.common.progress import Advance, silent
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
-
-if TYPE_CHECKING:
-    import polars as pl
 
 LENGTH_BIN = 10  # code points
 COSINE_BIN = 0.05
@@ -71,8 +69,6 @@ class Stats:
 
 def stats(out: str | Path, progress: Advance = silent) -> Stats:
     """Count the dataset at `out`, which must pass the quick check, a shard at a time."""
-    import polars as pl
-
     dataset = open_dataset(out)
     splits = {split: dataset.rows(split) for split in dataset.manifest.outputs}
 
@@ -91,8 +87,6 @@ def counted(
     shards: Iterable[pl.LazyFrame], cosines: pl.LazyFrame, splits: Mapping[str, int], top: int = TOP
 ) -> Stats:
     """Count shards of pairs one after the other; `cosines` has the column of all of them."""
-    import polars as pl
-
     names = list(_counts(pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))))
     sums: list[pl.DataFrame] = []
     for shard in (pl.LazyFrame(pl.from_arrow(PAIR.empty_table())), *shards):
@@ -137,8 +131,6 @@ def _shown(number: float) -> str:
 
 def _counts(pairs: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
     """Return tables of counts of some pairs; the last column of each is `len`."""
-    import polars as pl
-
     length = pl.col("target").str.len_chars()
     edits = (
         pairs.filter(pl.col("edits").list.len() > 0)
@@ -163,22 +155,16 @@ def _counts(pairs: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
 
 
 def _count(frame: pl.LazyFrame, *by: pl.Expr | str) -> pl.LazyFrame:
-    import polars as pl
-
     return frame.group_by(*by).agg(pl.len())
 
 
 def _added(both: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the sum of two tables of counts."""
-    import polars as pl
-
     *by, _ = both[1].columns
     return pl.concat(both).group_by(by).sum()
 
 
 def _quantile(q: float) -> pl.Expr:
-    import polars as pl
-
     return pl.col("cosine").quantile(q, interpolation="nearest").alias(f"{q:g}")
 
 
@@ -195,8 +181,6 @@ def _in_order(frame: pl.DataFrame) -> dict[str, int]:
 
 
 def _confusions(frame: pl.DataFrame, top: int) -> tuple[Confusion, ...]:
-    import polars as pl
-
     ranked = (
         frame.sort("len", "operator", descending=[True, False])
         .group_by("target", "source", maintain_order=True)
