@@ -72,7 +72,7 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
         ({"texts": ["好"], "paths": "a.txt"}, "given are paths, texts"),
         ({"texts": "他的病情已经好转。"}, "texts must be a list"),
         ({"texts": ["好", 3]}, r"texts\[1\] is a int"),
-        ({"frame": {"text": ["好"]}}, "and is a dict; give a list of texts as texts="),
+        ({"frame": {"text": ["好"]}}, "it is a dict; give a list of texts as texts="),
         ({"frame": ["好"]}, "give a list of texts as texts="),
         ({"texts": ["好"], "column": "text"}, "a list of texts has no columns"),
     ],

@@ -312,7 +312,7 @@ def test_what_a_bucket_lacks_is_named(bucket, corpus, cecdata, tmp_path):
     Store(bucket).put(corpus, "in/corpus.jsonl")
     for uri, what in {
         "s3://nowhere-at-all/in": "there is no bucket 'nowhere-at-all'",
-        f"{bucket}/none.txt": "there is no such object",
+        f"{bucket}/none.txt": "there is neither an object",
         "fsspec+nothing://a/b": "this kind of store is not supported",
     }.items():
         code, _, said = cecdata("build", uri, "--out", tmp_path / "out")
