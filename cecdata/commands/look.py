@@ -152,11 +152,10 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
     from cecdata.embed.store import FOLDER, STORE, open_store
 
     folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
-    if len(folders) != 1:
-        raise InputError(
-            f"{data} has embeddings of {len(folders)} encoders: name one folder of embeddings, or "
-            "a dataset with a single one"
-        )
+    if not folders:
+        raise InputError(f"{data} has no embeddings: build a dataset with the filter cosine")
+    if len(folders) > 1:
+        raise InputError(f"name one folder of embeddings: {', '.join(map(str, folders))}")
     store = open_store(folders[0])
     model = encoder(store.contents.encoder, alone=False)
     store.check_encoder(model)
