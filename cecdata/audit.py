@@ -81,9 +81,7 @@ def read_errors(path: Path) -> Errors:
     """Read all errors of a file of pairs; raise InputError if there is none."""
     errors = errors_of(read_pairs(path))
     if not errors.tokens and not errors.others:
-        raise InputError(
-            f"{path}: {errors.pairs} pairs, and none has an error: source and target are equal"
-        )
+        raise InputError(f"{path}: none of {errors.pairs} pairs has an error")
     return errors
 
 

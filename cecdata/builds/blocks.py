@@ -218,8 +218,6 @@ def _paths(name: str, source: dict[str, Json]) -> list[str]:
     given = source.get("path")
     paths = given if isinstance(given, list) else [given]
     if not paths or not all(isinstance(path, str) and path for path in paths):
-        raise UsageError(
-            f"{name}: each [[source]] needs `path`: a file name or a list of file names"
-        )
+        raise UsageError(f"{name}: each [[source]] needs `path`, a file name or a list of them")
     beside = Path(name).parent  # a URI stays as it is
     return [str(p) if is_remote(p) or "://" in p else str(beside / p) for p in map(str, paths)]

@@ -146,10 +146,7 @@ class Run:
         buckets = 1 << source.bits
         if config.near_duplicates:
             if not isinstance(self.engine, Threads):
-                say(
-                    "near-duplicates are compared with all earlier sentences, so one process "
-                    "does it"
-                )
+                say("one process compares near-duplicates with all earlier sentences")
             distinct = self._one_by_one(second, buckets)
         else:
             distinct = self.all(second, buckets)

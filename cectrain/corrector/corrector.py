@@ -86,9 +86,7 @@ class Corrector:
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"confidence must be from 0 to 1, not {confidence}")
         if batch < 1 or threads < 0:
-            raise UsageError(
-                f"batch must be at least 1 and threads at least 0, not {batch} and {threads}"
-            )
+            raise UsageError(f"batch must be ≥ 1 and threads ≥ 0: {batch}, {threads}")
         check_script(script)
         if isinstance(model, str):
             check_name(model)

@@ -92,9 +92,7 @@ class Wordlists:
         )
         for wrong in made.dictionary:
             if any(True for _ in made.protected.find(wrong)):
-                raise UsageError(
-                    f"{wrong!r} is to be replaced, but contains a protected name or term"
-                )
+                raise UsageError(f"{wrong!r} is to be replaced, but holds a protected name or term")
         return made
 
 

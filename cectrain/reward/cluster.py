@@ -57,10 +57,7 @@ def dbscan(
     if size > LARGEST_GROUP:
         raise UsageError(f"a group has {size} candidates: at most {LARGEST_GROUP} can be clustered")
     if min_samples < 1 or radius < 0:
-        raise UsageError(
-            f"min_samples must be at least 1 and the radius at least 0, not {min_samples} and "
-            f"{radius}"
-        )
+        raise UsageError(f"min_samples must be ≥ 1 and radius ≥ 0: {min_samples}, {radius}")
     near = distances_P_L_L <= radius
     if valid_P_L is not None:
         near = near & valid_P_L[:, :, None] & valid_P_L[:, None, :]

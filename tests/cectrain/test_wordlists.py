@@ -88,7 +88,7 @@ def test_replacements_are_exact_and_first():
         ({"confidence": 3}, "confidence must be from 0 to 1"),
         ({"confidence": -0.1}, "confidence must be from 0 to 1"),
         ({"confidence": float("nan")}, "confidence must be from 0 to 1"),
-        ({"batch": 0}, "batch must be at least 1"),
+        ({"batch": 0}, "batch must be ≥ 1"),
         ({"threads": -1}, "threads"),
         ({"script": "latin"}, "script must be one of"),
         ({"model": "channnel"}, "did you mean 'channel'"),
@@ -103,8 +103,8 @@ def test_replacements_are_exact_and_first():
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
         ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),
         ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),
-        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "contains a protected name"),
-        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "contains a protected name"),
+        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "holds a protected name"),
+        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "holds a protected name"),
     ],
 )
 def test_arguments_out_of_range_are_refused_at_once(wrong, message):

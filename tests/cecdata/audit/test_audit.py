@@ -109,8 +109,8 @@ def test_neighbouring_errors_count_on_both_sides():
     [
         ("没有制表符\n", ":1: no tab"),
         ("A1\t己经\t已经\t1\n", ":1: 4 columns"),  # A1 is never taken for a source
-        ("一样\t一样\n", "none has an error"),
-        ("", "none has an error"),
+        ("一样\t一样\n", "pairs has an error"),
+        ("", "pairs has an error"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, content, said):
