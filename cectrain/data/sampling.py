@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch.utils.data import Sampler
 
 from cecbench.causal import asked
@@ -21,7 +22,6 @@ from cectrain.supervised.loss import IGNORED, answer_logits, collate
 
 if TYPE_CHECKING:
     import datasets
-    import torch
 
 _ROWS = 32  # pairs of similar length in one forward pass
 
@@ -143,8 +143,6 @@ def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -
     candidates earn the same and have no gradient. The pass over a pair costs a tenth of writing
     its candidates.
     """
-    import torch
-
     probability = torch.empty(len(pairs))
     walk = sorted(range(len(pairs)), key=lambda position: (len(pairs[position].target), position))
     for start in range(0, len(walk), _ROWS):
@@ -156,8 +154,6 @@ def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -
 
 def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
     """Return the log-probability of each pair's target at this temperature, [pairs]."""
-    import torch
-
     model, batch = policy.model, collate(policy, pairs)
     if qwen3_forward.supports(model):
         return qwen3_forward.answer_log_probs(

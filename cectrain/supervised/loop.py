@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from cecdata.common.errors import CecError
 from cectrain.config import SftConfig
@@ -23,16 +25,12 @@ from cectrain.run import checkpoints, distributed
 from cectrain.run.checkpoints import load_optimizer, optimizer_tensors
 from cectrain.supervised.loss import IGNORED, collate, loss_function
 
-if TYPE_CHECKING:
-    import torch
-
-    Batch = dict[str, torch.Tensor]
-
 _ADVICE = "raise sft.accumulation, or set sft.gradient_checkpointing=true"
 # Steps between two trims of the heap. Batches of many lengths fragment it: a run of the built-in
 # policy grew to 2.9 GB in 120 steps, and stays at 1.2 GB; after a trim the system must hand out the
 # pages again.
 EVERY = 10
+Batch = dict[str, torch.Tensor]
 Log = Callable[[int, dict[str, float]], None]
 Watch = Callable[[int], None]
 RATE, _PARAMETERS = 4e-4, 5_100_000  # the built-in policy's rate and size
@@ -65,8 +63,6 @@ def train_sft(
     Every batch is a function of (seed, step), so a run that was killed and resumed ends with the
     same weights on the same machine. Raises CecError if the loss is not finite.
     """
-    import torch
-
     model, rate = policy.model, learning_rate(config, policy)
     if config.gradient_checkpointing:
         # The older name is that of transformers before 5.18, which vLLM needs.
@@ -199,7 +195,6 @@ def save_state(
 
 def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: Path) -> int:
     """Read the newest whole checkpoint and return its step; 0 without one."""
-    import torch
     from safetensors.torch import load_file
 
     newest = checkpoints.newest(folder)
@@ -230,8 +225,6 @@ def _update(
     model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer], most: float | None
 ) -> torch.Tensor:
     """Take one step and return the norm of the gradient before clipping."""
-    import torch
-
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), most or float("inf"))
     for optimizer in optimizers:
         optimizer.step()
@@ -252,8 +245,6 @@ class Gradient:
         `batch` has this rank's share of the step's pairs. `check`: raise CecError if a loss is not
         finite, for which a GPU must finish its work first.
         """
-        import torch
-
         tokens = answer_tokens(batch)
         device = self.policy.model.device
         total, whole = torch.tensor(tokens, device=device), torch.zeros((), device=device)
@@ -290,8 +281,6 @@ def answer_tokens(batch: Batch) -> int:
 
 def refuse_nan(loss: torch.Tensor, step: int) -> None:
     """Raise CecError if the loss is not finite."""
-    import torch
-
     if not bool(torch.isfinite(loss.detach()).all()):
         raise CecError(
             f"step {step}: the loss is {float(loss.detach())}. The last checkpoint is good: lower "
@@ -322,8 +311,6 @@ def _malloc_trim() -> Any:
 @contextmanager
 def full_device(advice: str) -> Iterator[None]:
     """Raise CecError, with advice, instead of torch's error if the device is out of memory."""
-    import torch
-
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import torch
+from torch.nn import functional
+
 from cecbench import prompts
 from cecbench.causal import prompt_ids
 from cectrain.corrector.change_scorer import Tokens
@@ -15,7 +18,6 @@ from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 IGNORED = -100  # label of tokens without a loss: the prompt and padding
@@ -27,8 +29,6 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     Only answers have labels. There is no mask: causal attention at a token never sees the padding
     after it.
     """
-    import torch
-
     asked, answers = zip(*(tokens(policy, pair) for pair in pairs), strict=True)
     width = max(len(a) + len(b) for a, b in zip(asked, answers, strict=True))
     pad = int(policy.tokenizer.pad_token_id)
@@ -64,8 +64,6 @@ def loss_function(
 
     `fast_forward`: allow the pass for a Qwen3 on a CPU.
     """
-    from torch.nn import functional
-
     model = policy.model
     if fast_forward and qwen3_forward.supports(model):
         dtype = product_dtype(precision)
@@ -106,16 +104,12 @@ def answer_logits(
 
 def product_dtype(precision: str) -> torch.dtype:
     """Return the type of the lean pass's matrix products: fp32, bf16, or the faster here."""
-    import torch
-
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16}
     return dtypes.get(precision, qwen3_forward.fast_dtype())
 
 
 def autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
     """Return autocast for a model's own pass: bf16 if set, or if "auto" and on a GPU."""
-    import torch
-
     kind = model.device.type
     wide = precision == "bf16" or (precision == "auto" and kind == "cuda")
     return torch.autocast(kind, torch.bfloat16, wide)
