@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,9 +16,7 @@ from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import Reject, Rows, by_reason, gather
 from cecdata.corpus.sentences import join_lines
 from cecdata.corpus.sources import Columns, DamagedError, Source
-
-if TYPE_CHECKING:
-    from cecdata.shards.manifest import File
+from cecdata.shards.manifest import File
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
 _JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512

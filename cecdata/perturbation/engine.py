@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +20,7 @@ from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
 from cecdata.perturbation.pairs import Pairs, compact, edits_array, named, pair_table, repeated
 from cecdata.perturbation.tables import Compiled, compiled
-
-if TYPE_CHECKING:
-    from cecdata.shards.manifest import Manifest
+from cecdata.shards.manifest import Manifest
 
 # Values of the column `operator` besides the operators' names. `none`: no operator could edit
 # the sentence, and validation rejects the pair.
