@@ -51,6 +51,9 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str,
     another kind.
     """
     try:
+        if not zipfile.is_zipfile(path):  # which NumPy would take for a pickle
+            path.stat()
+            raise ValueError("it is no archive of arrays")
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
             raw.seek(-12, io.SEEK_END)

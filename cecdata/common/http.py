@@ -61,6 +61,10 @@ def printable(text: str) -> str:
 class EndpointError(CecError):
     """The endpoint refuses every request of this kind, so that the run must end."""
 
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -104,7 +108,7 @@ class Endpoint:
         """`hint` ends the message about a request that is refused for an unknown reason.
 
         Raises MissingPackageError, which names the extra, without httpx and tenacity, UsageError
-        for a proxy's address that cannot be used.
+        for a URL, a key or a proxy's address that cannot be used.
         """
         import ssl  # late, as what follows: a list of systems needs none of it
 
@@ -127,7 +131,7 @@ class Endpoint:
         self.troubles: dict[str, int] = {}
         # httpcore logs the headers of answers, and an endpoint may echo the key in them.
         logging.getLogger("httpcore").setLevel(logging.WARNING)
-        self._check_proxies()
+        self._check()
 
     def send(self, body: Mapping[str, object] | None, name: str = "") -> Reply:
         """Return the reply to `body`, without one to a GET; `name` seeds the jitter of pauses.
@@ -153,9 +157,18 @@ class Endpoint:
         """Return the text without the key, should an endpoint echo it."""
         return without(text, self._key)
 
-    def _check_proxies(self) -> None:
+    def _check(self) -> None:
+        """Raise UsageError for what no request can be sent with."""
         import httpx
 
+        if self._key and not re.fullmatch("[!-~]+", self._key):
+            raise UsageError(
+                f"{self._key_variable} holds no key: a key has ASCII letters, digits and signs"
+            )
+        try:
+            httpx.URL(self._url)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"{shown(self._url)} is no URL: {error}") from None
         try:
             self._client()
         except (ImportError, ValueError, httpx.InvalidURL) as error:
@@ -245,7 +258,7 @@ class Endpoint:
         }
         hint = hints.get(status, self._hint)
         said = f"{self._url} answered HTTP {status}: {text[:300]}"
-        raise EndpointError(f"{said} — {hint}" if hint else said)
+        raise EndpointError(f"{said} — {hint}" if hint else said, status)
 
     def _parsed(self, data: bytes) -> Reply:
         try:

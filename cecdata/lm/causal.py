@@ -21,7 +21,7 @@ import numpy as np
 from cecdata.common.errors import InputError
 from cecdata.common.hub import torch_and_transformers
 from cecdata.lm.checkpoint import Checkpoint
-from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed
+from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed, encodable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,18 +72,23 @@ class CausalScorer(Scorer):
         """
         self._torch, _ = torch_and_transformers("lm")
         found = Checkpoint.at(name, device, dtype)
-        self.name = name if not Path(name).exists() else Path(name).name
+        self.name = Path(name).resolve().name if Path(name).exists() else name
         self.device, self.dtype = found.device, found.dtype
         self._kind = "cuda" if self.device.startswith("cuda") else "cpu"
         self._tokenizer, self._model = found.tokenizer(), found.model()
-        self._begin = _beginning(self._tokenizer, name)
         text = found.config.get_text_config()
+        self._vocabulary = int(text.vocab_size)
+        self._begin = _beginning(self._tokenizer, self._vocabulary, name)
+        self._unknown = self._tokenizer.unk_token_id  # stands for what no token writes
+        if self._unknown is None or self._unknown >= self._vocabulary:
+            self._unknown = self._begin
         self.context = int(getattr(text, "max_position_embeddings", None) or 1 << 20)
         window = int(getattr(text, "sliding_window", None) or self.context)
         self._longest = min(self.context, window)
-        self._vocabulary = int(text.vocab_size)
         self._reach = reach
         self.identity = f"{found.digest()} {self.dtype} {reach}".removeprefix("torch.")
+        if not np.isfinite(self._plain([[self._begin, self._begin]])[0]):
+            raise InputError(f"{name} computes no numbers in {self.dtype}: copy its files again")
         self._packs = self._takes_packed()
         if self._packs:
             self._compete(_written_with(self._tokenizer, self._vocabulary))
@@ -100,7 +105,7 @@ class CausalScorer(Scorer):
             ids = self._ids(text)
             if len(ids) > self.context:
                 found[n] = self._in_parts(text)
-            elif self._tokenizer.unk_token_id in ids[1:]:
+            elif self._unknown in ids[1:]:
                 found[n] = math.nan
             elif len(ids) > 1:
                 rows[n] = ids
@@ -137,7 +142,7 @@ class CausalScorer(Scorer):
         pack = _Pack(n, ids, [], [])
         for at, change in enumerate(changes):
             suffix = self._suffix(ids, self._ids(changed(text, change)))
-            if suffix is None or self._tokenizer.unk_token_id in suffix.new:
+            if suffix is None or self._unknown in suffix.new:
                 ratios[at] = 0.0 if suffix is None else math.nan
                 continue
             if pack.places and pack.size + len(suffix.new) > _TOKENS[self._kind]:
@@ -185,8 +190,9 @@ class CausalScorer(Scorer):
         return float(joint.sum() - alone.sum())
 
     def _ids(self, text: str) -> list[int]:
-        ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return [self._begin, *ids]
+        """Return the tokens of a text, with the unknown one for what the vocabulary lacks."""
+        ids = self._tokenizer(encodable(text), add_special_tokens=False)["input_ids"]
+        return [self._begin, *(id_ if id_ < self._vocabulary else self._unknown for id_ in ids)]
 
     def _plain(self, rows: list[list[int]]) -> Doubles:
         """Return log P of each row of tokens behind its first, over the whole vocabulary."""
@@ -330,10 +336,10 @@ def _takes(name: str) -> bool:
     return Path(name).is_dir() or name.endswith(".gguf") or bool(_HUB_NAME.fullmatch(name))
 
 
-def _beginning(tokenizer: Any, name: str) -> int:
-    """Return the token behind which documents begin."""
+def _beginning(tokenizer: Any, size: int, name: str) -> int:
+    """Return the token behind which documents begin, of the `size` that the model has."""
     for token in (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id):
-        if token is not None:
+        if token is not None and token < size:
             return int(token)
     raise InputError(f"the tokenizer of {name} has no token that begins or ends a text")
 

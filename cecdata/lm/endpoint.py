@@ -22,7 +22,7 @@ import numpy as np
 from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.http import Endpoint, EndpointError
 from cecdata.common.machine import user_folder
-from cecdata.lm.scorer import Doubles, Kind, Scorer
+from cecdata.lm.scorer import Doubles, Kind, Scorer, encodable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +31,13 @@ KEY = "CEC_LM_KEY"  # the environment variable with the endpoint's key
 TIMEOUT_S = 60.0  # of a request, from connecting to the last byte
 TRIES = 5
 CONCURRENT = 8
+_REFUSED = {400, 413, 422}  # such as a prompt that is longer than the context
 _BEGIN = "\n"  # the first token of a prompt has no log-probability
 Body = dict[str, object]
+
+
+class _RefusedError(InputError):
+    """A request that the endpoint does not take."""
 
 
 class EndpointScorer(Scorer):
@@ -53,7 +58,7 @@ class EndpointScorer(Scorer):
         self._tries = tries
         open_at = partial(
             Endpoint,
-            key=os.environ.get(KEY),
+            key=os.environ.get(KEY, "").strip() or None,
             key_variable=KEY,
             timeout_s=timeout_s,
             retries=tries - 1,
@@ -70,8 +75,11 @@ class EndpointScorer(Scorer):
         self._find_fields()
 
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
-        """Return log P of each text in nats, behind a line feed."""
-        given = [str(text) for text in texts]
+        """Return log P of each text in nats, behind a line feed.
+
+        NaN for a text that the endpoint refuses, such as one longer than the model's context.
+        """
+        given = [encodable(str(text)) for text in texts]
         known = self._answers.of(given)
         missing = [text for text in dict.fromkeys(given) if text and text not in known]
         with ThreadPoolExecutor(CONCURRENT) as pool:
@@ -100,7 +108,10 @@ class EndpointScorer(Scorer):
         )
 
     def _asked_and_kept(self, text: str) -> float:
-        nats = self._asked(text)
+        try:
+            nats = self._asked(text)
+        except _RefusedError:
+            return math.nan
         self._answers.keep(text, nats)
         return nats
 
@@ -115,7 +126,7 @@ class EndpointScorer(Scorer):
         answer = self._call(self._completions, body)
         try:
             logs = _prompt_logs(answer)
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
             raise InputError(
                 f"an answer of {self._base} has no log-probabilities ({error!r})"
             ) from error
@@ -145,9 +156,10 @@ class EndpointScorer(Scorer):
         try:
             reply = endpoint.send(body)
         except EndpointError as error:
-            raise InputError(str(error)) from None
+            refusal = _RefusedError if error.status in _REFUSED else InputError
+            raise refusal(str(error)) from None
         if reply.filtered:
-            raise InputError(f"{self._base}: {reply.trouble}")
+            raise _RefusedError(f"{self._base}: {reply.trouble}")
         if reply.body is None:
             raise CecError(
                 f"{self._base} failed {self._tries} times ({reply.trouble}). What it answered "

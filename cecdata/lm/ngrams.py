@@ -21,7 +21,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.common.machine import user_folder
 from cecdata.lm.kernels import nats_of, quantise, restored
-from cecdata.lm.scorer import Doubles, Kind, Scorer
+from cecdata.lm.scorer import Doubles, Kind, Scorer, encodable
 from cecdata.lm.table import LONGEST, Ngrams, load
 
 if TYPE_CHECKING:
@@ -191,7 +191,10 @@ class NgramScorer(Scorer):
         """Return log P of the Chinese characters of each text in nats."""
         import pyarrow as pa  # here, because a corrector takes the tables alone
 
-        array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
+        if isinstance(texts, pa.Array):
+            array = texts
+        else:
+            array = pa.array([encodable(text) for text in texts], pa.string())
         nats = np.zeros(len(array))
         data, bounds = string_buffers(array)
         nats_of(data, bounds, self._tables, LONGEST, nats)  # type: ignore[no-untyped-call]
@@ -248,8 +251,9 @@ def _file(path: Path) -> Path:
 
 
 def _takes(name: str) -> bool:
-    named = name in ("", SHIPPED) or name.endswith((".ngram", ".arpa", ".arpa.gz", ".lm"))
-    return named or (Path(name).is_file() and not name.endswith(".gguf"))
+    if name in ("", SHIPPED) or Path(name).is_file():
+        return not name.endswith(".gguf")
+    return name.endswith((".ngram", ".arpa", ".arpa.gz", ".lm")) and not Path(name).is_dir()
 
 
 def _open(name: str) -> NgramScorer:

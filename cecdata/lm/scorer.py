@@ -6,6 +6,7 @@ A new kind is a module with a `KIND` in this folder, and its name in `KINDS`.
 from __future__ import annotations
 
 import importlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # A change of a text: the code points [start, end), and what replaces them.
 Change: TypeAlias = tuple[int, int, str]
 Doubles = NDArray[np.float64]
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 class Scorer(ABC):
@@ -77,10 +79,13 @@ def open_scorer(name: str | Path | None = None) -> Scorer:
     Raises `InputError` for what is none of these.
     """
     text = "" if name is None else str(name)
-    for module in KINDS:
-        kind: Kind = importlib.import_module(f"cecdata.lm.{module}").KIND
-        if kind.takes(text):
-            return kind.open(text)
+    try:
+        for module in KINDS:
+            kind: Kind = importlib.import_module(f"cecdata.lm.{module}").KIND
+            if kind.takes(text):
+                return kind.open(text)
+    except OSError as error:  # such as a name that is too long for a path
+        raise InputError(f"{text[:200]} cannot be opened: {error.strerror}") from error
     raise InputError(
         f"{text} is not a language model: name an n-gram table, an ARPA file, `words` for the "
         "table that ships, the folder or hub name of a causal model, or the URL of an endpoint"
@@ -97,6 +102,11 @@ def shared_scorer(name: str) -> Scorer:
 @lru_cache(maxsize=2)
 def _shared(name: str, _stamp: tuple[int, int] | None) -> Scorer:
     return open_scorer(name)
+
+
+def encodable(text: str) -> str:
+    """Return the text with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
+    return _LONE.sub("\ufffd", text)
 
 
 def changed(text: str, change: Change) -> str:

@@ -129,6 +129,14 @@ def test_a_change_that_cannot_be_written_is_not_judged(scorer):
     assert np.isfinite(found[2])
 
 
+def test_a_token_that_the_model_lacks_is_not_judged(scorer):
+    """The tokenizer has more tokens than the model; a lone surrogate is no known character."""
+    assert np.isnan(scorer.log_prob(["他\ud800"])[0])
+    scorer._vocabulary = len(SIGNS) // 2
+    late = SIGNS[-1]
+    assert np.isnan([scorer.log_prob([late])[0], scorer.log_ratios(TEXT, [(0, 1, late)])[0]]).all()
+
+
 def test_a_text_beyond_the_context_is_judged_in_parts(scorer):
     """Each change by the text around it; the whole by parts, each given the one before."""
     text = TEXT * 20
@@ -178,6 +186,12 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
         (tmp_path / "deeper" / path.name).write_bytes(deeper)
     with pytest.raises(InputError, match="of the model's tensors"):
         open_scorer(tmp_path / "deeper")
+    broken = transformers.AutoModelForCausalLM.from_pretrained(tiny)
+    broken.get_input_embeddings().weight.data.fill_(torch.nan)
+    broken.save_pretrained(tmp_path / "broken.lm")
+    tokenizer().save_pretrained(tmp_path / "broken.lm")
+    with pytest.raises(InputError, match=r"computes no numbers in torch\.float32"):
+        open_scorer(tmp_path / "broken.lm")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no model"):
         open_scorer(tmp_path / "empty")
@@ -195,6 +209,8 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
         open_scorer(tmp_path / "empty")
     with pytest.raises(InputError, match="is not a language model"):
         open_scorer(tmp_path / "absent")
+    with pytest.raises(InputError, match=r"x cannot be opened: File name too long"):
+        open_scorer("x" * 300)
 
 
 def test_a_model_beyond_the_memory_is_refused_before_it_is_loaded(tiny, tmp_path):

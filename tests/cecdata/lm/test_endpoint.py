@@ -12,7 +12,7 @@ import loopback
 import numpy as np
 import pytest
 
-from cecdata.common.errors import CecError, InputError
+from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.lm import open_scorer
 
 pytest.importorskip("httpx")
@@ -133,14 +133,24 @@ def test_a_passing_fault_is_tried_again(serve):
         (lambda _: {"choices": []}, "no log-probabilities"),
         (lambda _: {"choices": [{"prompt_logprobs": [None, {"1": {"logprob": 3.0}}]}]}, "numbers"),
         (lambda _: {"choices": [{"prompt_logprobs": [None]}]}, "numbers"),
+        (lambda _: {"choices": [{"prompt_logprobs": [None, {}]}]}, "no log-probabilities"),
         (lambda _: (401, b"no"), "HTTP 401.*CEC_LM_KEY"),
     ],
-    ids=["chat", "empty", "positive", "none", "key"],
+    ids=["chat", "empty", "positive", "none", "no token", "key"],
 )
 def test_an_endpoint_that_cannot_or_lies_is_refused(serve, answer, message):
     """The message says what is missing, and by which two ways it was asked for."""
     with pytest.raises(InputError, match=message):
         opened(serve(answer))
+
+
+def test_a_text_that_is_refused_is_not_judged(serve):
+    """One beyond the model's context has NaN, and is asked again; a lone surrogate is sent."""
+    server = serve(lambda body: (400, b"too long") if len(body["prompt"]) > 4 else by_vllm(body))
+    scorer = opened(server)
+    for _ in range(2):
+        assert np.isnan(scorer.log_prob(["他", "他来了。", "\ud800"])).tolist() == [0, 1, 0]
+    assert (server.asked["\n他"], server.asked["\n他来了。"]) == (1, 2)
 
 
 def test_a_slow_endpoint_has_a_deadline(serve):
@@ -171,6 +181,12 @@ def test_the_key_is_in_the_header_alone(serve, monkeypatch, caplog):
     assert SECRET not in str(told.value)
     with pytest.raises(InputError, match="login"):
         open_scorer("http://me:secret@127.0.0.1:9/v1")
+    with pytest.raises(UsageError, match="is no URL"):
+        open_scorer("http://[::1/v1")
+    monkeypatch.setenv("CEC_LM_KEY", f"{SECRET}\nx")
+    with pytest.raises(UsageError, match="CEC_LM_KEY holds no key") as told:
+        open_scorer(server.url)
+    assert SECRET not in str(told.value)
 
 
 def test_a_damaged_file_of_answers_is_named(serve):

@@ -262,6 +262,7 @@ def test_a_text_is_scored_by_hand(tmp_path: Path) -> None:
 def test_the_ratio_of_a_change_is_the_difference_of_the_texts() -> None:
     """Each change alone, by code points, also in several texts at once; a text may have none."""
     scorer = open_scorer("words")
+    assert scorer.log_prob(["他\ud800"]) == scorer.log_prob(["他x"])
     text, changes = "😀他的病情己经好转。", [(5, 6, "已"), (1, 2, "她"), (5, 7, ""), (0, 0, "我")]
     variants = [text[:start] + new + text[end:] for start, end, new in changes]
     expected = scorer.log_prob(variants) - scorer.log_prob([text])
