@@ -7,7 +7,10 @@ MODEL is what `cectrain correct --rescore` takes; its weights are those of `cect
 the cautious ones. So many rows of each set are drawn by the seed. Scores are of whole sentences: a
 correction counts where the answer is the reference. With --probe so many sentences are also judged
 by the plain way, which reads each changed text whole and asks the whole vocabulary. `none` in place
-of MODEL measures the channel and the combined corrector alone.
+of MODEL measures the channel and the combined corrector alone. With --margins it measures, on
+erroneous rows alone, what the channel proposes: the share of rows all of whose errors are among the
+16 or 24 changes of a piece that the channel finds likeliest, the 16 of 64 that channel and policy
+together do, and all, with the changes a row and what is missed.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +28,15 @@ import numpy as np
 
 from cecbench.benchmarks.catalogue import load
 from cecdata.channel import read, shipped_channel
+from cecdata.hanzi.readings import near_sound, same_sound
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
-from cectrain.corrector.combined import LEAST, CombinedProposer, chosen
+from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.channel.tables import open_tables
+from cectrain.corrector.combined import LEAST, CombinedProposer, _logit, chosen
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
+from cectrain.corrector.rescoring import JUDGED
 
 THRESHOLDS = (0.1, 0.2, 0.3, LEAST, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 Row = tuple[str, str]
@@ -114,10 +121,49 @@ def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Count
                     for low, high, text in held
                 ):
                     continue
-                known = right in {text for text, _ in channel.row(source[at])}
-                causes["below the margin" if known else "not in a confusion set"] += 1
+                if right in {text for text, _ in channel.row(source[at])}:
+                    causes["below the margin"] += 1
+                    continue
+                alike = same_sound(source[at], right) or near_sound(source[at], right)
+                causes[f"not in a confusion set, {'alike in sound' if alike else 'other'}"] += 1
         whole += causes.total() == before
     return 100 * whole / max(1, erroneous), proposed / max(1, len(rows)), causes
+
+
+def likeliest(own: Mapping[Change, float], most: int | None) -> dict[Change, float]:
+    """Return the likeliest changes."""
+    return {c: own[c] for c in sorted(own, key=lambda c: (-own[c], c))[:most]}
+
+
+def by_policy(plain: CombinedProposer, found: Confidences) -> Confidences:
+    """Return the 64 likeliest changes of each part with logits by channel and policy."""
+    asked = [(text, likeliest(own, 64)) for of_row in found for text, own in of_row]
+    ratios = plain.scorer.log_ratios([text for text, _ in asked], [own for _, own in asked])
+    logits = iter(
+        (text, {c: plain.weights.logit(_logit(own[c]), v) for c, v in of_text.items()})
+        for (text, own), of_text in zip(asked, ratios, strict=True)
+    )
+    return [[next(logits) for _ in of_row] for of_row in found]
+
+
+def proposals(plain: CombinedProposer, rows: Sequence[Row], margin: float, lm: str) -> None:
+    """Print what a channel with this margin proposes."""
+    settings = plain.channel.settings._replace(margin=margin)
+    channel = ChannelProposer(open_tables(lm), settings=settings)
+
+    def probable(texts: list[str]) -> list[dict[Change, float]]:
+        held = [reading.posterior for reading in channel.readings(texts)]
+        return [{c: p for c, p in own.items() if p >= JUDGED} for own in held]
+
+    found = confidences(rows, plain.longest, probable)
+    both = by_policy(plain, found)
+    for title, of, most in (
+        *(("channel", found, 16), ("channel", found, 24)),
+        *(("channel and policy", both, 16), ("all", found, None)),
+    ):
+        taken = [[(text, likeliest(own, most)) for text, own in parts] for parts in of]
+        share, size, causes = misses(rows, taken)
+        print(f"  {margin:g} nats, {title}: {share:.1f} % at {size:.1f} a row {dict(causes)}")
 
 
 def plainly(scorer: Any, text: str, changes: Sequence[Change]) -> None:
@@ -166,6 +212,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--lm", default="words")
     parser.add_argument("--probe", type=int, default=0)
+    parser.add_argument("--margins", type=float, nargs="+", default=(), help="in nats")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     plain = CombinedProposer(lm=options.lm)
@@ -187,7 +234,14 @@ def main() -> None:
     }
     for name in options.sets:
         held = [(row.source, row.target) for row in load(name, options.data).rows]
+        if options.margins:
+            held = [pair for pair in held if pair[0] != pair[1]]
         rows = random.Random(options.seed).sample(held, min(options.rows, len(held)))
+        for margin in options.margins:
+            print(name, flush=True)
+            proposals(plain, rows, margin, options.lm)
+        if options.margins:
+            continue
         if options.probe and judge is not plain:
             speed(judge, rows, options.probe)
         for system, ask in systems.items():
@@ -209,7 +263,8 @@ def main() -> None:
             ", ".join(f"{count} {cause}" for cause, count in causes.most_common()),
             flush=True,
         )
-    report(tables, options.json)
+    if not options.margins:
+        report(tables, options.json)
 
 
 def report(tables: dict[str, dict[float, list[np.ndarray]]], out: Path | None) -> None:

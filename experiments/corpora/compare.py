@@ -1,12 +1,15 @@
 """Compare error corpora by the corrector that each one trains; all else is equal.
 
     python -m experiments corpora CLEAN.parquet --data BENCHMARKS --out OUT [--seeds 1 2 3]
-        [--only b-paper c-context] [--peers PYTHON] [--policy START] [--corpora factors.toml]
+        [--only b-paper c-context] [--peers PYTHON] [--policy START | --rescore MODEL]
+        [--corpora factors.toml]
 
 With --policy the corrector is a neural one: the policy of the folder START, which has learned to
 copy and to denoise but has seen no confusion set (neutral.toml), takes the same supervised steps on
 the pairs of each corpus (neural.py). Without it the corrector is a noisy channel: the shipped
-n-gram model, which has seen no error, times P(wrong | right) as counted in the pairs. For each
+n-gram model, which has seen no error, times P(wrong | right) as counted in the pairs. With
+--rescore MODEL, a language model judges the changes that this channel proposes, with the same
+weights for every corpus: what a strong corrector would learn of each (rescored.py). For each
 variant of corpora.toml and each seed the same sentences get errors, and the corrector learns from
 the pairs. The confidence threshold for edits is chosen on held-out pairs of the same variant, half
 of them clean: it has the best sentence-level F1 among those that change at most 5 % of the clean
@@ -44,6 +47,7 @@ from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.hub import sha256_of_model
 from cecdata.config import Config, load
 from cecdata.corpus.ids import id_column, ids, is_validation
+from cecdata.lm import shared_scorer
 from cecdata.lm.ngrams import find
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import fingerprint
@@ -52,7 +56,9 @@ from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import tables_of
 from cectrain.corrector.correction import Edit, apply
+from cectrain.corrector.rescoring import MARGIN
 from experiments.corpora.neural import Neural, trained
+from experiments.corpora.rescored import Rescored
 from experiments.corpora.results import SETS, write_results
 
 _KEPT = 60  # right texts of a wrong one, as tools/channel/invert.py keeps them
@@ -178,7 +184,7 @@ def answers(sources: list[str], proposed: list[list[Edit]], least: float) -> lis
     ]
 
 
-def threshold(proposer: ChannelProposer | Neural, pairs: Pairs) -> float:
+def threshold(proposer: ChannelProposer | Neural | Rescored, pairs: Pairs) -> float:
     """Return the confidence threshold with the best F1 of those that change few clean sentences.
 
     If none does, return the highest, and say so on stderr.
@@ -210,11 +216,19 @@ def benchmark(data: Path, name: str) -> Pairs:
     return [(pair[0], pair[1]) for pair in pairs]
 
 
-def counting(channel: Channel, error: float | None) -> ChannelProposer:
-    """Return the corrector of a channel that was counted; `error` replaces the model's cost."""
+def counting(
+    channel: Channel, error: float | None, judge: str | None = None
+) -> ChannelProposer | Rescored:
+    """Return the corrector of a channel that was counted; `error` replaces the model's cost.
+
+    judge: a language model that judges what the channel proposes.
+    """
     model = find("words")
-    error = model.error if error is None else error
-    return ChannelProposer(tables_of(model, channel), least=0.0, settings=Settings(error=error))
+    settings = Settings(error=model.error if error is None else error)
+    if judge:
+        settings = settings._replace(margin=MARGIN)
+    proposer = ChannelProposer(tables_of(model, channel), least=0.0, settings=settings)
+    return Rescored(proposer, shared_scorer(judge)) if judge else proposer
 
 
 def changing(rows: Pairs, proposed: list[list[Edit]], share: float) -> float:
@@ -249,6 +263,8 @@ def settings_of(
     """Return what a score depends on: the options, and digests of what is read."""
     settings = {key: getattr(asked, key) for key in SETTINGS} | variant
     settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
+    if asked.rescore:
+        settings["judge"] = shared_scorer(asked.rescore).identity
     settings["clean text"] = sha256_of(asked.corpus).sha256
     settings["benchmarks"] = [sha256_of(asked.data / file).sha256 for file in FILES.values()]
     if "recipe" in variant:
@@ -288,7 +304,7 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     proposer = (
         trained(asked.policy, pairs, asked.steps, asked.clean, seed, folder / "checkpoints")
         if asked.policy
-        else counting(channel, asked.error)
+        else counting(channel, asked.error, asked.rescore)
     )
     tuning = corrupted(texts[1], {**variant, "copies": 1}, seed + 1000, asked.peers)
     random.Random(seed).shuffle(tuning)
@@ -330,6 +346,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--corpora", type=Path, default=HERE / "corpora.toml")
     parser.add_argument("--sentences", type=int, default=60_000)
     parser.add_argument("--policy", type=Path, help="Start policy, by the command pretrain.")
+    parser.add_argument("--rescore", help="Language model that judges what a channel proposes.")
     parser.add_argument("--steps", type=int, default=1000, help="Supervised steps with --policy.")
     parser.add_argument("--clean", type=float, default=0.25, help="Clean share with --policy.")
     parser.add_argument("--sample", type=int, help="Score this many random sentences of a set.")

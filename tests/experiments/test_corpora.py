@@ -52,8 +52,8 @@ def test_a_score_of_other_settings_is_not_shown(tmp_path, change):
     corpora = tmp_path / "corpora.toml"
     corpora.write_text('[b-paper]\nrecipe = "paper"\n')
     asked = Namespace(
-        corpus=inputs[0], data=tmp_path, out=tmp_path / "out", corpora=corpora, policy=None,
-        **dict.fromkeys(compare.SETTINGS),
+        corpus=inputs[0], data=tmp_path, out=tmp_path / "out", corpora=corpora,
+        **dict.fromkeys((*compare.SETTINGS, "policy", "rescore")),
     )  # fmt: skip
     folder = asked.out / "b-paper/1"
     compare.keep(folder, compare.settings_of(asked, {"recipe": "paper"}, 1))
