@@ -286,6 +286,14 @@ def test_a_reader_that_has_gone(place, words):
         assert (running.wait(120), said) == (0, [])
 
 
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_leads_nowhere(place, closed):
+    """The command does its work, and no file of it gets the number of the stream."""
+    program = f"{sys.executable} -m cecdata"
+    words = f"{program} pool a.txt --out closed --overwrite {closed} && {program} verify closed"
+    subprocess.run(["bash", "-c", words], check=True, cwd=place)
+
+
 ROOT = Path(__file__).parents[1]
 LOCAL_MODELS = (
     "cecbench/systems/",

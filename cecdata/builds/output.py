@@ -20,10 +20,10 @@ from typing import Any
 
 from cecdata.builds.blocks import Input
 from cecdata.builds.place import DONE, PUBLISHED, Place
-from cecdata.common.codec import Json, unsealed
+from cecdata.common.codec import Json, parse, unsealed
 from cecdata.common.durable import STATE, Workspace, running, sha256_of
 from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint
-from cecdata.common.errors import InputError, RefusedError, without_userinfo
+from cecdata.common.errors import InputError, RefusedError, VerificationError, without_userinfo
 from cecdata.common.store import Store, is_remote, scratch
 from cecdata.common.version import __version__
 from cecdata.config import Config
@@ -69,7 +69,7 @@ class _Output:
         """Write a file of the finished dataset."""
         return self.place.write(name, lambda path: path.write_bytes(data))
 
-    def plan(self, tasks: Mapping[str, Json]) -> None:
+    def plan(self, tasks: Mapping[str, int]) -> None:
         """Write the numbers of tasks by stage, for `cecdata status`."""
         self.document(PLAN, json.dumps(tasks).encode())
 
@@ -293,14 +293,16 @@ def status(out: Path | str) -> dict[str, Any]:
     place = Place(str(Path(out).absolute()) if isinstance(out, Path) else out)
     every = ("read", "distinct", "publish", "corrupt")
     marked = dict(zip(every, place.marked(*every), strict=True))
-    data, name = place.read(PLAN), without_userinfo(str(out))
-    if data is None:
+    plan, name = planned(place), without_userinfo(str(out))
+    if not plan:
         raise InputError(f"{name}: no build was started there")
-    plan, finished = json.loads(data), place.read(MANIFEST) is not None
+    finished = place.read(MANIFEST) is not None
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
     # of a finished build, the markers of the first stages are gone
     done = plan if finished else marked
-    stages = [{"name": n, "done": done[n], "total": plan.get(n)} for n in names]
+    stages: list[dict[str, Any]] = [
+        {"name": n, "done": done.get(n, 0), "total": plan.get(n)} for n in names
+    ]
     left = [s["name"] for s in stages if s["total"] is None or s["done"] < s["total"]]
     return {
         "out": name,
@@ -309,6 +311,23 @@ def status(out: Path | str) -> dict[str, Any]:
         "stages": stages,
         "holder": "" if place.store else running(place.root / STATE / "lock") or "",
     }
+
+
+def planned(place: Place) -> dict[str, int]:
+    """Return the numbers of tasks by stage, and of sentences; nothing before a build has begun.
+
+    Raises VerificationError where the file is damaged.
+    """
+    data = place.read(PLAN)
+    try:
+        plan: Any = {} if data is None else parse(data)
+        if not isinstance(plan, dict) or not all(type(count) is int for count in plan.values()):
+            raise ValueError("it must have a number for each stage")  # noqa: TRY301
+    except ValueError as error:
+        raise VerificationError(
+            f"{place}/{PLAN} is damaged ({error}): run the build again, which writes it anew"
+        ) from error
+    return dict(plan)
 
 
 def copied(uri: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +13,10 @@ from typing import Any, TypeVar
 from cecdata.builds.blocks import Input
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
-from cecdata.builds.output import PLAN, Folder, Remote, versions
+from cecdata.builds.output import Folder, Remote, planned, versions
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode, is_sealed
-from cecdata.common.errors import without_userinfo
+from cecdata.common.errors import VerificationError, without_userinfo
 from cecdata.common.version import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
@@ -126,8 +125,11 @@ def _close_embeddings(output: Folder | Remote, config: Config, chunks: Sequence[
 def embeddings_whole(output: Folder | Remote) -> bool:
     """Return whether the embeddings that the tasks of a finished build wrote are undamaged."""
     place, folders = output.place, set()
-    plan = json.loads(place.read(PLAN) or b"{}")
-    for number in range(plan.get("corrupt", 0)):
+    try:
+        tasks = planned(place).get("corrupt", 0)
+    except VerificationError:  # the build writes it anew
+        return False
+    for number in range(tasks):
         done = place.marker(f"corrupt/{number:05d}", output.build)
         for file in done.files if done is not None else ():
             if file.path.endswith(_FAISS):

@@ -26,6 +26,7 @@ _DAMAGE = (
     *(OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
+_MOST_EACH, _SMALL = 50, 1 << 20  # bytes for each byte of the file, or of a smaller file
 Array = NDArray[np.generic]
 
 
@@ -55,7 +56,10 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str,
             path.stat()
             raise ValueError("it is no archive of arrays")
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            size = sum(entry.file_size for entry in file.zip.infolist())
+            if size > _MOST_EACH * max(_SMALL, path.stat().st_size):
+                raise ValueError(f"it would take {size:,} bytes")
+            arrays = {name: np.asarray(file[name]) for name in file.files}
             raw.seek(-12, io.SEEK_END)
             if int.from_bytes(raw.read(2), "little") != len(arrays):
                 raise ValueError("an array is missing")

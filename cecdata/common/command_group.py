@@ -164,6 +164,7 @@ class LongCommand(click.Command):
 def start(group: LazyGroup) -> None:
     """Run a console script and end the process with its exit code; SIGTERM is an interrupt."""
     signal.signal(signal.SIGTERM, _interrupt)
+    _open_closed()
     progress.command_runs = True
     code = run(group)
     if code == INTERRUPTED:
@@ -174,6 +175,14 @@ def start(group: LazyGroup) -> None:
                 stream.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _open_closed() -> None:
+    """Let a closed output lead nowhere; otherwise the next file would get its number."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8"))
 
 
 def run(group: click.Command, args: list[str] | None = None) -> int:

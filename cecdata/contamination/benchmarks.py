@@ -65,7 +65,7 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
             if not below:
                 raise InputError(f"{name}: no file there ends in one of {', '.join(_READABLE)}")
             files |= {f"{path.name}/{p.relative_to(path).as_posix()}": p for p in below}
-        elif path.exists():
+        elif path.is_file() or path.is_dir():  # a pipe cannot be read twice
             files[name] = path
         else:
             raise InputError(f"{name}: there is no such file or folder")

@@ -152,7 +152,7 @@ _SHORT, _FEW_MARKS = 1024, 64
 # The form that is judged: what looks alike is the same character. The text itself keeps its width.
 
 _LETTERS = re.compile(r"[0-9A-Za-z@._/+#&%=*:-]+")
-_FOLDED_RANGES = ((0xA0, 0x10000), (0x10000, 0x11400), (0x1D000, 0x1D800), (0x1F100, 0x1FC00))
+_FOLDED = (*range(0xA0, 0x20000), *range(0xE0000, 0xE1000))  # beyond: Han, and private use
 
 
 @functools.cache
@@ -160,16 +160,16 @@ def judged_form() -> dict[int, str]:
     """Return what a character is judged as, by code point, where that is not the character itself.
 
     Digits of any script, circled ones too, are ASCII digits; letters of any width, style or circle
-    and signs of addresses are ASCII; all dashes are hyphens; combining marks are left out. Chinese
-    punctuation keeps its width.
+    and signs of addresses are ASCII; all dashes are hyphens; combining marks, characters of format
+    and the blank of Braille are left out. Chinese punctuation keeps its width.
     """
     table = {code: chr(form) for code, form in ch.look_alikes().items()}
-    invisible = re.compile(f"[{ch.INVISIBLE}{ch.JOINERS}]").match
-    for code in (code for first, stop in _FOLDED_RANGES for code in range(first, stop)):
+    invisible = re.compile(f"[{ch.INVISIBLE}{ch.JOINERS}\u2800]").match
+    for code in _FOLDED:
         sign = chr(code)
         kind = unicodedata.category(sign)
         form, digit = unicodedata.normalize("NFKC", sign), unicodedata.digit(sign, None)
-        if kind in ("Mn", "Me") or invisible(sign):
+        if kind in ("Mn", "Me", "Cf") or invisible(sign):
             table[code] = ""
         elif digit is not None:
             table[code] = str(digit)

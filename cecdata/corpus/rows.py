@@ -20,6 +20,8 @@ _SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep
 MAX_BYTES = 1_000_000  # a longer line or value is rejected unread
 EXCERPT = 200  # code points of a rejected long text that are kept
 
+_NONE = pa.RecordBatch.from_pylist([], REJECTED_ROW)
+
 Int64s = npt.NDArray[np.int64]
 
 
@@ -68,6 +70,8 @@ def constant(value: str, length: int) -> pa.StringArray:
 
 def by_reason(rejected: pa.Table | pa.RecordBatch) -> dict[str, int]:
     """Count rejected rows by their reason."""
+    if not rejected.num_rows:
+        return {}
     counts = rejected.column("reason").value_counts()
     reasons, numbers = (counts.field(name).to_pylist() for name in ("values", "counts"))
     return dict(zip(reasons, numbers, strict=True))
@@ -91,10 +95,9 @@ def gather(
     origin = _names(origin, source.origin, len(text))
     licence = _names(licence, source.licence or None, len(text))
     ranked = sorted(rejects, key=lambda reject: reject.row)
-    refused = pa.RecordBatch.from_pylist(
-        [{"file": source.label, **reject._asdict()} for reject in ranked], REJECTED_ROW
-    )
-    rejected = refused if rejected is None else _in_order(refused, rejected)
+    refused = [{"file": source.label, **reject._asdict()} for reject in ranked]
+    own = pa.RecordBatch.from_pylist(refused, REJECTED_ROW) if refused else _NONE
+    rejected = own if rejected is None else _in_order(own, rejected)
     for sift in (_nulls, _unsound, _misread):
         bad = sift(text, source)
         if bad is not None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import gzip
 import math
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -36,6 +37,8 @@ _SECTION = re.compile(r"\\\s*(\d+)-grams?\s*:?", re.IGNORECASE)
 # A word may hold other white space, such as U+3000 and U+00A0.
 _SPACE = re.compile(r"[ \t]+")
 _TO_NATURAL = np.float32(np.log(10.0))
+_LONGEST = 1 << 16  # characters of a line; a compressed file may hold one of gigabytes
+_UNREADABLE = (OSError, EOFError, zlib.error)
 _LINES_BEFORE = 200  # some toolkits write comments before the header of an ARPA file
 _UNKNOWN = {"<unk>", "<UNK>"}
 Row = tuple[tuple[int, ...], float, float]  # words, log10 P, log10 back-off
@@ -46,9 +49,9 @@ def is_arpa(path: Path) -> bool:
     r"""Return whether a file, gzip or plain, has the line \data\ that an ARPA file begins with."""
     try:
         with _opened(path) as file:
-            lines = zip(range(_LINES_BEFORE), file, strict=False)
+            lines = zip(range(_LINES_BEFORE), _lines(file), strict=False)
             return any(line.strip().lower() == "\\data\\" for _, line in lines)
-    except (OSError, UnicodeDecodeError, EOFError):
+    except (*_UNREADABLE, UnicodeDecodeError):
         return False
 
 
@@ -62,13 +65,13 @@ def _read_arpa(path: Path) -> Ngrams:
     number_of_line = 0
     try:
         with _opened(path) as file:
-            for number_of_line, line in enumerate(file, 1):  # noqa: B007 - for the message
+            for number_of_line, line in enumerate(_lines(file), 1):  # noqa: B007 - for the message
                 if reader.take(line.strip(" \t\r\n\f\v")):
                     return reader.model(path)
     except UnicodeDecodeError as error:
         where = f"{path}, after line {number_of_line}"
         raise InputError(f"{where}: not UTF-8 ({error.reason}): convert the file") from error
-    except (ValueError, KeyError, EOFError, OSError) as error:
+    except (ValueError, KeyError, *_UNREADABLE) as error:
         said = f"the word {error} is not among the 1-grams" if type(error) is KeyError else error
         where = f"{path}, line {number_of_line}"
         raise InputError(f"{where}: not a line of an ARPA file ({said})") from error
@@ -164,6 +167,11 @@ def _finite(text: str) -> float:
     if math.isnan(value) or value == math.inf:
         raise ValueError(f"{text} is not a log-probability")
     return max(value, -99.0)
+
+
+def _lines(file: IO[str]) -> Iterator[str]:
+    """Return the lines of a file; a longer one is cut, so that it is none of an ARPA file."""
+    return iter(lambda: file.readline(_LONGEST), "")
 
 
 def _opened(path: Path) -> IO[str]:

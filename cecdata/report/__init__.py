@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.common import html
+from cecdata.common.codec import parse
 from cecdata.common.durable import write_beside
 from cecdata.common.html import Html, percent, table
 from cecdata.common.progress import Advance, silent
@@ -51,7 +51,7 @@ def write_report(
 def _command(out: Path) -> str:
     """Return the command in `run.json`; a dataset from elsewhere may come without that file."""
     try:
-        document = json.loads((out / RUN).read_bytes())
+        document = parse((out / RUN).read_bytes())
     except (OSError, ValueError):
         return "(run.json with the command is missing)"
     return str(document.get("command", "")) if isinstance(document, dict) else ""

@@ -8,6 +8,7 @@ each format, and shows the line of Polars for formats that are not here.
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -146,7 +147,7 @@ def export(
     inside the dataset or, without `overwrite`, for a file that exists, VerificationError for a
     damaged shard, and DiskFullError.
     """
-    if path.resolve().is_relative_to(Path(out).resolve()):
+    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(out)):
         raise RefusedError(
             f"{path} is inside the dataset {out}, whose files an export must not change: write to "
             "another folder"

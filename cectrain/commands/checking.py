@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -79,22 +82,33 @@ def _found(name: str) -> list[str]:
     """Return the files of a pattern; the name itself where it is that of a file, or of none."""
     if name in ("", "-") or Path(name).exists():
         return [name]
-    anchor = Path(name).anchor
-    found = Path(anchor).glob(str(Path(name).relative_to(anchor)))
+    anchor, found = Path(name).anchor, list[Path]()
+    with contextlib.suppress(ValueError):  # no pattern, such as a**
+        found += Path(anchor).glob(str(Path(name).relative_to(anchor)))
     return sorted(str(path) for path in found if path.is_file()) or [name]
 
 
 def _ignored(path: Path) -> list[str]:
     if not path.is_file():
         return []
-    lines = (line.strip() for line in path.read_text("utf-8").splitlines())
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read ({error}): write it in UTF-8") from error
     return [line for line in lines if line and not line.startswith("#")]
+
+
+def opened(name: str) -> IO[bytes]:
+    """Open a file, or standard input for `-`; raise InputError where that is closed."""
+    if name == "-" and sys.stdin is None:  # the shell's `<&-`
+        raise InputError("standard input is closed: pipe text into it, or name a file")
+    return click.open_file(name, "rb")
 
 
 def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
     """Yield what looks wrong in a file. Raises InputError where it is not UTF-8 text."""
     try:
-        with click.open_file(name, "rb") as stream:
+        with opened(name) as stream:
             text = stream.read().decode("utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(f"{name}: no such file, and no file that matches the pattern") from error

@@ -258,11 +258,13 @@ class _Report:
 
 def _of_file(path: Path | None) -> Iterator[tuple[str, list[str]]]:
     """Yield the lines of a file, or of a pipe as they come, with what they are called."""
+    from cectrain.commands.checking import opened
+
     if path is None:
         return
     name = "standard input, line" if str(path) == "-" else f"{path}, line"
     try:
-        with click.open_file(str(path), "rb") as stream:
+        with opened(str(path)) as stream:
             for lines in _arrived(stream):
                 yield name, lines
     except (OSError, UnicodeDecodeError) as error:

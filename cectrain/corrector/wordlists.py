@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -119,7 +120,7 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
             except ValueError:
                 wrong.append(f"line {number}: the weight {more[0]!r} is no number")
                 continue
-            if reason := _no_term(text):
+            if reason := _no_term(terms[text]):
                 wrong.append(f"line {number}: {text[:LONGEST_TERM]!r} {reason}")
         _refuse(path, wrong)
     return terms_of(terms.values())
@@ -133,18 +134,20 @@ def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
     for term in made:
         if not isinstance(term, Term):
             raise UsageError(f"terms must hold words, not {term!r}")
-        if reason := _no_term(term.text):
+        if reason := _no_term(term):
             raise UsageError(f"the term {term.text!r} {reason}")
     if len(made) > MOST_TERMS:
         raise UsageError(f"{len(made):,} terms are given, and at most {MOST_TERMS:,} can be used")
     return tuple(sorted({term.text: term for term in made}.values(), key=lambda term: term.text))
 
 
-def _no_term(text: str) -> str:
+def _no_term(term: Term) -> str:
     """Return what is wrong with a term; '' where nothing is."""
-    if not 2 <= len(text) <= LONGEST_TERM:
-        return f"has {len(text)} characters, and a term has 2 to {LONGEST_TERM}"
-    if not all(is_han(ord(character)) for character in text):
+    if not 2 <= len(term.text) <= LONGEST_TERM:
+        return f"has {len(term.text)} characters, and a term has 2 to {LONGEST_TERM}"
+    if not math.isfinite(term.weight):
+        return f"has the weight {term.weight}, which must be finite"
+    if not all(is_han(ord(character)) for character in term.text):
         return "has other characters than Han: name it in the file of --protect"
     return ""
 

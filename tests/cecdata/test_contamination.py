@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pyarrow as pa
@@ -178,6 +179,12 @@ def test_missing_benchmarks_are_named(tmp_path, capsys, monkeypatch):
     (tmp_path / "b.json").write_text("{", "utf-8")
     assert run(cli, ["contamination", str(corpus), str(tmp_path / "b.json")]) == 1
     assert "b.json: not valid JSON" in capsys.readouterr().err
+    os.mkfifo(tmp_path / "pipe")  # it would be read twice
+    assert run(cli, ["contamination", str(corpus), str(tmp_path / "pipe")]) == 1
+    bad = pa.ListArray.from_arrays([0, 1], pa.array([b"\xff"]).view(pa.string()))
+    pq.write_table(pa.table({"texts": bad}), tmp_path / "bad.parquet")
+    assert run(cli, ["contamination", str(corpus), str(tmp_path / "bad.parquet")]) == 1
+    assert "bad.parquet: the file is damaged" in capsys.readouterr().err
 
 
 ONE, OTHER = "他把自行车推进了院子里。", "老师让大家打开课本。"

@@ -280,6 +280,9 @@ def test_a_link_is_followed(tmp_path, there):
     assert (tmp_path / "one").is_symlink()
     assert (tmp_path / "two").is_symlink()
     assert names(tmp_path / "deep") == {"target.txt"}
+    (tmp_path / "loop").symlink_to("loop")  # it leads nowhere
+    write_text(tmp_path / "loop", "new")
+    assert (tmp_path / "loop").read_text() == "new"
 
 
 def test_a_pipe_is_refused_and_stays(tmp_path):

@@ -233,6 +233,9 @@ def test_standard_input_is_read_where_nothing_is_named(monkeypatch, capsys):
     assert lines(capsys).out == "他已经来了。\n"
     monkeypatch.setattr(sys, "stdin", None)
     assert run(cli, ["correct"]) == 2
+    for option in ("--file", "--check"):
+        assert run(cli, ["correct", option, "-"]) == 1
+        assert "standard input is closed" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n")))
     assert run(cli, ["correct", "--file", "-"]) == 1
     assert "give a UTF-8 text file" in capsys.readouterr().err

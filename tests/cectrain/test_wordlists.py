@@ -130,8 +130,8 @@ def test_lists_are_read_and_wrong_lines_named(tmp_path):
         "\ufeff阿莫西林\n\n# a remark\n冠状动脉\t1.5\tanatomy\r\n阿莫西林\t2\n", "utf-8"
     )
     assert read_terms([path]) == (Term("冠状动脉", 1.5, "anatomy"), Term("阿莫西林", 2.0))
-    path.write_text(f"林\nCT检查\n{'长' * 100}\n冠状动脉\tmuch\n", "utf-8")
-    with pytest.raises(InputError, match=r"line 1: .*line 2: .*line 3: .*line 4: ") as raised:
+    path.write_text(f"林\nCT检查\n{'长' * 100}\n冠状动脉\tmuch\n冠状动脉\tnan\n", "utf-8")
+    with pytest.raises(InputError, match=r"line 1: .*line 2: .*3: .*4: .*5: .*finite") as raised:
         read_terms([path])
     assert "\n" not in str(raised.value)
     path.write_bytes("阿莫西林".encode("gb18030"))
@@ -179,6 +179,9 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     sarif = json.loads(run("--check", "a.md", "b.md", "--format", "sarif").stdout)
     (result,) = sarif["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
+    (tmp_path / ".cec-ignore").write_bytes("草稿/*\n".encode("gb18030"))
+    done = run("--check", "b.md")
+    assert (done.exit_code, done.exception is None) == (1, False)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +189,7 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     [
         (("binary",), "binary: is not UTF-8 text"),
         (("missing.md",), "missing.md: no such file"),
+        (("no**",), "no**: no such file"),
         ((".",), ".: is a folder"),
         (("--json", "binary"), "--check needs files"),
         ((), "--check needs files"),

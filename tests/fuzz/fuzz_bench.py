@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from fuzz_case import PAGE, Reader
-from fuzz_mutate import Mutator
-from fuzz_seal import reseal, reseal_lines
+from fuzz_mutate import Mutator, reseal, reseal_lines
 
 PAIRS = (
     ("他己经来了。", "他已经来了。"),
@@ -49,9 +48,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("retry-after", "answer", _retry_after, Mutator(_waits, "text"), names_file=False),
         Reader("extract", "answer", _extract, Mutator(_said, "text"), names_file=False),
     )  # fmt: skip
-
-
-# --- sets ---------------------------------------------------------------------------------------
 
 
 def _rows(name: str) -> Callable[[Path], Iterable[str]]:
@@ -98,9 +94,6 @@ def _predictions(path: Path) -> Iterable[str]:
     return [answer.text for answer in system.correct([row.source for row in asked])]
 
 
-# --- scores and reports -------------------------------------------------------------------------
-
-
 @cache
 def _run_files() -> dict[str, str]:
     """What a run leaves behind."""
@@ -131,9 +124,6 @@ def _run_rows(path: Path) -> Iterable[str]:
     rescored(run)
     for row in run.rows:
         yield from row
-
-
-# --- endpoints ----------------------------------------------------------------------------------
 
 
 @cache
@@ -203,9 +193,6 @@ def _extract(path: Path) -> Iterable[str]:
 
     raw = path.read_bytes().decode("utf-8", "replace")
     return [extract(raw, source).text for source in (PAIRS[0][0], PAIRS[3][0], "“好”\n")]
-
-
-# --- seeds --------------------------------------------------------------------------------------
 
 
 def _lemon() -> tuple[bytes, ...]:

@@ -131,11 +131,13 @@ def _parquet() -> tuple[bytes, ...]:
         {"compression": "zstd", "use_dictionary": False, "row_group_size": 5},
         {"compression": "snappy", "data_page_version": "2.0", "write_page_checksum": True},
     )
-    return tuple(
-        _written(lambda out, t=t, o=o: pq.write_table(t, out, **o))
-        for t in (table, coded)
-        for o in options
-    )
+    found = []
+    for each in (table, coded):
+        for option in options:
+            sink = io.BytesIO()
+            pq.write_table(each, sink, **option)
+            found.append(sink.getvalue())
+    return tuple(found)
 
 
 def _packed(pack: Callable[[bytes], bytes]) -> tuple[bytes, ...]:
@@ -149,9 +151,3 @@ def _gzip(data: bytes) -> bytes:
 
 def _zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, codec="zstd", asbytes=True))
-
-
-def _written(write: Callable[[io.BytesIO], object]) -> bytes:
-    sink = io.BytesIO()
-    write(sink)
-    return sink.getvalue()

@@ -7,6 +7,7 @@ bytes alone. Nothing here looks at what the reader does.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import random
 import re
@@ -59,24 +60,16 @@ class Mutator:
         return _seeds(self.make)
 
     def case(self, salt: str, number: int) -> bytes:
-        """The bytes of one case."""
+        """The bytes of one case: a seed after some changes."""
         draw = random.Random(f"{salt}:{number}")
-        return self.changed(draw, bytearray(draw.choice(self.seeds)))
-
-    def changed(self, draw: random.Random, data: bytearray) -> bytes:
-        """These bytes after some changes."""
-        seeds = self.seeds
-        changes = 1 + min(int(draw.expovariate(0.7)), 7)
-        special = _OF_FORM[self.form]
-        for _ in range(changes):
-            table = special if draw.random() < 0.5 else _PLAIN
-            data = draw.choice(table)(draw, data, seeds)
-            if len(data) > LONGEST:
-                del data[LONGEST:]
-        found = bytes(data)
+        data = bytearray(draw.choice(self.seeds))
+        for _ in range(1 + min(int(draw.expovariate(0.7)), 7)):
+            table = _OF_FORM[self.form] if draw.random() < 0.5 else _PLAIN
+            data = draw.choice(table)(draw, data, self.seeds)
+            del data[LONGEST:]
         if self.seal is not None and draw.random() < 0.7:
-            found = self.seal(found)
-        return found
+            return self.seal(bytes(data))
+        return bytes(data)
 
 
 @functools.cache
@@ -267,3 +260,23 @@ _OF_FORM: dict[str, tuple[Change, ...]] = {
     "text": (insert, line, splice, number),
     "binary": (word, word, flip, splice),
 }
+
+
+def reseal(data: bytes) -> bytes:
+    """Return the object with a seal that holds; what is no object stays as it is."""
+    zeros = "0" * 64
+    try:
+        document = json.loads(data)
+        assert isinstance(document, dict)
+        document.pop("seal", None)
+        body = json.dumps({**document, "seal": zeros}, ensure_ascii=False) + "\n"
+    except (ValueError, AssertionError, RecursionError):
+        return data
+    whole = body.encode("utf-8", "surrogatepass")
+    head, _, tail = whole.rpartition(zeros.encode())
+    return head + hashlib.sha256(whole).hexdigest().encode() + tail
+
+
+def reseal_lines(data: bytes) -> bytes:
+    """Return the same line by line."""
+    return b"\n".join(reseal(line).removesuffix(b"\n") for line in data.split(b"\n"))

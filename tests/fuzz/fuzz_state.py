@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 from fuzz_case import PAGE, Reader
 from fuzz_corpus import SENTENCES
-from fuzz_mutate import Mutator
-from fuzz_seal import reseal, reseal_lines
+from fuzz_mutate import Mutator, reseal, reseal_lines
 
 from cecdata.common.errors import VerificationError
 
@@ -45,9 +44,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("policy-prompt", "prompt.json", _prompt,
                Mutator(lambda: (b'{"version": "1"}', b"{}"), "json")),
     )  # fmt: skip
-
-
-# --- datasets -----------------------------------------------------------------------------------
 
 
 def _manifest(path: Path) -> None:
@@ -126,9 +122,6 @@ def _reseal_manifest(data: bytes) -> bytes:
     return reseal(json.dumps(document).encode())
 
 
-# --- embeddings ---------------------------------------------------------------------------------
-
-
 class _Model:
     """Stands in for an encoder: the store asks for no more."""
 
@@ -179,11 +172,7 @@ def _faiss_file(path: Path) -> None:
     assert path.read_bytes() == _store()[path.name], "a changed file was searched"
 
 
-# --- workspaces ---------------------------------------------------------------------------------
-
-
-@cache
-def _journals_of_a_run() -> bytes:
+def _journals() -> tuple[bytes, ...]:
     from cecdata.common.durable import Journal
 
     with tempfile.TemporaryDirectory() as name:
@@ -194,11 +183,7 @@ def _journals_of_a_run() -> bytes:
         journal.record("publish", "data", staged=".cecdata/data", names=["a", "b"])
         journal.record("reply", "k", reply={"raw": "好", "finish": "stop", "tokens": [1, 2]},
                        seconds=0.5)  # fmt: skip
-        return (root / "journal.jsonl").read_bytes()
-
-
-def _journals() -> tuple[bytes, ...]:
-    whole = _journals_of_a_run()
+        whole = (root / "journal.jsonl").read_bytes()
     return (whole, whole[:-7], b"", whole.replace(b'"a"', b'"../a"'))
 
 
@@ -211,9 +196,6 @@ def _journal(path: Path) -> None:
             for name in entry.facts["names"]:
                 assert (path.parent / name).resolve().is_relative_to(path.parent.resolve()), name
     assert before.startswith(path.read_bytes()), "reading wrote something new"
-
-
-# --- recipes ------------------------------------------------------------------------------------
 
 
 def _recipe(path: Path) -> None:
@@ -256,9 +238,6 @@ def _train_recipes() -> tuple[bytes, ...]:
 
     folder = Path(cectrain.__file__).parent / "recipes"
     return tuple(p.read_bytes() for p in sorted(folder.glob("*.toml")))
-
-
-# --- training -----------------------------------------------------------------------------------
 
 
 def _checkpoint(path: Path) -> None:

@@ -66,7 +66,7 @@ def write(
     """
     path = Path(path)
     if tmp is None:
-        path = path.resolve() if path.is_symlink() else path
+        path = Path(os.path.realpath(path)) if path.is_symlink() else path
         if path.exists() and not path.is_file() and not path.is_dir():
             raise UsageError(f"{path} is a device or a pipe: name a file")
     # with the suffix of `path`, because some writers choose a format by it

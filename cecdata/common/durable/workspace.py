@@ -123,7 +123,7 @@ class Workspace:
 
     def _inside(self, name: str) -> Path:
         path = self.root / name
-        if not path.resolve().is_relative_to(self.root.resolve()):
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             raise RefusedError(f"{name!r} leads out of {self.root}: nothing is written there")
         return path
 

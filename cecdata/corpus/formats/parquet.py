@@ -110,9 +110,13 @@ def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> b
 
 
 def _values(source: Source) -> Iterator[object]:
-    """Yield all columns of a Parquet file, some thousand rows at a time."""
+    """Yield all columns of a Parquet file, some thousand rows at a time; see `_sound`."""
     with _opened(source) as file:
-        yield from file.iter_batches(_VALUES, use_threads=False)
+        for batch in file.iter_batches(_VALUES, use_threads=False):
+            if any(map(pa.types.is_nested, batch.schema.types)):
+                batch.validate(full=True)
+            columns = [_sound(c) if is_text(c.type) else c for c in batch.columns]
+            yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:

@@ -187,6 +187,20 @@ def test_overwrite_leaves_a_dataset_alone_that_it_could_not_replace(cecdata, tmp
     assert tree_of(out) == before
 
 
+@pytest.mark.parametrize("plan", ["", "[1]", '{"read": "x"}', "[" * 100_000, '{"read": 1'])
+def test_a_damaged_plan_is_named_and_written_anew(cecdata, copy_of_built, corpus, flags, plan):
+    """`status` names the file, and the same command mends it and changes no row."""
+    path, before = copy_of_built / ".cecdata/plan.json", read_rows(copy_of_built)
+    (copy_of_built / "run.json").write_text("[" * 100_000)  # for people: the report does without
+    assert cecdata("report", copy_of_built)[0] == 0
+    path.write_text(plan)
+    code, _, said = cecdata("status", copy_of_built)
+    assert (code, "plan.json is damaged" in said) == (4, True)
+    assert cecdata("build", corpus, "--out", copy_of_built, *flags)[0] == 0
+    assert cecdata("status", copy_of_built)[0] == 0
+    assert read_rows(copy_of_built) == before
+
+
 @pytest.mark.parametrize("piped", [False, True])
 def test_overwrite_by_nothing_leaves_what_stands(zygote, tmp_path, tree_of, piped):
     """A corpus of which no sentence is kept replaces no dataset, also where it comes by a pipe."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from pathlib import Path
 
@@ -137,6 +138,13 @@ def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
         load(tmp_path / "x.ngram")
 
 
+def test_a_file_that_swells_is_refused(tmp_path: Path) -> None:
+    """What a stranger's small file would take in memory has a limit."""
+    arrays.save(tmp_path / "x.ngram", "kind", {}, {"a": np.zeros(60 << 20, np.uint8)})
+    with pytest.raises(InputError, match="it would take 62,914,"):
+        arrays.load(tmp_path / "x.ngram", "kind", "Make it anew.")
+
+
 def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
     """Whatever bit it is, the arrays are those that were written, or the error names the file."""
     path, held = tmp_path / "x.ngram", {"a": np.arange(30), "b": np.ones((3, 4), np.float32)}
@@ -179,6 +187,22 @@ def test_a_wrong_arpa_file_is_refused(tmp_path: Path, old: str, new: str, messag
     (tmp_path / "m.arpa").write_text(ARPA.replace(old, new), "utf-8")
     with pytest.raises(InputError, match=message):
         ngrams.read(tmp_path / "m.arpa")
+
+
+@pytest.mark.parametrize("place", range(12, 60, 4))
+def test_a_damaged_compressed_arpa_file_is_refused(tmp_path: Path, place: int) -> None:
+    """Whatever the decompressor raises, and a line that would fill the memory."""
+    data = bytearray(gzip.compress(ARPA.encode(), mtime=0))
+    data[place : place + 9] = b"\xff" * 9
+    path = tmp_path / "m.arpa.gz"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"m\.arpa\.gz"):
+        ngrams.read(path)
+    path.write_bytes(gzip.compress(ARPA.encode() + b" " * 10_000_000, 1))
+    assert ngrams.read(path).words == ("<unk>", "病情", "已经", "好转")
+    path.write_bytes(gzip.compress(ARPA.replace("-0.6", "-0.6" + " " * 10_000_000).encode(), 1))
+    with pytest.raises(InputError, match="line 14"):
+        ngrams.read(path)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
