@@ -26,6 +26,7 @@ from cecdata.corpus.formats.parquet import is_text
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.sources import Source, rows_known
+from cecdata.shards.manifest import MANIFEST
 
 ENVIRONMENT = "CECBENCH_DATA"
 REASON = "contaminated"
@@ -75,13 +76,18 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
 def load(names: Sequence[str]) -> Index:
     """Return the index of the benchmarks in these files and folders."""
     files = benchmark_files(names)
-    return _loaded(tuple((name, path, sha256_of(path).sha256) for name, path in files.items()))
+    return _loaded(tuple((name, path, _digest(path)) for name, path in files.items()))
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of each benchmark file by name; an empty dict without `names`."""
     files = benchmark_files(names) if names else {}
-    return {name: sha256_of(path).sha256 for name, path in files.items()}
+    return {name: _digest(path) for name, path in files.items()}
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the manifest in the folder of a dataset."""
+    return sha256_of(path / MANIFEST if path.is_dir() else path).sha256
 
 
 @lru_cache(maxsize=1)

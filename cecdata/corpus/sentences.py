@@ -22,11 +22,12 @@ from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffer
 from cecdata.corpus.characters import WHITESPACE
 from cecdata.shards.schema import ROW
 
-_ENDS, _HALF_WIDTH, _PAUSE = "。！？", "!?", "…"
-_QUOTES, _TITLES, _PARENTHESES = "“”‘’「」『』", "《》〈〉", "（）()【】[]〔〕"
-_CLOSING = '”’」』）】》〉")]〕'
-_CLOSING_AFTER_PAUSE = '”’」』）】》"'
-_COMMAS = "，、；：,;:—"
+_ENDS, _HALF_WIDTH, _PAUSE = "。！？｡﹗﹖‼⁇⁈⁉", "!?", "…"
+_QUOTES, _TITLES = "“”‘’「」『』﹁﹂﹃﹄｢｣〝〞«»‹›", "《》〈〉"
+_PARENTHESES = "（）()【】[]〔〕［］｛｝{}〖〗〘〙〚〛"
+_CLOSING_AFTER_PAUSE = _QUOTES[1::2] + '〟"＂）】》'
+_CLOSING = _CLOSING_AFTER_PAUSE + _PARENTHESES[1::2] + "〉"
+_COMMAS = "，、；：,;:—､﹐﹑﹔﹕–―─⸺"
 _LINE_ENDS = "\n\r\x0b\x0c\x85\u2028\u2029"
 _SEPARATORS = "\x1c\x1d\x1e\x1f"  # whitespace to Python, besides WHITESPACE
 _CONTINUES = "_&=/%#.+-"  # and ASCII letters and digits: no sentence ends before these
@@ -36,7 +37,8 @@ _OF = np.uint32(ord("的"))  # no sentence begins with it: “着火了！”的
 _END, _HALF, _DOTS, _CLOSE, _AFTER, _LINE, _SPACE, _GOES_ON, _COMMA = (1 << bit for bit in range(9))
 # Above them the number of a pair of brackets, twice, and 1 for the closing one; 2: either one
 _PAIR, _STRAIGHT = 9, 2
-_FIRST_TITLE, _FIRST_PARENTHESIS = 6, 8  # numbers of pairs
+_FIRST_TITLE = 2 + len(_QUOTES) // 2  # numbers of pairs
+_FIRST_PARENTHESIS = _FIRST_TITLE + len(_TITLES) // 2
 _LONGEST = 1536  # bytes, some 512 characters: a longer stretch between brackets is cut as any text
 _TABLE = 1 << 16
 _NONE = np.uint64(1 << 63)  # no place
@@ -65,7 +67,8 @@ def _classes() -> Classes:
         table[[ord(character) for character in characters]] |= bit
     for number, mark in enumerate(_QUOTES + _TITLES + _PARENTHESES, 4):
         table[ord(mark)] |= number << _PAIR
-    table[ord('"')] |= _STRAIGHT << _PAIR
+    for mark in '"＂':
+        table[ord(mark)] |= _STRAIGHT << _PAIR
     return table
 
 

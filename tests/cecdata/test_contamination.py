@@ -152,6 +152,8 @@ def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsy
     capsys.readouterr()
     assert run(cli, ["contamination", str(out), str(planted / "bench"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hits"] == 0
+    assert run(cli, ["contamination", str(planted / "corpus.txt"), str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hits"] == 60  # a dataset is a benchmark, too
 
 
 def test_another_benchmark_is_another_build(planted, tmp_path, capsys):

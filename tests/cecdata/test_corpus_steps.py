@@ -61,6 +61,17 @@ def test_splitting(text, expected):
     assert sentences_of(text) == expected
 
 
+def test_brackets_and_commas_of_any_width_and_style():
+    """No sentence begins with a mark that closes one, nor with a comma or dash."""
+    pairs = "［］｛｝{}〖〗｢｣﹁﹂﹃﹄〝〞〝〟«»＂＂"
+    for opened, closed in zip(pairs[::2], pairs[1::2], strict=True):
+        text = f"他说：{opened}好的！{closed}，然后就走了。"
+        assert sentences_of(text) == [text]
+    assert sentences_of("好｡行‼走⁉") == ["好｡", "行‼", "走⁉"]
+    for mark in "､﹐﹑﹔﹕–―─":
+        assert sentences_of(f"好的！{mark}他走了。") == [f"好的！{mark}他走了。"]
+
+
 _PAIRS = {"“": "”", "‘": "’", "「": "」", "『": "』", "《": "》", "〈": "〉", "（": "）", "(": ")"}
 _PAIRS |= {"【": "】", "[": "]", "〔": "〕", '"': '"'}
 _LINE_END = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]+")
