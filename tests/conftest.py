@@ -16,13 +16,13 @@ settings.load_profile("project")
 
 SAMPLE = Path(__file__).parents[1] / "cecdata" / "sample" / "news.txt"
 #: files that take longest; where they come last, one of two processes waits for the other
-LONGEST = ("test_docs.py", "test_stores.py", "test_train.py")
+LONGEST = ("test_docs", "test_stores", "test_train", "test_engines", "test_additions")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest first."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
 
 
 @pytest.fixture(scope="session")

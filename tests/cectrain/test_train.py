@@ -267,6 +267,7 @@ def test_nothing_held_out_is_refused(tmp_path, start):
         train(tmp_path / "data", tmp_path / "out", configured(start))
 
 
+@pytest.mark.slow  # tests/cectrain/test_export.py merges an adapter
 def test_lora_trains_an_adapter_and_is_merged(dataset_path, start, tmp_path):
     """With a rank the base is unchanged, and the exported model needs no peft."""
     from transformers import AutoModelForCausalLM

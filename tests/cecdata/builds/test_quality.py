@@ -203,7 +203,7 @@ def edited(draw: random.Random, text: str, signs: str) -> str:
 
 def test_no_pair_is_missed_and_none_is_wrong():
     """All lengths about the limits, all kinds of edits, one to four bytes a character."""
-    for seed in range(3):
+    for seed in range(2):
         draw = random.Random(seed)
         signs = "abé我们的了是不在😀𠮷"
         texts = [
