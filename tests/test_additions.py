@@ -258,17 +258,14 @@ LENGTH = Term("length", length_P_L)
 TABLE = "#: `reward.kind` → its terms"
 #: file → what is replaced there, and what by
 EDITS = {
-    "cectrain/reward/terms.py": {
-        TABLE: f"{TERM}\n{TABLE}",
-        "= (EDIT,)": "= (EDIT, LENGTH)",
-    },
+    "cectrain/reward/terms.py": {TABLE: f"{TERM}\n{TABLE}", "= (EDIT,)": "= (EDIT, LENGTH)"},
     "cectrain/reward/config.py": {
         "    unchanged: float": (
             "    length_weight: float = 0.0  # of the length term\n    unchanged: float"
-        ),
+        )
     },
     "docs/reference/metrics.md": {
-        "| `reward_edit` |": "| `reward_length` | share as long as the source |\n| `reward_edit` |",
+        "| `reward_edit` |": "| `reward_length` | share as long as the source |\n| `reward_edit` |"
     },
 }
 USES_THE_TERM = """

@@ -116,11 +116,7 @@ def test_a_full_disk_is_named(tmp_path):
     with pytest.raises(DiskFullError) as caught:
         write(path, fill)
     message = str(caught.value)
-    for part in (
-        f"{path.parent}: no space left",
-        "bytes free",
-        "run the same command",
-    ):
+    for part in (f"{path.parent}: no space left", "bytes free", "run the same command"):
         assert part in message
     assert names(path.parent) == set()
 

@@ -49,7 +49,6 @@ def test_a_share_of_clean_sources():
     """With share 1 every source is its target, with share 0 no pair changes."""
     pairs = [shards.Pair(n, 0, "己经", "已经", "homophone") for n in range(40)]
 
-
     def drawn(share):
         return [shards.with_clean(pair, share, 1) for pair in pairs]
 

@@ -228,8 +228,7 @@ def _half(policy, pair):
 
 
 def test_oversampling_must_divide_the_candidates():
-    """ppo.oversampling must divide ppo.candidates, because sources take the places of candidates.
-    """
+    """ppo.oversampling must divide ppo.candidates: sources take the places of candidates."""
     four = ["ppo.candidates=8", "ppo.oversampling=4"]
     assert config.load("exact-match", four).ppo.oversampling == 4
     for wrong in (0, 3, 16):

@@ -20,10 +20,7 @@ from cecdata.embed.store import STORE, folder_of, open_store, range_bytes
 
 DIMENSION, ROWS, FILES = 24, 600, 3
 MODEL = SimpleNamespace(
-    name="model",
-    revision="model 1",
-    fingerprint="model 1 unit",
-    dimension=DIMENSION,
+    name="model", revision="model 1", fingerprint="model 1 unit", dimension=DIMENSION
 )
 
 

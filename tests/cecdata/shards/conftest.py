@@ -32,12 +32,7 @@ from cecdata.shards.writer import write_pairs
 
 Row = dict[str, Any]
 ALPHABET = "今天气很好我们去公园散步在再已己误𠀀Ａ👍，。"
-KINDS = {
-    "homophone": "same_sound",
-    "split": "split",
-    "noise": "insertion",
-    "radical": "deletion",
-}
+KINDS = {"homophone": "same_sound", "split": "split", "noise": "insertion", "radical": "deletion"}
 ABOUT = About('测试 "pairs": a | b', "cc0-1.0", "data@example.com", "Made for a test.")
 
 
@@ -48,12 +43,8 @@ def draw_edits(rng: random.Random, target: str) -> list[Edit]:
     for place in sorted(rng.sample(range(len(target)), min(len(target), rng.randint(0, 3)))):
         operator = rng.choice(operators)
         old = target[place]
-        new = {
-            "homophone": "胶",
-            "split": "言吴",
-            "noise": rng.choice("#$%&*"),
-            "radical": "",
-        }[operator]
+        symbol = rng.choice("#$%&*")
+        new = {"homophone": "胶", "split": "言吴", "noise": symbol, "radical": ""}[operator]
         if operator == "noise":
             old = ""
         edits.append(Edit(place, place + len(old), old, new, operator, KINDS[operator]))
