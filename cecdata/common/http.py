@@ -229,10 +229,7 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self._key}"
         hooks = {"response": [self._refuse_redirect]}
         return httpx.AsyncClient(
-            headers=headers,
-            verify=self._tls,
-            timeout=self._timeout_s,
-            event_hooks=hooks,
+            headers=headers, verify=self._tls, timeout=self._timeout_s, event_hooks=hooks
         )
 
     async def _refuse_redirect(self, answer: httpx.Response) -> None:

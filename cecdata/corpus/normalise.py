@@ -219,11 +219,7 @@ def scan(text: pa.Array) -> tuple[Int32s, Mask]:
 
 
 def _repair(
-    text: pa.Array,
-    slow: npt.NDArray[np.int64],
-    lengths: Int32s,
-    which: Int32s,
-    faults: list[Fault],
+    text: pa.Array, slow: npt.NDArray[np.int64], lengths: Int32s, which: Int32s, faults: list[Fault]
 ) -> pa.Array:
     """Return the texts with the flagged rows normalised; update `lengths`, `which` and `faults`.
 

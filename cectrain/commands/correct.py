@@ -49,9 +49,7 @@ def corrector_options(function: F) -> F:
             "text that sounds or looks like such a word is corrected to it. Repeatable.",
         ),
         click.option(
-            "--protect",
-            type=file,
-            help="File of names that must not be changed, one per line.",
+            "--protect", type=file, help="File of names that must not be changed, one per line."
         ),
         click.option(
             "--rescore",
@@ -91,10 +89,7 @@ def corrector_options(function: F) -> F:
 
 
 def corrector_of(
-    protect: Path | None,
-    terms: Sequence[Path],
-    dictionary: Sequence[Path],
-    **settings: Any,
+    protect: Path | None, terms: Sequence[Path], dictionary: Sequence[Path], **settings: Any
 ) -> Corrector:
     """Return the corrector that `corrector_options` describe, loaded."""
     from cectrain.corrector.corrector import Corrector

@@ -82,10 +82,7 @@ class Workspace:
         self._lock.release()
 
     def write(
-        self,
-        name: str,
-        fill: Callable[[Path], None],
-        check: Callable[[Path], None] | None = None,
+        self, name: str, fill: Callable[[Path], None], check: Callable[[Path], None] | None = None
     ) -> FileRecord:
         """Write the file `name` below the root as `durable.write` does."""
         return write(self._own(name), fill, check, tmp=self.tmp)
