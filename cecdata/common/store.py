@@ -76,7 +76,8 @@ class Store:
                 files, self._path = fs.FileSystem.from_uri(quoted)
                 self._files = _patient(files) if files.type_name == "s3" else files
             except ValueError as error:  # ArrowInvalid is one
-                raise InputError(f"{self.uri}: no such kind of store ({error})") from error
+                what = f"this kind of store is not supported ({error})"
+                raise InputError(f"{self.uri}: {what}") from error
 
     def list(self) -> dict[str, Stored]:
         """Return all objects below the URI by name, sorted; raise CecError if no bucket exists."""
