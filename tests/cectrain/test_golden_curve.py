@@ -1,4 +1,4 @@
-"""Two short trainings with a fixed seed: a change that should not move their figures must not.
+"""Trainings with a fixed seed: a change that should not move their figures must not.
 
 They were computed in fp32 on one thread of an x86-64 CPU. Another CPU sums in another order, so
 figures are compared with a tolerance, and candidates are drawn from a policy whose probabilities
@@ -34,8 +34,12 @@ RUNS = {
         "ppo.candidates=4", 'constants="given"', "reward.alpha=0.65",
         "reward.tau=0.886", "reward.beta=0.886",
     ],
-    "warm-consensus": ["sft.steps=3", "ppo.candidates=4"],
-}
+    "warm-consensus": ["sft.steps=3", "ppo.candidates=4", "ppo.value_warmup=1"],
+    "warm-consensus, 50 steps and 50 updates": [
+        "sft.steps=50", "ppo.candidates=4", "ppo.value_warmup=1", "ppo.updates=50",
+        "ppo.eval_every=10",
+    ],
+}  # fmt: skip
 FIGURES = (
     "loss", "reward", "exact_rate", "copy_rate", "grad_norm", "learning_rate", "supervised_loss",
     "value_mean", "explained_variance", "clip_share", "candidate_tokens", "reward_variance",
@@ -59,9 +63,9 @@ def pairs(tmp_path_factory):
     return labelled_pairs(file, None, 24)
 
 
-def curve(pairs, recipe, out):
+def curve(pairs, run, out):
     """Return the figures of each line of metrics.jsonl, by `phase step`."""
-    settings = config.load(recipe, [*SHARED, *RUNS[recipe]])
+    settings = config.load(run.partition(",")[0], [*SHARED, *RUNS[run]])
     train(pairs, out, settings)
     lines = map(json.loads, (out / "metrics.jsonl").read_text("utf-8").splitlines())
     return {
@@ -73,15 +77,20 @@ def curve(pairs, recipe, out):
 
 
 @pytest.mark.parametrize(
-    "recipe",  # warm-consensus, in the fast suite, takes the path of consensus after a warm start
-    ["exact-match", "warm-consensus", pytest.param("consensus", marks=pytest.mark.slow)],
+    "run",  # warm-consensus, in the fast suite, takes the path of consensus after a warm start
+    [
+        "exact-match",
+        "warm-consensus",
+        pytest.param("consensus", marks=pytest.mark.slow),
+        pytest.param("warm-consensus, 50 steps and 50 updates", marks=pytest.mark.slow),
+    ],
 )
-def test_a_short_training_has_the_figures_that_it_had(pairs, recipe, tmp_path, monkeypatch):
+def test_a_short_training_has_the_figures_that_it_had(pairs, run, tmp_path, monkeypatch):
     """Losses, rewards and rates of each step are those of the first release's code."""
     # A CPU with bf16 instructions would round products, and another would not.
     monkeypatch.setattr(qwen3_forward, "fast_dtype", lambda: torch.float32)
-    found = curve(pairs, recipe, tmp_path / "out")
-    kept = json.loads(CURVES.read_text("utf-8"))[recipe]
+    found = curve(pairs, run, tmp_path / "out")
+    kept = json.loads(CURVES.read_text("utf-8"))[run]
     assert found.keys() == kept.keys()
     for step, figures in kept.items():
         assert found[step] == pytest.approx(figures, rel=2e-3, abs=2e-5), step

@@ -24,7 +24,6 @@ def script(path):
 measure_gpu = script(ROOT / "benchmarks" / "measure_gpu.py")
 
 
-@pytest.mark.slow
 def test_every_figure_comes_out_and_fills_the_page(dataset_path, tmp_path):
     """What a CPU can measure is above 0, the rest has a reason, and the page has both."""
     out = tmp_path / "gpu.json"
