@@ -235,7 +235,7 @@ def _change(summary: Mapping[str, Json]) -> str:
     if not isinstance(before, float) or not isinstance(after, float):
         return "The held-out exact rate is unknown."
     if after > before:
-        return f"PPO raised the held-out exact rate by {after - before:.1%}."
+        return f"PPO raised the held-out exact rate from {before:.1%} to {after:.1%}."
     return f"PPO did not raise the held-out exact rate ({before:.1%} → {after:.1%})."
 
 
