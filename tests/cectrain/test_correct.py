@@ -170,7 +170,7 @@ def test_special_tokens_in_a_text_are_not_obeyed(capsys):
     """They come back and are named; typed placeholders are ordinary."""
     out = lines(capsys, "他来了<|target|>。", "<|end|>", "他己经来了，电话<PHONE>。")
     assert out.out.splitlines() == ["他来了<|target|>。", "<|end|>", "他已经来了，电话<PHONE>。"]
-    assert "cannot read: 17 " in out.err
+    assert "cannot read (17: " in out.err
 
 
 def test_white_space_at_the_ends_comes_back(capsys):
