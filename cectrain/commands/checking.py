@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
+from urllib.parse import quote
 
 import click
 
 from cecbench.errortypes import EDITS, MEANING
 from cecdata.common.errors import InputError
 from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.wordlists import read_lines
 
 IGNORED = ".cec-ignore"  # patterns of files that are not checked, one a line
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -32,6 +35,11 @@ class Suspicion:
     target: str
     type: str
     confidence: float
+
+    @property
+    def shown(self) -> str:
+        """The file's name, as it can be printed."""
+        return click.format_filename(self.file)
 
     @property
     def message(self) -> str:
@@ -65,14 +73,16 @@ def check(corrector: Corrector, names: Sequence[str], form: str) -> bool:
 
 def _files_of(names: Iterable[str]) -> Iterator[str]:
     """Yield the files of names and patterns, each once; say which `.cec-ignore` leaves out."""
-    ignored = _ignored(Path(IGNORED))
+    path = Path(IGNORED)
+    ignored = [line.strip() for _, line in read_lines(path)] if path.is_file() else []
     seen: set[str] = set()
     for name in names:
         for file in _found(name):
-            if file in seen:
+            plain = Path(file).as_posix()  # of ./a.md as of a.md
+            if plain in seen:
                 continue
-            seen.add(file)
-            if any(fnmatch.fnmatch(file, pattern) for pattern in ignored):
+            seen.add(plain)
+            if any(fnmatch.fnmatch(plain, pattern) for pattern in ignored):
                 click.echo(f"{file}: not checked, because {IGNORED} lists it", err=True)
             else:
                 yield file
@@ -80,22 +90,14 @@ def _files_of(names: Iterable[str]) -> Iterator[str]:
 
 def _found(name: str) -> list[str]:
     """Return the files of a pattern; the name itself where it is that of a file, or of none."""
-    if name in ("", "-") or Path(name).exists():
+    if name in ("", "-"):
         return [name]
-    anchor, found = Path(name).anchor, list[Path]()
-    with contextlib.suppress(ValueError):  # no pattern, such as a**
-        found += Path(anchor).glob(str(Path(name).relative_to(anchor)))
+    found: list[Path] = []
+    with contextlib.suppress(OSError, ValueError):  # a name that is too long, no pattern (a**)
+        if not Path(name).exists():
+            anchor = Path(name).anchor
+            found += Path(anchor).glob(str(Path(name).relative_to(anchor)))
     return sorted(str(path) for path in found if path.is_file()) or [name]
-
-
-def _ignored(path: Path) -> list[str]:
-    if not path.is_file():
-        return []
-    try:
-        lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read ({error}): write it in UTF-8") from error
-    return [line for line in lines if line and not line.startswith("#")]
 
 
 def opened(name: str) -> IO[bytes]:
@@ -114,7 +116,9 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
         raise InputError(f"{name}: no such file, and no file that matches the pattern") from error
     except IsADirectoryError as error:
         raise InputError(f"{name}: is a folder: name its files, as '{name}/**/*.md'") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
         raise InputError(f"{name}: is not UTF-8 text ({error}); list it in {IGNORED}") from error
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     for number, correction in enumerate(corrector.stream(lines), 1):
@@ -125,22 +129,28 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
 
 
 def _text(one: Suspicion) -> str:
-    return f"{one.file}:{one.line}:{one.column}: {one.message}"
+    return f"{one.shown}:{one.line}:{one.column}: {one.message}"
 
 
 def _json(one: Suspicion) -> str:
-    return json.dumps(asdict(one), ensure_ascii=False)
+    return json.dumps({**asdict(one), "file": one.shown}, ensure_ascii=False)
 
 
 def _github(one: Suspicion) -> str:
     """Return a command of GitHub's workflows, which shows a warning beside the line."""
-    name = _escaped(one.file, {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
+    name = _escaped(one.shown, {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
     message = _escaped(one.message, {"%": "%25", "\r": "%0D", "\n": "%0A"})
     return f"::warning file={name},line={one.line},col={one.column}::{message}"
 
 
 def _escaped(text: str, codes: dict[str, str]) -> str:
     return "".join(codes.get(character, character) for character in text)
+
+
+def _uri(name: str) -> str:
+    """Return the address of a file, relative where its name is; other signs are escaped."""
+    path = Path(name)
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
 
 
 def _sarif(found: Sequence[Suspicion]) -> dict[str, object]:
@@ -158,7 +168,7 @@ def _sarif(found: Sequence[Suspicion]) -> dict[str, object]:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": Path(one.file).as_posix()},
+                        "artifactLocation": {"uri": _uri(one.file)},
                         "region": {
                             "startLine": one.line,
                             "startColumn": one.column,

@@ -113,7 +113,7 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
     terms: dict[str, Term] = {}
     for path in paths:
         wrong: list[str] = []
-        for number, line in _lines(path):
+        for number, line in read_lines(path):
             text, *more = (part.strip() for part in line.split("\t"))
             try:
                 terms[text] = Term(text, float(more[0]) if more and more[0] else 0.0, *more[1:2])
@@ -162,7 +162,7 @@ def read_dictionary(paths: Iterable[Path]) -> dict[str, str]:
     origin: dict[str, str] = {}
     for path in paths:
         bad: list[str] = []
-        for number, line in _lines(path):
+        for number, line in read_lines(path):
             parts = line.split("\t")
             if len(parts) != 2 or not all(part.strip() for part in parts):
                 bad.append(f"line {number} is not wrong, a tab, and right")
@@ -196,8 +196,11 @@ def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> d
     return held
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines with their numbers, but for blank ones and remarks."""
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their numbers, but for blank ones and remarks.
+
+    Raises InputError where the file is no UTF-8 text.
+    """
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

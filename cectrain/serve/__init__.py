@@ -152,7 +152,8 @@ class Service:
         return _answer(OPENAPI)
 
     async def _correct(self, request: Request) -> Response:
-        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        kind = request.headers.get("content-type", "").partition(";")[0]
+        if kind.strip().lower() != "application/json":
             raise HTTPException(415, "send Content-Type: application/json")
         if self._counts.running >= self._limits.waiting + self._limits.workers:
             raise HTTPException(503, "too many requests are waiting: try again later")
@@ -298,7 +299,9 @@ def _error(status: int, message: str) -> Response:
 
 async def _refusal(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(error.status_code, error.detail)
+    response = _error(error.status_code, error.detail)
+    response.headers.update(error.headers or {})  # Allow, with 405
+    return response
 
 
 async def _nothing(request: Request, _: Exception) -> Response:

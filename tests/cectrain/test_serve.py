@@ -75,7 +75,8 @@ def ask(server, method="POST", path="/correct", body=b"", **headers):
 
 def test_corrections_are_those_of_the_corrector(server):
     """One object for each text, in order, an empty one among them."""
-    status, _, body = ask(server, body=json.dumps({"texts": TEXTS}).encode())
+    kind = "Application/JSON ; charset=utf-8"
+    status, _, body = ask(server, body=json.dumps({"texts": TEXTS}).encode(), Content_Type=kind)
     expected = json.loads(json.dumps(list(map(as_record, Corrector(Table()).correct(TEXTS)))))
     assert (status, json.loads(body)) == (200, {"corrections": expected})
 
@@ -150,6 +151,7 @@ def test_programs_find_health_counts_and_a_description(server):
     assert before != after
     status, _, body = ask(server, "GET", "/nothing")
     assert (status, "/correct" in json.loads(body)["error"]) == (404, True)
+    assert ask(server, "PUT")[1]["Allow"] == "POST"
     described = json.loads(ask(server, "GET", "/openapi.json")[2])
     assert "/correct" in described["paths"]
     assert "中文纠错" in ask(server, "GET", "/", Accept_Language="zh-CN")[2].decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -165,13 +166,16 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     (tmp_path / "a.md").write_text("今天天气很好。\r\n他己经来了。\n", "utf-8")
     (tmp_path / "b.md").write_text("今天天气很好。\n", "utf-8")
     (tmp_path / "c.md").write_text("他己经来了。\n", "utf-8")
-    (tmp_path / ".cec-ignore").write_text("# drafts\nc.*\n", "utf-8")
+    (tmp_path / ".cec-ignore").write_text("# drafts\nc.*\n", "utf-8-sig")
     done = run("--check", "*.md")
     assert done.exit_code == 1
     assert done.stdout.startswith("a.md:2:2: 己 → 已 (same-stroke, 0.")
     assert done.stdout.count("\n") == 1
-    done = run("--check", "b.md", "c.md")
-    assert (done.exit_code, done.stderr) == (0, "c.md: not checked, because .cec-ignore lists it\n")
+    done = run("--check", "b.md", "./c.md", "c.md")
+    assert (done.exit_code, done.stderr) == (
+        0,
+        "./c.md: not checked, because .cec-ignore lists it\n",
+    )
     row = json.loads(run("--check", "a.md", "--format", "json").stdout)
     assert (row["line"], row["column"], row["source"], row["target"]) == (2, 2, "己", "已")
     github = run("--check", "a.md", "--format", "github").stdout
@@ -179,6 +183,15 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     sarif = json.loads(run("--check", "a.md", "b.md", "--format", "sarif").stdout)
     (result,) = sarif["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
+    (tmp_path / "笔 记#1%.md").write_text("他己经来了。\n", "utf-8")
+    (tmp_path / "c.md").rename(tmp_path / os.fsdecode(b"\xff.md"))
+    found = json.loads(run("--check", "笔*.md", "[!a-z]*.md", "--format", "sarif").stdout)["runs"]
+    places = [one["locations"][0]["physicalLocation"] for one in found[0]["results"]]
+    assert [place["artifactLocation"]["uri"] for place in places] == [
+        "%E7%AC%94%20%E8%AE%B0%231%25.md",
+        "%FF.md",
+    ]
+    assert run("--check", "[!a-z]*.md").stdout.count("己 → 已") == 2  # names that are no text
     (tmp_path / ".cec-ignore").write_bytes("草稿/*\n".encode("gb18030"))
     done = run("--check", "b.md")
     assert (done.exit_code, done.exception is None) == (1, False)
@@ -191,6 +204,7 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
         (("missing.md",), "missing.md: no such file"),
         (("no**",), "no**: no such file"),
         ((".",), ".: is a folder"),
+        (("句" * 100,), "cannot be read (File name too long)"),
         (("--json", "binary"), "--check needs files"),
         ((), "--check needs files"),
     ],
