@@ -92,9 +92,10 @@ class Read(Step):
     ) -> tuple[list[File], pa.Table]:
         """Write one part: its sentences by bucket, and its rejected rows."""
         part, held = numbered
-        codes = [_coded(each.batch, self.labels) for each in held]
-        kept, again = first_of_equal(pa.concat_batches(codes))
         bad = pa.Table.from_batches([each.rejected for each in held], REJECTED_ROW)
+        whole = pa.concat_batches([_coded(each.batch, self.labels) for each in held])
+        held.clear()  # they are copied: a part is in memory twice, not three times
+        kept, again = first_of_equal(whole)
         if len(again):
             bad = pa.concat_tables([bad, pa.Table.from_batches([refused(again, self.labels)])])
         name, files = f"{number:05d}-{part:04d}", []

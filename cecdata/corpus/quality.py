@@ -212,8 +212,9 @@ def _lanes(patterns: tuple[str, ...]) -> Lanes:
     import polars as pl
 
     low, high = _SURROGATES
-    points = np.r_[0:low, high:0x110000]
-    signs = pl.Series([chr(point) for point in points.tolist()])
+    points = np.r_[0:low, high:0x110000].astype("<u4")
+    # split by Polars: a million Python strings would take 100 MB
+    signs = pl.Series([points.tobytes().decode("utf-32-le")]).str.split("").explode()
     lanes = np.zeros(0x110000, np.uint64)
     for number, pattern in enumerate(patterns):
         held = signs.str.contains(f"(?s)^(?:{pattern})$").to_numpy()
