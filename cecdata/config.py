@@ -25,6 +25,7 @@ INTAKE = (
     "format", "encoding", "text_column", "origin_column", "licence_column", "licence", "limit",
     "decontaminate", "quality", "perplexity", "max_perplexity", "near_duplicates",
 )  # fmt: skip
+MOST_COPIES = 1000
 RECIPES = ("paper", "realistic", "context")
 
 
@@ -96,7 +97,7 @@ class Config:
         counts = ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance")
         require_at_least(1, self, *counts)
         require(1 <= self.proposals <= 64, "proposals", self.proposals, "1 to at most 64")
-        require(self.copies <= 1000, "copies", self.copies, "at most 1000")
+        require(self.copies <= MOST_COPIES, "copies", self.copies, f"at most {MOST_COPIES}")
         require(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
         require(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "1 to at most 4096")
         require(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ from cecdata.shards.reader import open_dataset
 
 ORIGIN = "frame"  # the origin of rows without such a column
 _SPLIT = pl.Enum(SPLITS)
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -116,7 +117,7 @@ def _corpus(
         )
     if paths is not None:
         listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-        yield [os.fspath(path) for path in listed]
+        yield [os.fspath(path) for path in _listed("paths", listed, (str, os.PathLike))]
         return
     lazy = _of_texts(texts) if texts is not None else _lazy(frame)
     with TemporaryDirectory(prefix="cecdata-") as folder:
@@ -129,15 +130,23 @@ def _corpus(
 
 
 def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:
-    if isinstance(texts, str):
-        raise UsageError(
-            "texts must be a list: write texts=[text] for one text, or paths=name for a file"
-        )
-    listed = list(texts)
-    for place, text in enumerate(listed):
-        if not (text is None or isinstance(text, str)):
-            raise UsageError(f"texts[{place}] is a {type(text).__name__}, and must be a text")
-    return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})
+    listed = _listed("texts", texts, (str, type(None)))
+    try:
+        return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{error.object!r}: half of a surrogate pair is no character") from error
+
+
+def _listed(name: str, values: Any, kinds: tuple[type, ...]) -> list[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        kind = type(values).__name__
+        raise UsageError(f"{name} must be a list, not a {kind}; a table is frame=…, a file paths=…")
+    listed = list(values)
+    for place, value in enumerate(listed):
+        if not isinstance(value, kinds):
+            kind = type(value).__name__
+            raise UsageError(f"{name}[{place}] is a {kind}, and must be a {name[:-1]}")
+    return listed
 
 
 def _lazy(frame: Any) -> pl.LazyFrame:
@@ -165,11 +174,12 @@ def _chosen(lazy: pl.LazyFrame, column: str | None) -> pl.LazyFrame:
     `column` is by default `text`, or the only string column.
     """
     schema = lazy.collect_schema()
-    strings = [name for name, kind in schema.items() if kind == pl.String]
+    strings = [name for name, kind in schema.items() if kind in _TEXT]
     name = column or ("text" if "text" in strings or len(strings) != 1 else strings[0])
     if name not in strings:
         raise InputError(f"the frame has no string column {name!r}; {did_you_mean(name, strings)}")
     origin = pl.col("origin") if "origin" in strings and name != "origin" else pl.lit(ORIGIN)
     licences = [n for n in ("licence", "license") if n in strings and n != name][:1]
     more = [pl.col(n).alias("licence") for n in licences]
+    lazy = lazy.with_columns(pl.col(strings).cast(pl.String))
     return lazy.select(pl.col(name).alias("text"), origin.fill_null(ORIGIN).alias("origin"), *more)

@@ -19,7 +19,8 @@ from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
 from cecdata.builds.read import Read, look
 from cecdata.common.codec import Json
 from cecdata.common.progress import say, step
-from cecdata.config import Config
+from cecdata.common.settings import require
+from cecdata.config import MOST_COPIES, Config
 from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.reading import FileReport, empty_corpus
 from cecdata.filters import active
@@ -82,6 +83,8 @@ def copies_of(config: Config, sentences: int) -> tuple[int, int]:
     if config.pairs is None:
         return config.copies, sentences
     copies = -(-config.pairs // sentences)
+    most = f"at most {MOST_COPIES * sentences:,}, {MOST_COPIES:,} of each sentence"
+    require(copies <= MOST_COPIES, "pairs", config.pairs, most)
     return copies, config.pairs - (copies - 1) * sentences
 
 

@@ -27,6 +27,7 @@ from cecdata.builds.place import Done, Place
 from cecdata.common.codec import Json
 from cecdata.common.errors import CecError, MissingPackageError, how_to_install
 from cecdata.common.progress import step as advance
+from cecdata.common.settings import require, require_known
 from cecdata.embed import Encoder, encoder, serve
 from cecdata.shards.manifest import File
 
@@ -120,7 +121,9 @@ def ahead(
 
 @contextmanager
 def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
-    """Start the engine `local` or `ray`; `workers` bounds the tasks under way."""
+    """Start the engine `local` or `ray` (else UsageError); `workers` bounds the tasks under way."""
+    require_known("engine", name, ("local", "ray"))
+    require(workers >= 1, "workers", workers, "at least 1")
     if name == "local":
         yield Threads(workers)
         return

@@ -10,6 +10,8 @@ import urllib.parse
 
 SHORTEST = 8  # characters; a shorter key is a placeholder such as EMPTY, which any text may hold
 USERINFO = re.compile(r"(?<=://)[^/?#\s'\"<>]*@")
+# The signature of Azure's shared access, and other secrets that a URI may have behind its "?".
+_SECRET = re.compile(r"(?i)([?&](?:sig|client_secret|access_token)=)[^&#\s'\"<>]+")
 
 
 class CecError(Exception):
@@ -79,12 +81,12 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 
 def without_userinfo(text: str) -> str:
-    """Return the text with user and password removed from its URLs.
+    """Return the text with user, password and signatures removed from its URLs.
 
-    >>> without_userinfo("cannot reach http://me:p@ss@host/x?y=1 (http://host/)")
-    'cannot reach http://host/x?y=1 (http://host/)'
+    >>> without_userinfo("cannot reach http://me:p@ss@host/x?y=1 (http://host/?sig=a%3D&z=2)")
+    'cannot reach http://host/x?y=1 (http://host/?sig=***&z=2)'
     """
-    return USERINFO.sub("", text)
+    return _SECRET.sub(r"\1***", USERINFO.sub("", text))
 
 
 def without(text: str, key: str | None) -> str:

@@ -170,12 +170,14 @@ class Store:
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
         """Turn a client's error into one whose message has the URI, the cause and what to do."""
+        from pyarrow import ArrowException  # the base of those that are no OSError or ValueError
+
         where = f"{self.uri}/{name}" if name else self.uri
         try:
             yield
         except FileNotFoundError as error:
             raise InputError(f"{where}: there is no such object") from error
-        except (OSError, ValueError) as error:  # Arrow refuses some names with a ValueError
+        except (OSError, ValueError, ArrowException) as error:  # ValueError: of some names
             if isinstance(error, CecError):
                 raise
             raise CecError(_explained(where, without_userinfo(str(error)))) from error

@@ -285,9 +285,11 @@ def test_a_pipe_is_refused_and_stays(tmp_path):
     """A rename over a device or a pipe would take it from whoever reads there."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("fifo")
-    for name in ("fifo", "link"):
+    reads, writes = os.pipe()  # /dev/stdout is such a link, to no path
+    for name in ("fifo", "link", f"/proc/self/fd/{writes}"):
         with pytest.raises(UsageError, match="is a device or a pipe: name a file"):
             write_text(tmp_path / name, "text")
+    os.close(reads), os.close(writes)
     assert (tmp_path / "fifo").is_fifo()
     assert names(tmp_path) == {"fifo", "link"}
 

@@ -53,7 +53,8 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
     small = frame.head(12).with_columns(licence=pl.lit("mit"))
     plain = {"filters": ("levenshtein",), "column": "text"}
     wanted = cecdata.build(frame=small, **plain)
-    tables = [small.lazy(), small.to_arrow(), pandas.DataFrame(small.to_dicts())]
+    coded = small.cast({"text": pl.Categorical, "licence": pl.Categorical})
+    tables = [coded, small.lazy(), small.to_arrow(), pandas.DataFrame(small.to_dicts())]
     tables += [datasets.Dataset.from_list(small.to_dicts())]
     for table in tables:
         assert cecdata.build(frame=table, **plain).equals(wanted, null_equal=True), type(table)
@@ -72,6 +73,13 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
         ({"texts": ["好"], "paths": "a.txt"}, "given are paths, texts"),
         ({"texts": "他的病情已经好转。"}, "texts must be a list"),
         ({"texts": ["好", 3]}, r"texts\[1\] is a int"),
+        ({"texts": ["好", "\ud800好"]}, "half of a surrogate pair is no character"),
+        ({"texts": 3}, "texts must be a list, not a int"),
+        ({"texts": {"text": "好"}}, "texts must be a list, not a dict"),
+        ({"paths": b"a.txt"}, "paths must be a list, not a bytes"),
+        ({"paths": pl.DataFrame({"text": ["好"]})}, r"paths\[0\] is a Series"),
+        ({"texts": ["好"], "engine": "spark"}, "no engine 'spark'"),
+        ({"texts": ["好"], "workers": 0}, "workers must be at least 1; it is 0"),
         ({"frame": {"text": ["好"]}}, "it is a dict; give a list of texts as texts="),
         ({"frame": ["好"]}, "give a list of texts as texts="),
         ({"texts": ["好"], "column": "text"}, "a list of texts has no columns"),

@@ -66,9 +66,9 @@ def write(
     """
     path = Path(path)
     if tmp is None:
-        path = Path(os.path.realpath(path)) if path.is_symlink() else path
         if path.exists() and not path.is_file() and not path.is_dir():
             raise UsageError(f"{path} is a device or a pipe: name a file")
+        path = Path(os.path.realpath(path)) if path.is_symlink() else path
     # with the suffix of `path`, because some writers choose a format by it
     temporary = (tmp or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
     with naming(path):

@@ -44,6 +44,8 @@ def test_a_number_of_pairs(cecdata, text, wanted, tmp_path):
     found = rows_of(tmp_path / "out").drop("cosine").rows()
     assert set(map(str, found)) <= set(map(str, rows_of(tmp_path / "all").drop("cosine").rows()))
     assert cecdata(*words[:-2], "--pairs", 9, "--copies", 2)[0] == 2
+    code, _, said = cecdata("build", text, *flags, tmp_path / "many", "--pairs", 10**12)
+    assert (code, "pairs must be at most 200,000" in said) == (2, True), said
 
 
 @pytest.mark.parametrize("copies", [1, 2, 4, 8])
@@ -88,6 +90,7 @@ def test_sources_with_settings_of_their_own(cecdata, tmp_path, lines_of):
         ('path = "a.txt"', 'path = ""', 2, "needs `path`"),
         ('path = "a.txt"', 'path = "none.txt"', 1, "there is no such file"),
         ("[[source]]", "[[sauce]]", 2, "[[source]]"),
+        (text, "source = [3]", 2, "3 is no table [[source]]"),
     ):
         (tmp_path / "in/sources.toml").write_text(text.replace(old, new), "utf-8")
         found, _, errors = cecdata(*words, tmp_path / "out")

@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import cecdata as api
 from cecdata.common import store
+from cecdata.common.errors import CecError
 from cecdata.common.store import Store
 from cecdata.corpus.inputs import resolve
 
@@ -284,6 +286,13 @@ def test_a_store_that_fails_is_given_up(
     code, _, said = cecdata("build", *words[place], *flags)
     assert (code, "s3://ill/" in said, "does not answer as it should" in said) == (1, True, True)
     assert 2 <= len(asked) <= 4
+
+
+def test_any_error_of_a_client_names_the_store(bucket):
+    """Also those of Arrow's own base: of Azure over plain HTTP without a signature, for one."""
+    said = f"{bucket}/x: the store does not answer.*no TLS"
+    with pytest.raises(CecError, match=said), Store(bucket)._naming("x"):
+        raise pa.ArrowException("no TLS")
 
 
 def test_a_slow_store_is_waited_for(ailing):
