@@ -95,7 +95,6 @@ class PpoConfig:
     baseline: str = "value"  # or frozen_value, leave_one_out, group, none (docs/paper.md row 3)
     value_rate: float = 1e-3  # learning rate of the value network
     value_steps: int = 20  # Adam steps of the value network per batch
-    value_warmup: int = 0  # batches before the first update that only fit the value network
     whiten: str = "none"  # or "batch": normalise advantages over it
 
     # the objective
@@ -215,7 +214,7 @@ _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
     "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens "
-    "ppo.decay ppo.supervised ppo.supervised_weight ppo.value_warmup"
+    "ppo.decay ppo.supervised ppo.supervised_weight"
 ).split()
 _ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.temperature")
 

@@ -154,8 +154,6 @@ class ValueNetwork:
             self._net = torch.nn.Sequential(
                 torch.nn.Linear(width, _HIDDEN), torch.nn.Tanh(), torch.nn.Linear(_HIDDEN, 1)
             )
-        for last in self._net[2].parameters():  # random weights would be noise in every advantage
-            torch.nn.init.zeros_(last)
         self._adam = torch.optim.Adam(self._net.parameters(), lr=rate)
         self._steps, self._frozen, self._fitted = steps, frozen, False
 

@@ -55,7 +55,7 @@ def grpo_settings(
         steps_per_generation=passes,
         num_generations=ppo.candidates,
         num_iterations=ppo.epochs,
-        max_steps=(ppo.value_warmup + ppo.updates) * ppo.epochs,
+        max_steps=ppo.updates * ppo.epochs,
         max_completion_length=new_tokens,
         temperature=ppo.temperature,
         top_p=ppo.top_p,
@@ -91,20 +91,15 @@ def grpo_settings(
 def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
     """Return step t → η_t / η0: 1 / (t + 1)^γ, falling linearly to 0 over the cool-down.
 
-    While the value network warms up the rate is 0; t counts the steps after that.
     >>> share = rate_share(PpoConfig(decay=0.5, cooldown=0.5), 8)
     >>> [round(share(step), 3) for step in (0, 3, 6, 8)]
     [1.0, 0.5, 0.189, 0.0]
-    >>> share = rate_share(PpoConfig(decay=0.5, value_warmup=2, epochs=2), 8)
-    >>> [round(share(step), 3) for step in (0, 3, 4, 7)]
-    [0.0, 0.0, 1.0, 0.5]
     """
-    first = ppo.value_warmup * ppo.epochs
-    last = max(1.0, ppo.cooldown * (steps - first))
+    last = max(1.0, ppo.cooldown * steps)
 
     def share(step: int) -> float:
         falling = min(1.0, max(0.0, (steps - step) / last)) if ppo.cooldown else 1.0
-        return float(falling * (step - first + 1.0) ** -ppo.decay) if step >= first else 0.0
+        return float(falling * (step + 1.0) ** -ppo.decay)
 
     return share
 

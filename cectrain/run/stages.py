@@ -296,7 +296,7 @@ def publish(
 def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
     """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
 
-    `ppo_batches` is the number that were run, also for `ppo.value_warmup`, fewer if it was stopped.
+    `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped.
     `seconds` is the time of this call, `cpu_seconds` and `gpu_seconds` are those of all steps that
     led to the finished weights.
     """

@@ -176,8 +176,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self._note(**figures)
         first = self.accelerator.process_index * len(inputs)
         own = advantages.reshape(-1)[first : first + len(inputs)]
-        if self.state.global_step < self._ppo.value_warmup * self._ppo.epochs:
-            own = torch.zeros_like(own)  # no gradient: the policy stays as it is
         out["advantages"] = own.to(out["advantages"])
         out = self._with_fewer_rows(out)
         cycle.tokens = int(out["completion_mask"].sum())

@@ -6,7 +6,6 @@ A failure after an upgrade names the assumption that no longer holds.
 import inspect
 import math
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,14 +29,6 @@ SETTINGS = [
     "ppo.epochs=2", "ppo.cooldown=0.0", "ppo.length_buckets=1", "ppo.temperature=1.0",
     "ppo.oversampling=1", "ppo.supervised=0",
 ]  # fmt: skip
-
-
-class DistinctSigns(GroupReward):
-    """A reward that a random policy earns, and that differs within a group."""
-
-    def score(self, sources, targets, groups):
-        scored = super().score(sources, targets, groups)
-        return replace(scored, rewards=np.array([[len(set(t)) / 9 for t in g] for g in groups]))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +64,7 @@ def watched(trainer_for, encoder, tmp_path_factory):
             seen["rewards"].append(self._reward.last.copy())
             return out
 
-    class Reward(DistinctSigns):
+    class Reward(GroupReward):
         def __call__(self, prompts, completions, **columns):
             seen["calls"].append((prompts, completions, columns))
             return super().__call__(prompts, completions, **columns)
@@ -90,25 +81,6 @@ def trainer_class():
     from cectrain.run import trainer
 
     return trainer.GroupTrainer
-
-
-def test_the_value_network_alone_learns_while_it_warms_up(trainer_for, encoder, tmp_path):
-    """The policy keeps its bits, V does not; then the rate begins at its highest."""
-    from safetensors.torch import load_file
-
-    more = ["ppo.value_warmup=2", "ppo.updates=1", "ppo.keep=9"]
-    reward = DistinctSigns(encoder, config.load("exact-match").reward, 2)
-    made = trainer_for(tmp_path / "run", *more, reward=reward)
-    made.train()
-    folders = [tmp_path / "run" / f"checkpoint-{step}" for step in (2, 4, 6)]
-    weights = [load_file(folder / "model.safetensors") for folder in folders]
-    values = [load_file(folder / "value.safetensors")["net.0.weight"] for folder in folders]
-    moved = [any(not one[name].equal(w) for name, w in weights[0].items()) for one in weights]
-    assert moved == [False, False, True]
-    assert not values[0].equal(values[1])
-    rates = [line["learning_rate"] for line in made.state.log_history if "learning_rate" in line]
-    assert rates[:2] == [0.0, 0.0]
-    assert rates[2] == pytest.approx(0.01 * 2**-0.5)
 
 
 HOOKS = {
@@ -243,13 +215,12 @@ def test_advantages_are_ours(watched):
     """A = R − V(x), equal within a group if the rewards are, is what the loss reads."""
     import torch
 
-    batches = zip(watched["outs"], watched["rewards"], strict=True)
-    for number, ((_, out), rewards) in enumerate(batches):
+    for (_, out), rewards in zip(watched["outs"], watched["rewards"], strict=True):
         assert {"prompt_ids", "prompt_mask", "completion_ids", "completion_mask"} <= set(out)
         earned = torch.tensor(rewards, dtype=torch.float32).flatten()
         values = (earned - out["advantages"]).view(-1, 2)
         torch.testing.assert_close(values[:, 0], values[:, 1])
-        assert (values.abs().max() > 1e-4) == (number > 0)  # V begins at 0
+        assert values.abs().max() > 1e-4
     last = watched["outs"][-1][1]["advantages"]
     buffered = torch.cat([part["advantages"] for part in watched["trainer"]._buffered_inputs])
     torch.testing.assert_close(buffered.sort().values, last.sort().values)

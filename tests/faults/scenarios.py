@@ -114,7 +114,6 @@ TRAINING = (
     "ppo.oversampling=2", "ppo.supervised=2", "ppo.ppo_only_share=0.4", "ppo.baseline=value",
     "ppo.whiten=none", "sft.batch=2", "sft.log_every=1", "sft.save_every=2", "data.held_out=6",
     "data.limit=30", "data.held_out_clean=2", "policy.max_chars=40", "diagnose_pairs=20",
-    "ppo.value_warmup=1",
 )  # fmt: skip
 
 
