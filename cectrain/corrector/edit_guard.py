@@ -187,11 +187,11 @@ def strays(edits: Iterable[Edit], length: int) -> bool:
 
     A change of one sign into another does not count: it is dropped in any case.
 
-    >>> strays([Edit(0, 2, "一二", "三四", 1.0)], 2), strays([Edit(0, 0, "", "三四五", 1.0)], 9)
+    >>> strays([Edit(0, 3, "一二三", "四二五", 1.0)], 3), strays([Edit(0, 0, "", "三四五", 1.0)], 9)
     (False, True)
     """
     counted = [e for e in edits if any(map(_han, e.source + e.target))]
-    changed = sum(max(len(e.source), len(e.target)) for e in counted)
+    changed = sum(a != b for e in counted for a, b in itertools.zip_longest(e.source, e.target))
     longer = sum(len(e.target) - len(e.source) for e in counted)
     return changed > max(ALWAYS, FAR * length) or abs(longer) > max(ALWAYS, LENGTH * length)
 

@@ -150,7 +150,7 @@ def _posteriors(n, lm, settings, work, used):
 
 @called
 def _is_han(point):
-    return 0x4E00 <= point <= 0x9FFF or 0x3400 <= point <= 0x4DBF or point == 0x3007
+    return 0x3400 <= point <= 0x9FFF or point == 0x3007 or 0x20000 <= point <= 0x323AF
 
 
 @called

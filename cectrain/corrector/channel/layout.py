@@ -48,7 +48,7 @@ class ChannelArrays(NamedTuple):
     `right` (code points) and `log_prob`. `span_keys` is a hash table of observed spans, whose rows
     lead to `span_words` (numbers of words) and `span_log_prob`. `repeated` is
     log P that a character is written twice. `word_points` [V, MOST_WORD] and
-    `word_size` [V] are the texts of the n-gram model's words. `kinds` [0x10000]: see the function.
+    `word_size` [V] are the texts of the n-gram model's words. `kinds` [0x110000]: see the function.
     """
 
     slot: NDArray[np.int32]
@@ -147,8 +147,8 @@ def workspace() -> Work:
 
 
 def kinds() -> NDArray[np.uint8]:
-    """Return PERSON for family names, FOREIGN for characters of foreign ones [0x10000]."""
-    kind = np.zeros(1 << 16, np.uint8)
+    """Return PERSON for family names, FOREIGN for characters of foreign ones [0x110000]."""
+    kind = np.zeros(0x110000, np.uint8)
     kind[[ord(sign) for sign in FAMILY_NAMES]] |= PERSON
     kind[[ord(sign) for sign in FOREIGN_SIGNS]] |= FOREIGN
     return kind
