@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -140,8 +141,9 @@ def export(
     `format` is a name in `FORMATS`, by default that of the suffix; a further suffix .gz or .zst
     compresses. `template` is the prompt, with {source} in place of the sentence. `shuffle` is the
     seed of an order of all rows; without it they keep their order. With `rows_per_file`, FILE.x
-    becomes FILE-00000-of-00012.x and so on, of which `workers` are written at once. Each file is
-    written completely or not at all, with the same bytes for the same arguments.
+    becomes FILE-00000-of-00012.x and so on, of which `workers` are written at once; `overwrite`
+    then also removes the numbered files of an earlier export. Each file is written completely or
+    not at all, with the same bytes for the same arguments.
 
     Raises UsageError for an unknown format or split or a wrong template, RefusedError for a path
     inside the dataset or, without `overwrite`, for a file that exists, VerificationError for a
@@ -162,7 +164,8 @@ def export(
     starts = [*range(0, total, rows_per_file or max(total, 1)), total] if total else [0, 0]
     parts = list(pairwise(starts))
     files = _names(path, len(parts)) if rows_per_file else [path]
-    if not overwrite and (there := [file for file in files if file.is_file()]):
+    earlier = _numbered(path) if rows_per_file else []
+    if not overwrite and (there := [*earlier, *(file for file in files if file.is_file())]):
         raise RefusedError(
             f"{there[0]} exists: name another file, or replace it with --overwrite "
             "(in Python, overwrite=True)"
@@ -172,8 +175,15 @@ def export(
     with ThreadPoolExecutor(workers) as pool:
         for group in _groups(list(zip(files, parts, strict=True)), shuffle):
             rows = job.reader(group[0][1][0], group[-1][1][1])
-            for one in [pool.submit(job.write, file, rows, *part) for file, part in group]:
-                one.result()
+            tasks = [pool.submit(job.write, file, rows, *part) for file, part in group]
+            try:
+                for task in tasks:
+                    task.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)  # no further file after an error
+                raise
+    for file in set(earlier) - set(files):
+        file.unlink()  # a reader of all numbered files would read its rows too
     return Exported(tuple(files), total)
 
 
@@ -192,10 +202,23 @@ def _check(path: Path, form: str, compressed: str, template: str | None) -> None
         )
 
 
+def _parted(path: Path) -> tuple[str, str]:
+    """Return the name without its suffixes, and the suffixes."""
+    suffixes = "".join(path.suffixes[-2:] if path.suffix in _COMPRESSED else path.suffixes[-1:])
+    return path.name.removesuffix(suffixes), suffixes
+
+
+def _numbered(path: Path) -> list[Path]:
+    """Return the numbered files of earlier exports to `path`, however many they were."""
+    stem, suffixes = map(re.escape, _parted(path))
+    name = re.compile(rf"{stem}-\d{{5,}}-of-\d{{5,}}{suffixes}")
+    files = path.parent.iterdir() if path.parent.is_dir() else ()
+    return sorted(file for file in files if name.fullmatch(file.name) and file.is_file())
+
+
 def _names(path: Path, count: int) -> list[Path]:
     """Return the numbered names beside `path`, which keep its suffixes."""
-    suffixes = "".join(path.suffixes[-2:] if path.suffix in _COMPRESSED else path.suffixes[-1:])
-    stem = path.name.removesuffix(suffixes)
+    stem, suffixes = _parted(path)
     return [path.with_name(f"{stem}-{n:05d}-of-{count:05d}{suffixes}") for n in range(count)]
 
 

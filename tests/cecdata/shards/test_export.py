@@ -202,6 +202,20 @@ def test_compressed_files(dataset, tmp_path, form):
     assert b"".join(gzip.decompress(f.read_bytes()) for f in done.files).count(b"\n") == done.rows
 
 
+def test_no_numbered_file_of_an_earlier_export_stays(dataset, tmp_path):
+    """Else who reads all numbered files gets rows twice; a file with a like name is kept."""
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    path = folder / "z[1].jsonl"
+    export(dataset, "train", path, rows_per_file=30)
+    mine = folder / "z1-00000-of-00001.jsonl"
+    mine.write_text("")
+    with pytest.raises(RefusedError, match="overwrite"):
+        export(dataset, "train", path, rows_per_file=50)
+    done = export(dataset, "train", path, rows_per_file=50, overwrite=True)
+    assert set(folder.iterdir()) == {mine, *done.files}
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("parts", [(), ("--rows-per-file", "30")])
 def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form, parts):
