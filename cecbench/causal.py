@@ -161,5 +161,8 @@ def prompt_record(path: Path) -> dict[str, object]:
     try:
         value = parse(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} names no prompt version ({error})") from None
+        raise InputError(
+            f"{path} cannot be read as JSON, so the prompt version is unknown ({error}): copy the "
+            "complete model folder again"
+        ) from None
     return dict(value) if isinstance(value, dict) else {}

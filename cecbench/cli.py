@@ -13,17 +13,17 @@ COMMANDS = {
     },
     "Score": {
         "run": ("run", "Run a system on a benchmark and score it."),
-        "suite": ("run", "Run all benchmarks of this machine, and write the report."),
+        "suite": ("run", "Run systems on all benchmarks of this machine, and write a report."),
         "export-task": (
             "export_task",
             "Write a benchmark as a task of lm-evaluation-harness or Inspect.",
         ),
-        "score": ("score", "Score a table of predictions by a published scorer."),
+        "score": ("score", "Score a file of predictions by a published scorer."),
     },
     "Compare scores": {
         "compare": ("report", "Compare scores of the same benchmark and scorer."),
-        "power": ("report", "Say how many rows show a difference of so many points."),
-        "report": ("report", "Write a page and JSON of runs."),
+        "power": ("report", "Say how many rows are needed to show a difference."),
+        "report": ("report", "Write an HTML page and a JSON file about runs."),
     },
 }
 
@@ -36,7 +36,7 @@ def cli() -> None:
     """Score Chinese spelling correction exactly as the published scorers do.
 
     \b
-    cecbench list                                         the benchmarks and systems here
+    cecbench list                                         the benchmarks and kinds of systems
     cecbench run --system copy --benchmark lemon/car      score a system
     cecbench report out/runs --out out/report             a page of all runs
 

@@ -81,7 +81,7 @@ def _values(file: Path) -> RunScore:
         raise InputError(f"{file} is not a score that `cecbench run` wrote")
     if version > FORMAT:
         raise InputError(
-            f"{file}: format {version}; this release reads up to {FORMAT}: install a newer one"
+            f"{file} has format {version}; this release reads up to {FORMAT}: install a newer one"
         )
     if not is_sealed(data):
         raise VerificationError(

@@ -158,7 +158,7 @@ def score_file(
     rules = find_scorer(scorer, _with_policy(options, policy))
     if bootstrap != 0 and bootstrap < FEWEST_DRAWS:
         raise UsageError(
-            f"{bootstrap} draws are too few: give at least {FEWEST_DRAWS}, or 0 for no interval"
+            f"{bootstrap} draws are too few: ask for at least {FEWEST_DRAWS}, or 0 for no interval"
         )
     tally = _scanned(path, rules, triples=bootstrap > 0)
     if tally is None:

@@ -57,7 +57,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+        raise InputError(f"{path}: cannot be read ({error}); use a UTF-8 text file") from error
     columns = None
     for number, line in enumerate(text.split("\n"), 1):
         cells = line.rstrip("\r").split("\t")
@@ -204,8 +204,8 @@ def substituting(
     ]
     if not operators:
         raise UsageError(
-            "the recipe has no operator that substitutes characters: give such an operator, for "
-            "example homophone, a prior"
+            "the recipe has no operator that substitutes characters: set the prior of one, for "
+            "example homophone, above 0"
         )
     return operators
 

@@ -16,20 +16,20 @@ COMMANDS = {
         "pool": ("build", "Gather clean, distinct sentences into a dataset."),
         "status": ("build", "Show how far a running build is."),
     },
-    "Check and use it": {
+    "Check and use a dataset": {
         "verify": ("datasets", "Check that a dataset is undamaged and correct."),
         "stats": ("datasets", "Count the contents of a dataset."),
-        "report": ("datasets", "Write a page to look at a dataset."),
-        "export": ("datasets", "Write a split in the format of another tool."),
+        "report": ("datasets", "Write an HTML page about a dataset."),
+        "export": ("datasets", "Write the pairs of a dataset in the format of another tool."),
     },
-    "Look at errors": {
-        "preview": ("look", "Show what the operators write for a sentence or a character."),
+    "Look at spelling errors": {
+        "preview": ("look", "Show the errors that a build puts into a sentence."),
         "audit": ("recipes", "Measure how well a recipe's errors resemble real ones."),
-        "fit": ("recipes", "Fit a recipe to a sample of real errors (uses labels)."),
+        "fit": ("recipes", "Fit a recipe to real errors with their corrections (labels)."),
     },
     "More": {
-        "contamination": ("look", "Find the rows of a corpus that benchmarks also have."),
-        "neighbours": ("look", "Find the sentences that are most similar to one."),
+        "contamination": ("look", "Count the rows of a corpus that are also in benchmarks."),
+        "neighbours": ("look", "Find the sentences most similar to a given sentence."),
         "doctor": ("doctor", "Show what this machine and installation have."),
     },
 }
@@ -40,12 +40,12 @@ COMMANDS = {
 )
 @click.version_option(__version__, prog_name="cecdata")
 def cli() -> None:
-    """Make validated (source, target) pairs from clean Chinese text.
+    """Make pairs for training from clean Chinese text: a sentence with errors, and the clean one.
 
     \b
     cecdata build sample --out out/data          the sample corpus
     cecdata build 'texts/*.txt' --out OUT        your own files: txt, jsonl, csv, parquet …
-    cecdata preview 他的病情已经好转。            what the operators write
+    cecdata preview 他的病情已经好转。            errors that a build puts into it
     """
 
 

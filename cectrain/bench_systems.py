@@ -32,7 +32,7 @@ class ChannelOptions(NoOptions):
 
     lm: str = option(
         "words",
-        "N-gram model: a table of `cectrain lm` or an ARPA file; `words` names the one that ships.",
+        "N-gram model: a table of `cectrain lm`, an ARPA file, or `words`, the table that ships.",
     )
     confidence: float = option(
         0.0,

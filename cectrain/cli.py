@@ -10,14 +10,14 @@ from cecdata.common import command_group
 COMMANDS = {
     "Correct text": {
         "correct": ("correct", "Correct sentences, or list what looks wrong in files."),
-        "serve": ("serve", "Serve a page for correcting text."),
+        "serve": ("serve", "Serve a web page for correcting text."),
         "lm": ("lm", "Compile an n-gram model for the noisy channel."),
         "calibrate": ("lm", "Fit the weight of a causal language model for `correct --rescore`."),
     },
     "Train a policy": {
-        "diagnose": ("train", "Measure whether the reward can teach a policy, before training."),
+        "diagnose": ("train", "Measure before training whether the reward can teach a policy."),
         "sft": ("train", "Train by supervised steps only."),
-        "train": ("train", "Train by supervised steps, then by PPO with the recipe's reward."),
+        "train": ("train", "Train by supervised steps, then by PPO (reinforcement learning)."),
     },
 }
 
@@ -31,7 +31,7 @@ def cli() -> None:
 
     \b
     cectrain diagnose out/data                    measure what the reward can teach
-    cectrain train out/data --out out/train       warm start, PPO, held-out scores
+    cectrain train out/data --out out/train       supervised steps, PPO, held-out scores
     cectrain correct --model out/train 他己经来了。
 
     Exit codes: 0 done, 1 error, 2 usage, 4 verification failed, 5 refused, 130 interrupted.

@@ -35,8 +35,8 @@ ROWS = "rows.jsonl"
 )
 @DATA
 @LIMIT
-@click.option("--prompt", default=prompts.DEFAULT, help="Version of the prompt.")
-@click.option("--scorer", default="cscd", help="The published scorer.")
+@click.option("--prompt", default=prompts.DEFAULT, help="Version of the prompt that cecbench uses.")
+@click.option("--scorer", default="cscd", help="The published scorer, as in `cecbench run`.")
 def export_task(
     harness: str, benchmark: str, out: Path, data: Path | None, limit: int, prompt: str, scorer: str
 ) -> None:

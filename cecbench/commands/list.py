@@ -13,7 +13,7 @@ from cecbench.benchmarks.catalogue import benchmarks, find
 DATA = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of benchmarks; $CECBENCH_DATA and the cache are searched after it.",
+    help="Folder of benchmarks; it is searched before $CECBENCH_DATA and the cache.",
 )
 
 

@@ -96,20 +96,21 @@ _FILE = click.Path(path_type=Path)
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--scorer": {"default": "cscd", "help": f"The published scorer: {', '.join(SCORERS)}."},
     "--unequal-length": {
-        "help": "Treatment of rows whose texts differ in length; each scorer has a default: "
-        f"{', '.join(POLICIES)}."
+        "help": "Treatment of rows whose texts differ in length: "
+        f"{', '.join(POLICIES)}. Each scorer has its own default."
     },
     "--projection": {
-        "help": f"How cllm compares texts of different lengths: {', '.join(PROJECTIONS)}."
+        "help": "How the scorer cllm compares texts of different lengths: "
+        f"{', '.join(PROJECTIONS)}."
     },
-    "--mode": {"help": f"Alignment mode of cherrant: {', '.join(MODES)}."},
+    "--mode": {"help": f"Alignment mode of the scorer cherrant: {', '.join(MODES)}."},
     "--cilin": {
         "type": _FILE,
-        "help": "File of the thesaurus Cilin, which gives ChERRANT the costs of substitutions.",
+        "help": "File of the thesaurus Cilin, from which cherrant takes costs of substitutions.",
     },
     "--confusion": {
         "type": _FILE,
-        "help": "File of confused characters, which gives ChERRANT the costs of substitutions.",
+        "help": "File of confused characters, from which cherrant takes costs of substitutions.",
     },
 }
 

@@ -38,7 +38,7 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     """Write a report of RUNS.
 
     RUNS are folders, searched with their subfolders; the default is out/bench/runs. The report is
-    index.html and report.json; `cecbench compare --format markdown` prints a table.
+    index.html and report.json. For a table, use `cecbench compare --format markdown`.
     """
     from cecbench.report.page import write_report
 
@@ -60,7 +60,7 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     "--published",
     default="none",
     metavar="none|NAMES",
-    help="Rows of the CEC-Zero paper to add to that table, separated by commas.",
+    help="Rows of the CEC-Zero paper to add to a latex or markdown table, separated by commas.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare(
@@ -68,10 +68,11 @@ def compare(
 ) -> None:
     """Compare runs of two or more systems, on one benchmark or on several.
 
-    Runs are compared within each benchmark; runs whose signatures differ are refused (exit code 5).
-    Runs on the same sentences are compared by a paired randomisation test, with p-values corrected
-    by Holm's method, and by a bootstrap interval of the difference. If ids name the document of a
-    sentence (DOCUMENT#3), both resample whole documents.
+    Runs are compared within each benchmark. A signature is the line that says how a score was
+    computed; runs whose signatures differ are refused (exit code 5). Runs on the same sentences are
+    compared by a paired randomisation test, with p-values corrected by Holm's method, and by a
+    bootstrap interval of the difference. If ids name the document of a sentence (DOCUMENT#3), the
+    test and the interval resample whole documents.
     """
     if len(runs) < 2:
         raise UsageError("name at least two runs to compare")
@@ -104,7 +105,7 @@ def compare(
     type=Finite(min=0, min_open=True),
     multiple=True,
     default=(0.5, 1.0, 2.0),
-    help="Difference in the main score, in points; repeatable.",
+    help="Difference to show in the main score, in points; repeatable.",
 )
 @click.option(
     "--f1",
@@ -121,8 +122,8 @@ def power(
 
     Two systems with independent errors are simulated on BENCHMARK (a name or a file). Systems that
     make similar errors need fewer rows; for two finished runs, use `cecbench compare`. A difference
-    is shown if a test at the level of 5 % finds it with a probability of 80 %. Half the difference
-    needs four times as many rows.
+    counts as shown if a test at the level of 5 % finds that difference with a probability of 80 %.
+    To show half the difference, four times as many rows are needed.
     """
     test, rows = imagined(load(benchmark, data).rows, f1 / 100)
     needed = {f"{one:g}": rows_needed(rows, test.detectable, one / 100) for one in points}

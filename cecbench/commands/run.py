@@ -54,8 +54,8 @@ from cecdata.common.progress import Progress, suggest
 @scoring_options
 @click.option("--name", default="", show_default=False, help="Name of the system in reports.")
 @LIMIT
-@click.option("--allow-missing", is_flag=True, help="Score rows without an answer as unchanged.")
-@click.option("--overwrite", is_flag=True, help="Replace another run in that folder.")
+@click.option("--allow-missing", is_flag=True, help="Count missing answers as unchanged text.")
+@click.option("--overwrite", is_flag=True, help="Replace another run in --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
 def run(
@@ -75,8 +75,8 @@ def run(
     """Run a system on a benchmark and score it.
 
     Runs of models and endpoints are written to --out, by default out/bench/runs/BENCHMARK/SYSTEM;
-    the same command continues an interrupted run. `copy` and `predictions:FILE` write files only
-    with --out.
+    the same command continues an interrupted run. The systems `copy` and `predictions:FILE` write
+    a run only if --out is given.
     """
     # without folders of its own, `cecbench report` reads the runs below the default one
     report = "cecbench report" if out is None else f"cecbench report {out.parent}"
@@ -224,9 +224,9 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     "--model",
     type=click.Path(path_type=Path),
     default=Path("out/train/model"),
-    help="Folder of the trained policy, which is scored if it exists.",
+    help="Folder of a trained policy; without such a folder, no policy is scored.",
 )
-@click.option("--system", multiple=True, help="Additional system, as in `run`; repeatable.")
+@click.option("--system", multiple=True, help="Further system, as in `cecbench run`; repeatable.")
 @DATA
 @click.option(
     "--out",
@@ -235,9 +235,7 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     help="Folder of the runs and the report.",
 )
 @LIMIT
-@click.option(
-    "--overwrite", is_flag=True, help="Replace runs of other data or models in that folder."
-)
+@click.option("--overwrite", is_flag=True, help="Replace runs in --out of other data or models.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
 def suite(
@@ -252,11 +250,11 @@ def suite(
     as_json: bool,
     **given: object,
 ) -> None:
-    """Run the correctors on all benchmarks of this machine, and write the report.
+    """Run several systems on all benchmarks of this machine, and write a report.
 
-    The systems are `copy`, `channel`, `combined`, which is what `cectrain correct` runs, and the
-    trained policy, if there is one. The benchmarks are the validation split of
-    --shards and those whose files are in --data, $CECBENCH_DATA or the cache.
+    The systems are `copy`, `channel`, `combined` (the default of `cectrain correct`), and the
+    trained policy in --model, if there is one. The benchmarks are the validation split of the
+    dataset --shards, and all whose files are in --data, $CECBENCH_DATA or the cache.
     """
     for spec in system:  # before hours of work on the others
         check_spec(spec)

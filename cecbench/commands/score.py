@@ -45,7 +45,7 @@ def score(
 ) -> None:
     """Score FILE, a table or JSON with id, source, target and prediction.
 
-    A table has these columns in this order, or a first line that names them.
+    A table has these columns in this order, or in another order that its first line names.
     """
     options = scoring_from(given)
     name = signed_name(file) if benchmark is None else benchmark

@@ -62,7 +62,7 @@ def _parse_body(_context: object, _option: object, pairs: tuple[str, ...]) -> di
         except ValueError:
             equals = ""
         if not equals or not name:  # the text is not repeated: it may be a secret
-            raise UsageError("--body: give NAME=VALUE with VALUE in JSON, as in top_k=20")
+            raise UsageError("--body must be NAME=VALUE with VALUE in JSON, as in top_k=20")
     return body
 
 
@@ -95,7 +95,7 @@ class ApiOptions(PromptOptions):
         },
     )
     structured: bool = option(
-        default=False, meaning="Ask for JSON by a schema (response_format), if the server can."
+        default=False, meaning="Ask for JSON by schema; the endpoint must support response_format."
     )
 
 
@@ -113,7 +113,7 @@ class ApiSystem:
         key = _key(base, options)
         if any(key and len(key) >= SHORTEST and key in unquote(text) for text in (model, base)):
             raise UsageError(
-                "the model's name or the URL contains the key, and outputs name both: put the key "
+                "the model's name or the URL contains the key, which outputs would repeat: put it "
                 "into the environment only (--key-variable names the variable)"
             )
         self.name = model.rsplit("/", 1)[-1]
@@ -258,8 +258,8 @@ def _kept(facts: Mapping[str, object], where: str) -> _Facts:
         return decode(_Facts, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
     except ValueError as error:
         raise VerificationError(
-            f"{where}: an answer in it, perhaps of another version, cannot be read ({error}): "
-            "remove the file, and the same command asks again"
+            f"{where} holds an answer that this version cannot read ({error}): remove the file, "
+            "and run the same command again, which asks again"
         ) from error
 
 
@@ -296,7 +296,7 @@ def model_and_url(rest: str) -> tuple[str, str]:
         usable = False
     if match is None or not usable or "://" in match["model"]:
         raise UsageError(
-            f"--system api:…: give api:MODEL@URL, such as {EXAMPLE}. The argument is not "
+            f"--system must be api:MODEL@URL, such as {EXAMPLE}. What was given is not "
             "repeated here, because it may hold a password"
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
@@ -318,8 +318,8 @@ def _key(base: str, options: ApiOptions) -> str | None:
     if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):
         # The message does not repeat it: it may be the key.
         raise UsageError(
-            "--key-variable: give the name of an environment variable, such as OPENAI_API_KEY. The "
-            "key itself must not be on the command line"
+            "--key-variable must be the name of an environment variable, such as OPENAI_API_KEY. "
+            "The key itself must not be on the command line"
         )
     key = os.environ.get(variable, "").strip() or None
     if key is None and urlsplit(base).hostname not in LOOPBACK:

@@ -130,7 +130,7 @@ class LocalOptions(NoOptions):
     )
     dtype: str = option(
         "auto",
-        "Number format of the weights; auto keeps the stored one.",
+        "Number format of the weights; auto keeps that of the files.",
         type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
     )
     threads: int = option(
@@ -202,6 +202,6 @@ class Kind(Generic[Options]):
             self.check(argument)
         elif USERINFO.search(argument):
             raise UsageError(
-                f"--system {self.form}: give a path, not an address with a user or a password: "
-                "messages and outputs name the argument"
+                f"--system {self.form} takes no address with a user or a password, because "
+                "messages and outputs name the argument: name a path"
             )

@@ -30,7 +30,7 @@ class CopySystem:
 
 
 COPY = Kind(
-    "copy", "changes nothing; the floor", NoOptions, lambda *_: CopySystem(), recorded=False
+    "copy", "returns each sentence unchanged", NoOptions, lambda *_: CopySystem(), recorded=False
 )
 
 
@@ -191,7 +191,7 @@ def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Example], pa
         if p.source is not None and p.source != row.source:
             raise InputError(
                 f"{path}: the source of {row.id!r} is {p.source!r} in the file and {row.source!r} "
-                "in the benchmark: these predictions were made for another version of it"
+                "in the benchmark: is the file for another version of the benchmark?"
             )
 
 

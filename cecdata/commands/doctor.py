@@ -51,7 +51,7 @@ FILES = {
 
 
 @click.command()
-@click.option("--compile", "compiles", is_flag=True, help="Compile all kernels now.")
+@click.option("--compile", "compiles", is_flag=True, help="Compile now, not at first use.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def doctor(compiles: bool, as_json: bool) -> None:
     """Show versions, cores, memory, disk, GPUs, and which optional packages are installed.
@@ -59,7 +59,7 @@ def doctor(compiles: bool, as_json: bool) -> None:
     \b
     cecdata doctor
     cecdata doctor --json
-    cecdata doctor --compile      compile now what the first commands would compile
+    cecdata doctor --compile      makes the first use of each command faster
     """
     if compiles:
         facts = compile_kernels()

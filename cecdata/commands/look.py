@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("text")
-@click.option("--copies", type=click.IntRange(1, 1000), default=12, help="Number of pairs to show.")
+@click.option("--copies", type=click.IntRange(1, 1000), default=12, help="Number of copies.")
 @click.option(
     "--seed", type=int, show_default="that of the recipe", help="Seed of all random draws."
 )
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names that no operator may change, one per line.",
+    help="File of names, one per line, in which no errors are made.",
 )
 @click.option("--operator", help="Show what this operator may write for TEXT, with probabilities.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
@@ -41,14 +41,14 @@ def preview(
     operator: str | None,
     as_json: bool,
 ) -> None:
-    """Show copies of the sentence TEXT, each perturbed by an operator.
+    """Show copies of the sentence TEXT with the errors that a build would make.
 
     \b
     cecdata preview 他的病情已经好转。
-    cecdata preview 在 --operator homophone     what it may write for 在
+    cecdata preview 在 --operator homophone     what may be written for 在
 
-    With --operator, TEXT is one character, or two to four characters for an operator that rewrites
-    spans.
+    Each kind of error is made by an operator, such as homophone. With --operator, TEXT is one
+    character; for an operator that rewrites spans, TEXT has two to four characters.
     """
     if operator:
         rows, lines = _candidates(operator, text)
@@ -78,10 +78,10 @@ def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[st
 
     chosen = by_name(operator)
     if chosen.action == "substitute" and len(text) != 1:
-        raise InputError(f"{text!r}: {operator} replaces single characters: give one character")
+        raise InputError(f"{operator} replaces single characters: TEXT must be one, not {text!r}")
     if chosen.action == "rewrite" and not SHORTEST <= len(text) <= LONGEST:
         raise InputError(
-            f"{text!r}: {operator} rewrites spans: give a span of two to four characters"
+            f"{operator} rewrites spans: TEXT must have two to four characters, not {text!r}"
         )
     candidates = list(chosen.confusions("" if chosen.action == "insert" else text))
     total = sum(item.weight for item in candidates)
@@ -103,16 +103,16 @@ def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[st
 @click.argument("benchmarks", nargs=-1, metavar="[FILE]...")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> None:
-    """Count the rows of CORPUS that are also in benchmarks: FILEs or folders.
+    """Count the rows of CORPUS that are also in benchmarks. FILE is a benchmark or a folder.
 
     \b
     cecdata contamination out/data lemon/car.txt    a dataset, and one benchmark
     cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
 
-    CORPUS is clean text or pairs in any format. A row counts if one of its texts equals a text of a
-    benchmark apart from width, punctuation and spaces (exact), or if one of the two texts contains
-    the other (overlap). Other rows that share 13 characters in sequence with one are counted
-    separately (shared).
+    CORPUS is clean text or pairs in any format. A row counts as `exact` if one of its texts equals
+    a benchmark's text apart from width, punctuation and spaces, and as `overlap` if one of its
+    texts contains a benchmark's text or lies within it. Other rows count as `shared` if they have
+    13 successive characters in common with a benchmark's text; they are not in the total.
     """
     from dataclasses import asdict
 
@@ -145,8 +145,8 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
     \b
     cecdata neighbours 他的病情已经好转。 out/data
 
-    A build with the filter cosine stores the embeddings. A folder of embeddings gives ids, not
-    texts.
+    `cecdata build` with the filter cosine stores the embeddings. If DATA is a folder of embeddings,
+    the ids of the sentences are listed, not the texts.
     """
     from cecdata.embed import encoder
     from cecdata.embed.store import FOLDER, STORE, open_store
@@ -155,7 +155,7 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
     if not folders:
         raise InputError(f"{data} has no embeddings: build a dataset with the filter cosine")
     if len(folders) > 1:
-        raise InputError(f"name one folder of embeddings: {', '.join(map(str, folders))}")
+        raise InputError(f"DATA must be one of these folders: {', '.join(map(str, folders))}")
     store = open_store(folders[0])
     model = encoder(store.contents.encoder, alone=False)
     store.check_encoder(model)

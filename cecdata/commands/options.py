@@ -47,8 +47,8 @@ _OPTIONS = (
     setting(
         "format",
         str,
-        "Format of all files, such as jsonl; suffixes are then ignored.",
-        show_default="by suffix; standard input: text",
+        "Format of all files, such as jsonl; their suffixes are then ignored.",
+        show_default="by the suffix; text for standard input",
     ),
     setting(
         "encoding",
@@ -62,13 +62,13 @@ _OPTIONS = (
     setting(
         "licence",
         str,
-        "Licence of rows that have none, such as cc0-1.0.",
+        "Licence of the rows that state none, such as cc0-1.0.",
         show_default="not stated",
     ),
     setting("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
-    setting("shard_sentences", int, "Number of sentences in a shard."),
-    setting("min_chars", int, "Length of the shortest sentence, in code points."),
-    setting("max_chars", int, "Length of the longest sentence, in code points."),
+    setting("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
+    setting("min_chars", int, "Minimum length of a sentence, in code points."),
+    setting("max_chars", int, "Maximum length of a sentence, in code points."),
     setting(
         "join_lines",
         None,
@@ -79,34 +79,35 @@ _OPTIONS = (
     several(
         "--quality",
         "NAME",
-        "Reject sentences by a filter: han (hardly any Chinese), kana (Japanese), simplified "
-        "(characters that are not simplified), signs, repeated, mojibake, boilerplate",
+        "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
+        "(characters that are not simplified), signs (many digits or signs), repeated (the same "
+        "characters again and again), mojibake (wrong encoding), boilerplate (of web pages)",
     ),
     setting(
         "perplexity",
         str,
-        "Reject sentences that are unlikely under a language model: `words` for the table that "
-        "ships, a table, an ARPA file, a model of transformers, an endpoint.",
+        "Reject sentences that are unlikely under this language model: `words` (the n-gram table "
+        "that ships), another table, an ARPA file, a transformers model, or an endpoint's URL.",
         show_default=False,
         metavar="MODEL",
     ),
     setting(
         "max_perplexity",
         float,
-        "Highest perplexity per Chinese character of a sentence that is kept.",
+        "Maximum perplexity per Chinese character; --perplexity rejects sentences above.",
     ),
     setting(
         "near_duplicates",
         None,
-        "Reject a sentence that differs from an earlier one in at most 3 characters and a tenth "
-        "of its length. One process compares all sentences, even on a cluster.",
+        "Reject a sentence that differs from an earlier one in at most 3 characters, and in "
+        "at most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
     ),
     several(
-        "--decontaminate", "FILE", "Benchmark, or a folder of them, whose sentences are left out"
+        "--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks"
     ),
-    click.option("--title", help="Title of the dataset in its card."),
+    click.option("--title", help="Title of the dataset in its card, README.md."),
     click.option("--contact", help="Contact for questions: an e-mail address or a web page."),
-    click.option("--description", help="Paragraph that describes the dataset on its card."),
+    click.option("--description", help="Paragraph that describes the dataset in its card."),
     click.option(
         "--card",
         type=click.Path(path_type=Path),
@@ -116,7 +117,7 @@ _OPTIONS = (
         "--workers",
         type=click.IntRange(1),
         show_default="cores of this machine",
-        help="Number of threads; the result does not depend on it.",
+        help="Number of threads; with any number the dataset is the same.",
     ),
     click.option(
         "--engine",
@@ -130,7 +131,7 @@ _OPTIONS = (
         default=1.0,
         help="Exit with code 3 if a larger share of rows or pairs is rejected.",
     ),
-    click.option("--overwrite", is_flag=True, help="Replace an earlier dataset in OUT."),
+    click.option("--overwrite", is_flag=True, help="Replace an earlier dataset in --out."),
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object."),
 )
 

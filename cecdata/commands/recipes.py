@@ -20,7 +20,7 @@ _ERRORS = click.option(
     "file",
     required=True,
     type=_PATH,
-    help="File with real errors (labels); each line is source, tab, target.",
+    help="File of labels: each line is a text with errors, a tab, and the right text.",
 )
 _RECIPE = click.option(
     "--recipe", default="realistic", help="Name of a recipe, or a path to a TOML file."
@@ -41,8 +41,7 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
 
     Coverage is the share of the real substitutions that the recipe can write. Bits per error are
     the mean surprise of the recipe at a real error; lower is better. Candidates are the mean number
-    of replacements for a character of running text. The command does not change the recipe;
-    `cecdata fit` does.
+    of replacements for a character of running text. `cecdata fit` fits a recipe to real errors.
     """
     from cecdata.audit import read_errors, recipe_choices, score
     from cecdata.config import load
@@ -97,16 +96,18 @@ def _examined(found: dict[str, Any]) -> str:
 @_RECIPE
 @_JSON
 def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
-    """Fit a recipe to a small sample of real errors. This uses labels, and the recipe says so.
+    """Fit a recipe to a small sample of real errors.
+
+    The fit uses labels; the recipe file that it writes records this.
 
     \b
     cecdata fit --errors two_hundred_pairs.tsv --out mine.toml
     cecdata build texts.txt --recipe mine.toml --out out/mine
     cecdata audit --errors other_pairs.tsv --recipe mine.toml
 
-    The fit estimates the shares of operators, a factor for each kind, and two exponents; it stores
-    no pairs of characters. Cross-validation within the sample decides how strongly the fit changes
-    the recipe.
+    The fit estimates the shares of the operators, a factor for each kind of error, and two
+    exponents of weights. The recipe file stores no pairs of characters. Cross-validation within
+    the sample decides how strongly the fit changes the recipe.
     """
     from cecdata import __version__
     from cecdata.audit import read_errors
@@ -118,7 +119,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     from cecdata.fit import recipe_text
 
     if out.suffix != ".toml":
-        raise UsageError(f"--out {out}: a recipe is a .toml file")
+        raise UsageError(f"--out must be a file with the suffix .toml, not {out}")
     errors = read_errors(file)
     with Progress() as progress:
         fitted = estimate(errors, load(recipe), progress=progress)

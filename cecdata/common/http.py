@@ -174,9 +174,9 @@ class Endpoint:
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             # The message does not repeat the address: it may hold a password.
             raise UsageError(
-                "a proxy from the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) cannot be used "
-                f"({type(error).__name__}): give http://HOST:PORT, or exclude the endpoint by "
-                "NO_PROXY"
+                "the proxy set in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is not usable "
+                f"({type(error).__name__}): set that variable to http://HOST:PORT, or list the "
+                "endpoint's host in NO_PROXY"
             ) from None
 
     def _try(self, data: bytes | None) -> Reply:

@@ -36,7 +36,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
         try:
             text = Path(recipe).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
+            raise InputError(f"{recipe}: cannot be read ({error}); use a TOML file") from error
     else:
         hint = did_you_mean(recipe, list(shipped))
         raise UsageError(f"no recipe {recipe!r}; {hint}, or a path to a .toml")

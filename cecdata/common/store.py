@@ -161,7 +161,7 @@ class Store:
         except ValueError as error:
             raise CecError(
                 f"{self.uri}: {error}. Objects with such names are neither read nor written: "
-                "remove it, or use another place"
+                "remove the object, or use another place"
             ) from error
 
     def _full(self, name: str) -> str:

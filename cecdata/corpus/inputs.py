@@ -179,8 +179,8 @@ def _dataset(folder: Path) -> list[Source]:
     if all(source.problem for source in sources):
         some = ", ".join(source.label for source in sources[:3]) or "it is empty"
         raise InputError(
-            f"{folder}: no file in this folder can be read ({some}): it needs a Hugging Face "
-            f"dataset, or files such as {' '.join(_suffixes())}"
+            f"{folder}: no file in this folder can be read ({some}). A corpus is a Hugging "
+            f"Face dataset, or files such as {' '.join(_suffixes())}"
         )
     return sources
 

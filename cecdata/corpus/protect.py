@@ -113,7 +113,7 @@ def read_names(path: Path) -> tuple[str, ...]:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+        raise InputError(f"{path}: cannot be read ({error}); use a UTF-8 text file") from error
     names = set()
     for number, line in enumerate(lines, 1):
         name = normalise_text(line)

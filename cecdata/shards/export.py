@@ -42,7 +42,7 @@ def suffix_format(path: Path) -> str:
     if suffix in FORMATS:
         return suffix
     listed = ", ".join(FORMATS)
-    raise UsageError(f"{path.name}: its suffix names no format: give --format, one of {listed}")
+    raise UsageError(f"{path.name}: no format has this suffix: set --format to one of {listed}")
 
 
 def _jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:

@@ -56,7 +56,10 @@ class File:
             return None
         low, high = ids if isinstance(ids, (list, tuple)) and len(ids) == 2 else (None, None)
         if not (isinstance(low, int) and isinstance(high, int) and low <= high):
-            raise ValueError(f"the ids of {self.path} must be two ordered numbers, not {ids!r:.60}")
+            raise ValueError(
+                f"`ids` of {self.path} must be the smallest and the largest id, [LOW, HIGH] with "
+                f"LOW <= HIGH, not {ids!r:.60}"
+            )
         return low, high
 
 
@@ -263,7 +266,7 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
     version = document.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise VerificationError(
-            f"{where}: schema version {version}; this release reads up to {SCHEMA_VERSION}. "
+            f"{where}: schema version {version}, but this release reads up to {SCHEMA_VERSION}. "
             f"Install a newer {PRODUCT}."
         )
     if not is_sealed(data):

@@ -115,11 +115,11 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
     except FileNotFoundError as error:
         raise InputError(f"{name}: no such file, and no file that matches the pattern") from error
     except IsADirectoryError as error:
-        raise InputError(f"{name}: is a folder: name its files, as '{name}/**/*.md'") from error
+        raise InputError(f"{name} is a folder: name its files, as '{name}/**/*.md'") from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{name}: is not UTF-8 text ({error}); list it in {IGNORED}") from error
+        raise InputError(f"{name} is not UTF-8 text ({error}): list it in {IGNORED}") from error
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     for number, correction in enumerate(corrector.stream(lines), 1):
         for edit in correction.edits:

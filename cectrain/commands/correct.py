@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, how_to_install
 from cecdata.common.progress import Progress
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
@@ -38,15 +38,15 @@ def corrector_options(function: F) -> F:
             "--dictionary",
             multiple=True,
             type=file,
-            help="File of replacements that are made first; each line is wrong, tab, right. "
-            "Repeatable.",
+            help="File of replacements, which are made before all other corrections; each line is "
+            "the wrong text, a tab, and the right text. Repeatable.",
         ),
         click.option(
             "--terms",
             multiple=True,
             type=file,
-            help="File of words of your field, one per line, with an optional tab and weight; "
-            "text that sounds or looks like such a word is corrected to it. Repeatable.",
+            help="File of words of your field, one per line, each with an optional tab and weight. "
+            "Text that sounds or looks like such a word is replaced by that word. Repeatable.",
         ),
         click.option(
             "--protect", type=file, help="File of names that must not be changed, one per line."
@@ -61,27 +61,28 @@ def corrector_options(function: F) -> F:
             "--script",
             type=click.Choice(["simplified", "traditional", "auto"]),
             default="simplified",
-            help="Script of the texts; auto detects it for each text. Traditional characters "
-            "need the extra `script`.",
+            help="Script of the texts; auto detects the script of each text. For traditional "
+            f"characters, {how_to_install('script')}.",
         ),
         click.option(
             "--confidence",
             type=click.FloatRange(0, 1),
             show_default="0.35 for combined, 0.5 for others",
-            help="Minimum confidence of an edit; 0.9 makes only sure ones.",
+            help="Minimum confidence of an edit; with 0.9, only sure edits are made.",
         ),
         click.option(
             "--lm",
-            help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file; "
-            "`words` names the one that ships.  [default: the table that `cectrain lm` wrote, "
+            help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file, or "
+            "`words`, the table that ships.  [default: the table that `cectrain lm` wrote, "
             "or else words]",
         ),
         click.option(
             "--model",
             default=COMBINED,
-            help="Model that corrects: combined (the noisy channel and the built-in policy), "
-            "channel, or combined:FOLDER (a policy that you trained, beside the channel); with "
-            "torch also builtin, the folder of a run or a model, or a name on the hub.",
+            help="Model to correct with. `combined`: the noisy channel and the built-in policy "
+            "together; `channel`: the noisy channel alone; `combined:FOLDER`: the noisy channel "
+            "and your own policy. If torch is installed, also a policy alone: `builtin`, the "
+            "folder of a run or a model, or a name on the hub.",
         ),
     ):
         function = option(function)
@@ -115,8 +116,8 @@ def corrector_of(
     "--check",
     "checks",
     is_flag=True,
-    help="Read SENTENCES as names of files, patterns or -, and print the places that look "
-    "wrong; the exit code is 1 if there are any.",
+    help="Take SENTENCES as names of files, patterns of names, or - (standard input), and print "
+    "the places that look wrong. The exit code is 1 if a place looks wrong.",
 )
 @click.option(
     "--format",
@@ -150,11 +151,11 @@ def correct(
     diff: bool,
     **settings: Any,
 ) -> None:
-    """Correct SENTENCES, the lines of a file, or those of standard input.
+    """Correct SENTENCES, or the lines of a file or of standard input.
 
-    Each text gives one line with its correction; a terminal shows the edits as --diff does. Only
-    Chinese characters that the model can read are changed; stderr says what was left unchanged, and
-    why.
+    For each text, one line with the corrected text is printed; on a terminal, it shows the edits as
+    with --diff. Only Chinese characters that the model can read are changed. Text that it could not
+    read or correct is reported on stderr, with the reason.
 
     \b
     cectrain correct 他己经来了。
@@ -162,12 +163,12 @@ def correct(
     """
     if checks and (path is not None or as_json or diff or not sentences):
         raise click.UsageError(
-            "--check needs files, `cectrain correct --check FILE…`, and takes --format json in "
-            "place of --json; leave out --file and --diff"
+            "--check needs files, as in `cectrain correct --check FILE…`. Leave out --file and "
+            "--diff, and write --format json in place of --json"
         )
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
-            raise click.UsageError("give sentences, a file with --file, or text through a pipe")
+            raise click.UsageError("no text to correct: add SENTENCES or --file, or pipe text in")
         path = Path("-")
     corrector = corrector_of(**settings)
     if checks:
@@ -263,7 +264,7 @@ def _of_file(path: Path | None) -> Iterator[tuple[str, list[str]]]:
             for lines in _arrived(stream):
                 yield name, lines
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+        raise InputError(f"{path}: cannot be read ({error}); use a UTF-8 text file") from error
 
 
 def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:

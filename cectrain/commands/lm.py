@@ -51,18 +51,18 @@ def lm(model: Path, out: Path | None) -> None:
 @click.option(
     "--corpus",
     default="sample",
-    help="Clean text, as in `cecdata build`; `sample` is the text that ships.",
+    help="Clean text, as CORPUS of `cecdata build`; `sample` is the text that ships.",
 )
 @click.option("--seed", default=1, help="Seed for choosing the sentences and making the errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def calibrate(
     model: str, lm: str | None, sentences: int, corpus: str, seed: int, as_json: bool
 ) -> None:
-    """Fit the weight of MODEL, a causal language model, for `--rescore`, on synthetic pairs.
+    """Fit the weight that `cectrain correct --rescore` gives MODEL, a causal language model.
 
-    No labels are needed. A model that separates right changes from wrong ones no better than
-    n-grams do gets the weight 0. The weights are kept in the user's data folder, where `--rescore`
-    finds them.
+    The fit makes errors itself and needs no labels. A model that separates right changes from wrong
+    ones no better than n-grams do gets the weight 0. The result is kept in the user's data folder,
+    where `cectrain correct --rescore` finds it.
 
     Example: cectrain calibrate Qwen/Qwen3-0.6B-Base
     """

@@ -50,8 +50,7 @@ from cectrain.commands.correct import corrector_of, corrector_options
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="Origin of another site whose pages may send requests, such as https://a.example; "
-    "repeatable.",
+    help="Another site whose pages may send requests, such as https://a.example; repeatable.",
 )
 def serve(
     host: str,
@@ -69,8 +68,8 @@ def serve(
     cectrain serve                         the page: http://127.0.0.1:8000/
     curl localhost:8000/correct --json '{"texts": ["他己经来了。"]}'
 
-    Also there: /health, /metrics (for Prometheus) and /openapi.json. A request may have its own
-    "confidence", "protect", "terms" and "dictionary".
+    The server also has /health, /metrics (for Prometheus) and /openapi.json. A request may have its
+    own "confidence", "protect", "terms" and "dictionary".
 
     There is no password: if --host is not a loopback address, everyone who reaches the port may
     use the corrector.

@@ -68,7 +68,7 @@ def run_options(function: F) -> F:
             "--out",
             required=True,
             type=click.Path(path_type=Path),
-            help="Folder of the run; the same command resumes there.",
+            help="Folder of the run; the same command resumes an interrupted run.",
         ),
         data_argument,
     ):
@@ -134,17 +134,18 @@ def train(
     as_json: bool,
     **flags: str | int | None,
 ) -> None:
-    """Train a corrector on DATA: supervised warm start, then PPO, scored before and after.
+    """Train a corrector on DATA: supervised steps first, then PPO.
 
-    The recipe `warm-consensus` trains the built-in policy on two CPU cores: supervised steps, then
-    the paper's method, which is clipped PPO with a value network and the cluster-consensus reward.
-    Its constants are calibrated to the encoder. `consensus` is the same without supervised steps.
-    `exact-match` rewards exact answers: supervised steps, then RLOO (one epoch, leave-one-out
-    baseline) with supervised pairs in each step. `paper` has the paper's policy, encoder and
-    constants; `paper-calibrated` calibrates the constants.
+    Held-out scores are taken before and after PPO. These are the recipes:
+    `warm-consensus` trains the built-in policy on two CPU cores. After supervised steps it follows
+    the paper: clipped PPO with a value network and the cluster-consensus reward. The constants of
+    the reward are calibrated to the encoder. `consensus` leaves out the supervised steps.
+    `exact-match` rewards exact answers: after supervised steps it uses RLOO (one epoch,
+    leave-one-out baseline), with supervised pairs in each step. `paper` has the policy, encoder and
+    constants of the paper; `paper-calibrated` has calibrated constants instead.
 
-    The same command resumes a run that was killed. For several GPUs: `accelerate launch
-    --config_file configs/accelerate/ddp.yaml -m cectrain train …`.
+    The same command resumes a run that was killed. For several GPUs, train with `accelerate
+    launch --config_file configs/accelerate/ddp.yaml -m cectrain train …`.
 
     Example: cectrain train out/data --out out/train
     """
@@ -170,7 +171,7 @@ def train(
 @click.option(
     "--held-out",
     type=click.Path(path_type=Path),
-    help="File of labelled pairs to score the policy on, instead of a tenth of the targets.",
+    help="File of labelled pairs to score on; no pairs of DATA are then held out for that.",
 )
 def sft(
     data: Path,
@@ -184,11 +185,11 @@ def sft(
 ) -> None:
     """Train on the pairs of DATA by supervised steps only, without PPO.
 
-    DATA is a dataset of `cecdata build`, or a file of labelled pairs. Each line of the file is
-    source, tab, target, perhaps after a label or an id. Tables and JSON that name their columns are
-    read, too. A pair whose source equals its target teaches the policy to leave right text alone. A
-    tenth of the targets of a file is held out for scoring. Without --sft-steps, training reads a
-    file three times; for a dataset, the recipe decides.
+    DATA is a dataset of `cecdata build`, or a file of labelled pairs. Each line of such a file is
+    the source, a tab and the target; a label or an id and a tab may come first. Tables and JSON
+    that name their columns are read, too. A pair whose source equals its target teaches the policy
+    to leave right text alone. A tenth of the targets of a file is held out for scoring. Without
+    --sft-steps, a file is read three times; for a dataset, the recipe sets the number of steps.
 
     \b
     cectrain sft out/data --out out/sft --sft-steps 2000
@@ -203,7 +204,7 @@ def sft(
     if is_file := not data.is_dir():
         settings = (*_LABELLED, *settings)
     elif held_out:
-        raise click.UsageError(f"{data} is a dataset: --held-out is for files")
+        raise click.UsageError(f"{data} is a dataset, but --held-out needs a file of pairs")
     config = configured(recipe, settings, ppo__updates=0, **flags)
     pairs: Path | LabelledPairs = data
     if is_file:
@@ -240,13 +241,13 @@ def diagnose(
     encoder_name: str | None,
     as_json: bool,
 ) -> None:
-    """Measure on the pairs of DATA whether the reward can teach a policy, before training.
+    """Measure before training, on the pairs of DATA, whether the reward can teach a policy.
 
-    The command derives candidates of known quality (right, copied, nearly right, over-corrected,
-    garbage, right but different from the target) from held-out pairs, puts them into groups and
-    computes their rewards. If DATA has no held-out pairs, it uses training pairs, and says so. The
-    reward to beat is exact match: `teaches` in the JSON is false if the encoder cannot rank right
-    texts that differ from the target above wrong ones.
+    Candidates of known quality (right, copied, nearly right, over-corrected, garbage, right but
+    different from the target) are derived from held-out pairs, put into groups, and rewarded. If
+    DATA has no held-out pairs, training pairs are used, and the output says so. The reward must
+    do better than exact match: in the output of --json, `teaches` is false if the encoder cannot
+    rank right texts that differ from the target above wrong texts.
 
     Example: cectrain diagnose out/data
     """

@@ -82,7 +82,7 @@ def prompt_version(path: Path) -> str:
     """Return the version that a prompt.json names. Raises InputError where it names none."""
     version = prompt_record(path).get("version")
     if not isinstance(version, str):
-        raise InputError(f'{path} names no prompt version: it must hold {{"version": "1"}}')
+        raise InputError(f'{path} has no prompt version: the file must hold {{"version": "1"}}')
     return version
 
 

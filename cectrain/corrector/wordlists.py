@@ -191,7 +191,7 @@ def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> d
             other = f" ({origin[right]})" if right in origin else ""
             raise UsageError(
                 f"{wrong!r} is replaced by {right!r}{where}, which is replaced in turn{other}: "
-                "give the last one for both"
+                "write the last replacement for both"
             )
     return held
 
@@ -204,7 +204,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+        raise InputError(f"{path}: cannot be read ({error}); use a UTF-8 text file") from error
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line

@@ -85,7 +85,7 @@ def check_fill(pairs: int, groups: int) -> None:
     if pairs < groups:
         raise UsageError(
             f"{pairs} pairs do not fill a batch of {groups} sources: lower ppo.groups or "
-            "ppo.oversampling, or give more data"
+            "ppo.oversampling, or train on more pairs"
         )
 
 

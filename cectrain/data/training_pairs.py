@@ -302,7 +302,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
         rows.append((seen[target] % _COPIES, source, target, operator))
         seen[target] += 1
     if not rows:
-        raise InputError(f"{path} has no pairs: write source, tab, target on each line")
+        raise InputError(f"{path} has no pairs: write a source, a tab and a target on each line")
     remark = ""
     if doubtful:
         remark = (

@@ -68,7 +68,7 @@ def load(name: str) -> Function:
     except (TypeError, ValueError) as error:  # ValueError: some functions of extension modules
         raise UsageError(
             f"reward {name!r} cannot be called with completions, source and target by keyword "
-            f"({error}): give it arguments with these names, and **columns for all others"
+            f"({error}): define the function with arguments of these names, and **columns"
         ) from None
     return cast("Function", function)
 

@@ -36,14 +36,14 @@ def check_settings(config: Config, processes: int) -> None:
     if config.sft.steps and distributed.sharded():
         raise UsageError(
             "supervised steps need whole weights on each rank: run `cectrain sft` with ddp.yaml or "
-            "in one process first, and name its folder with --model"
+            "in one process first, and name the folder of that run with --model"
         )
     if config.sft.steps and config.sft.batch < processes:
         raise UsageError(f"sft.batch = {config.sft.batch} has fewer pairs than {processes} ranks")
     if not ppo.updates:
         return
     if processes > 1 and ppo.supervised:
-        raise UsageError("ppo.supervised works in one process only: its gradients are not reduced")
+        raise UsageError("ppo.supervised needs one process: processes do not share its gradients")
     check_shares(ppo, processes)
     for name in functions_of(config.reward):
         load(name)

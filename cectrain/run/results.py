@@ -134,8 +134,8 @@ def finished(folder: Path) -> dict[str, Json] | None:
     differ = sorted(n for n in {*recorded, *sums} if recorded.get(n) != sums.get(n))
     if differ:
         raise VerificationError(
-            f"{folder}: {', '.join(differ[:5])}: changed, added or removed since {SUMMARY} was "
-            "written: use --overwrite to train again"
+            f"files in {folder} were changed, added or removed since {SUMMARY} was written: "
+            f"{', '.join(differ[:5])}. Use --overwrite to train again"
         )
     return summary
 

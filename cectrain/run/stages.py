@@ -130,7 +130,7 @@ def open_embeddings(dataset: PairSource, used: Encoder | None, log: Logger) -> S
     if problems := store.verify():
         raise VerificationError(
             f"{store.folder / problems[0].path}: {problems[0].what}. Run the command that wrote "
-            "the embeddings again, or remove their folder"
+            f"the embeddings again, or remove the folder {store.folder}"
         )
     return store
 

@@ -283,8 +283,8 @@ def refuse_nan(loss: torch.Tensor, step: int) -> None:
     """Raise CecError if the loss is not finite."""
     if not bool(torch.isfinite(loss.detach()).all()):
         raise CecError(
-            f"step {step}: the loss is {float(loss.detach())}. The last checkpoint is good: lower "
-            "the learning rate, and start again"
+            f"step {step}: the loss is {float(loss.detach())}. Lower the learning rate, and train "
+            "anew with another --out, or with --overwrite, which deletes this run"
         )
 
 
@@ -316,6 +316,6 @@ def full_device(advice: str) -> Iterator[None]:
     except torch.OutOfMemoryError as error:
         line = str(error).splitlines()[0]
         raise CecError(
-            f"the device is out of memory ({line:.200}): {advice}, and start again; the last "
-            "checkpoint is good"
+            f"the device is out of memory ({line:.200}): {advice}, and train anew with "
+            "another --out, or with --overwrite, which deletes this run"
         ) from error

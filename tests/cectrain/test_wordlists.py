@@ -200,10 +200,10 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("binary",), "binary: is not UTF-8 text"),
+        (("binary",), "binary is not UTF-8 text"),
         (("missing.md",), "missing.md: no such file"),
         (("no**",), "no**: no such file"),
-        ((".",), ".: is a folder"),
+        ((".",), ". is a folder"),
         (("句" * 100,), "cannot be read (File name too long)"),
         (("--json", "binary"), "--check needs files"),
         ((), "--check needs files"),

@@ -191,7 +191,7 @@ class Workspace:
             some = ", ".join(str(p.relative_to(self.root)) for p in foreign[:5])
             raise RefusedError(
                 f"{self.root} holds {len(foreign)} file(s) that this tool did not write: {some}. "
-                "Move them away, or choose another output folder."
+                "Move these files elsewhere, or choose another output folder."
             )
         with naming(self.root):
             for path in sorted(owned):

@@ -113,8 +113,8 @@ def test_preview_refuses_what_is_no_text(cecdata):
         (["preview", ""], 1, "not a sentence (empty"),
         (["preview", os.fsdecode(b"\xff")], 2, "is not valid UTF-8"),
         (["preview", "在", "--operator", "homofone"], 2, "did you mean 'homophone'?"),
-        (["preview", "在再", "--operator", "homophone"], 1, "give one character"),
-        (["preview", "权", "--operator", "word"], 1, "give a span of two to four characters"),
+        (["preview", "在再", "--operator", "homophone"], 1, "TEXT must be one"),
+        (["preview", "权", "--operator", "word"], 1, "TEXT must have two to four characters"),
         (["prevew", "x"], 2, "did you mean 'preview'?"),
     ):
         found, _, errors = cecdata(*words)

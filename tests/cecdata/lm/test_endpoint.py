@@ -194,5 +194,5 @@ def test_a_damaged_file_of_answers_is_named(serve):
     server = serve(by_vllm)
     path = opened(server)._answers.path
     path.write_bytes(b"garbage" * 1000)
-    with pytest.raises(CecError, match=r"sqlite.*remove it"):
+    with pytest.raises(CecError, match=r"sqlite.*Delete it"):
         opened(server).log_prob(["他"])
