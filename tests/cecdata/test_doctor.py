@@ -19,7 +19,7 @@ import pytest
 import tomllib
 from click.testing import CliRunner
 
-from cecdata import config, fit
+from cecdata import config
 from cecdata.audit import errors_of
 from cecdata.builds.build import build
 from cecdata.cli import cli
@@ -28,6 +28,7 @@ from cecdata.common.kernels.jit import KernelCache
 from cecdata.common.progress import Progress
 from cecdata.common.version import git_commit
 from cecdata.contamination.benchmarks import judge, load
+from cecdata.fit import fit
 from cecdata.report import write_report
 from cecdata.shards.stats import stats
 

@@ -352,7 +352,7 @@ def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
     summary = experiment.runs / run.name / "summary.json"
     whole = summary.read_text("utf-8")
     summary.write_text(whole.replace('"sft_steps": 0', '"sft_steps": 9'), "utf-8")
-    with pytest.raises(VerificationError, match="seal"):
+    with pytest.raises(VerificationError, match="checksum"):
         finished(experiment, run)
     summary.write_text(whole, "utf-8")
     (experiment.runs / run.name / "model" / "model.safetensors").unlink()
