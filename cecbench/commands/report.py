@@ -105,7 +105,7 @@ def compare(
     type=Finite(min=0, min_open=True),
     multiple=True,
     default=(0.5, 1.0, 2.0),
-    help="Difference to show in the main score, in points; repeatable.",
+    help="Difference of the main score, in points, that the test must detect; repeatable.",
 )
 @click.option(
     "--f1",

@@ -259,7 +259,7 @@ def _kept(facts: Mapping[str, object], where: str) -> _Facts:
     except ValueError as error:
         raise VerificationError(
             f"{where} holds an answer that this version cannot read ({error}): remove the file, "
-            "and run the same command again, which asks again"
+            "and run the same command again, which sends the request again"
         ) from error
 
 

@@ -87,8 +87,8 @@ class PredictionSystem:
         if missing and not self._partial:
             raise InputError(
                 f"{self._path} has no prediction for {len(missing)} of {len(rows)} rows "
-                f"(first: {', '.join(missing[:3])}); --partial scores only the rest, and the "
-                "signature says how many"
+                f"(first: {', '.join(missing[:3])}); --partial scores only the rows with a "
+                "prediction, and the signature says how many"
             )
         answered = tuple(row for row in rows if row.id in self._found)
         self._rows = iter(answered)

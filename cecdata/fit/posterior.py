@@ -60,7 +60,7 @@ def entries_of(errors: Errors, prior: Mapping[str, float]) -> Entries:
     held = [pair for pair in sorted(positions) if min(positions[pair]) >= 0]
     rights = np.unique(np.array([positions[pair][0] for pair in held], np.int64))
     if not len(rights):
-        raise InputError("no error substitutes standard characters: nothing to fit")
+        raise InputError("nothing to fit: no error replaces one standard character by another")
     operators = substituting(prior)
     tables = [table_of(operator) for operator in operators]
     kinds = tuple(

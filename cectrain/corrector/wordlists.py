@@ -190,8 +190,8 @@ def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> d
         if right in held:
             other = f" ({origin[right]})" if right in origin else ""
             raise UsageError(
-                f"{wrong!r} is replaced by {right!r}{where}, which is replaced in turn{other}: "
-                "write the last replacement for both"
+                f"{wrong!r} is replaced by {right!r}{where}, and {right!r} by "
+                f"{held[right]!r}{other}: replace both by the final text"
             )
     return held
 

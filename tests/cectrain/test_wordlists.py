@@ -100,7 +100,7 @@ def test_replacements_are_exact_and_first():
         ({"terms": ["林"]}, "has 1 characters"),
         ({"terms": ["CT检查"]}, "other characters than Han"),
         ({"terms": ["阿莫西林"], "model": "builtin"}, "terms work only with the models channel"),
-        ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replaced in turn"),
+        ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replace both by the final text"),
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
         ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),
         ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),
@@ -144,7 +144,7 @@ def test_lists_are_read_and_wrong_lines_named(tmp_path):
     with pytest.raises(InputError, match=r"line 1 is not .*line 3 replaces .* line 2 of"):
         read_dictionary([path])
     path.write_text("己经\t已经\n已经\t以经\n", "utf-8")
-    with pytest.raises(UsageError, match=r"line 1 of .*in turn \(line 2 of"):
+    with pytest.raises(UsageError, match=r"line 1 of .*\(line 2 of"):
         read_dictionary([path])
 
 

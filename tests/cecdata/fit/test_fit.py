@@ -148,8 +148,8 @@ def test_wrong_words_raise_the_word_operator():
 @pytest.mark.parametrize(
     ("errors", "config", "said"),
     [
-        (Errors(), REALISTIC, "no error substitutes"),
-        (errors_like([("们", "們")]), REALISTIC, "no error substitutes"),
+        (Errors(), REALISTIC, "no error replaces"),
+        (errors_like([("们", "們")]), REALISTIC, "no error replaces"),
         (errors_like(LOOK), load("paper", prior={"homophone": 0, "near_glyph": 0, "radical": 0}),
          "no operator that substitutes"),
         (errors_like(LOOK), load("paper", weights={"homophone": {"tone": 2.0}}), "weights"),

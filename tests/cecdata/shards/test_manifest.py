@@ -164,7 +164,7 @@ def test_shards_are_ranges_of_ids():
     assert [file.ids for file in loads(dumps(made)).outputs["train"]] == [(-9, -2), (-1, 5)]
     assert SHARD.ids is None
     for ranges in (([0, 5], [5, 9]), ([3, 2],), (["0", 1],), ([1],), (3,)):
-        with pytest.raises(ValueError, match="ids`? of data/train"):
+        with pytest.raises(ValueError, match=r"ids`? of data/train"):
             dataclasses.replace(MANIFEST, outputs=with_ids(*ranges), pairs=pairs, content_sha256="")
 
 
