@@ -74,8 +74,9 @@ def _found(data: Bytes, offsets: Ints, names: Sequence[str]) -> Iterator[tuple[i
 
     first = int(offsets[0])
     raw = data[first : int(offsets[-1])].tobytes()
-    sentences = [raw[start:stop].decode() for start, stop in pairwise((offsets - first).tolist())]
-    text = _folded("\0".join(sentences))  # so that no name is found across two sentences
+    parts = [raw[start:stop].decode() for start, stop in pairwise((offsets - first).tolist())]
+    # A separator keeps a name from being found across two sentences; no sentence may hold one.
+    text = _folded("\0".join(part.replace("\0", "\1") for part in parts))
     starts = pl.Series([text]).str.find_many(list(names), overlapping=True)[0].to_numpy()
     signs = np.frombuffer(text.encode(), np.uint8)  # polars counts bytes
     separators = np.cumsum(signs == 0)[starts]

@@ -60,7 +60,7 @@ def test_floating_operations_are_those_of_the_architecture(tmp_path):
 
 
 def test_without_a_gpu_it_says_so(capsys):
-    """Without a GPU and without --tiny the script refuses, because its figures would mean nothing."""
+    """Without a GPU and without --tiny the script refuses: its figures would mean nothing."""
     if measure_gpu.torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     with pytest.raises(SystemExit):

@@ -97,6 +97,7 @@ def config_of(priors, **changes):
 @example(["a。b", "已在"], 3, 5, [0.0] * 8 + [1.0] * 2, 0.0, 0.0, 4, 8, 0.3, (), False)
 @example(["好" * 30, ""], 42, 5, [0.2] * 5 + [0.0] * 5, 1.0, 0.0, 8, 8, 0.3, (), False)
 @example(["a" * 400 + "好明" + "b" * 99], 7, 5, [1] + [0.0] * 9, 0.0, 0.0, 64, 100, 0.3, (), False)
+@example(["\0", "好𠀀" * 2], 0, 1, [0] * 6 + [1] + [0] * 3, 0, 0, 1, 1, 0, ("在再", "好"), False)
 def test_kernel_equals_oracle_with_every_kind_of_operator(
     texts, seed, copies, priors, mixed, unchanged, max_edits, max_distance, rate, protect, spans
 ):
