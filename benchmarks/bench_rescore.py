@@ -33,7 +33,7 @@ from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import open_tables
-from cectrain.corrector.combined import LEAST, CombinedProposer, _logit, chosen
+from cectrain.corrector.combined import LEAST, CombinedProposer, chosen, logit
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.rescoring import JUDGED
@@ -140,7 +140,7 @@ def by_policy(plain: CombinedProposer, found: Confidences) -> Confidences:
     asked = [(text, likeliest(own, 64)) for of_row in found for text, own in of_row]
     ratios = plain.scorer.log_ratios([text for text, _ in asked], [own for _, own in asked])
     logits = iter(
-        (text, {c: plain.weights.logit(_logit(own[c]), v) for c, v in of_text.items()})
+        (text, {c: plain.weights.logit(logit(own[c]), v) for c, v in of_text.items()})
         for (text, own), of_text in zip(asked, ratios, strict=True)
     )
     return [[next(logits) for _ in of_row] for of_row in found]

@@ -1,4 +1,4 @@
-/* The algorithm of cecdata/perturb/kernel.py in plain C, to compare the compilers: the same draws,
+/* The algorithm of cecdata/perturbation/kernel in plain C, to compare the compilers: the same draws,
  * the same bytes. bench_kernel.py compiles it with `cc -O3 -march=native` and checks the outputs.
  * Names follow the Python file; what its comments say is not said again here. Little-endian. */
 

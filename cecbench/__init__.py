@@ -1,7 +1,7 @@
 """Scores for Chinese spelling correction that match the published scorers and can be compared.
 
 `score` scores predictions; `cecbench` on a command line also runs systems on benchmarks and reports
-their results. To read the code, begin at `score.py`, whose `SCORERS` names every scorer.
+their results. To read the code, begin at `scorers.py`, whose `SCORERS` names every scorer.
 """
 
 from __future__ import annotations

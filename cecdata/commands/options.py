@@ -26,7 +26,7 @@ def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..
 
 
 def several(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
-    """Return an option that repeatable."""
+    """Return an option that may be repeated."""
     return click.option(
         name,
         metavar=metavar,

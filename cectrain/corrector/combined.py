@@ -124,7 +124,7 @@ class CombinedProposer:
             logits = self.rescorer.logits(pieces, evidence)
         found = []
         for piece, reading, own in zip(pieces, readings, logits, strict=True):
-            scored = {c: 1 / (1 + math.exp(-max(x, -500.0))) for c, x in own.items()}
+            scored = {c: logistic(x) for c, x in own.items()}
             alone = reading.terms if len(piece) <= self.scorer.longest else reading.best
             scored |= {c: p for c in alone if (p := reading.posterior[c]) >= proposer.LEAST}
             found.append(scored)
@@ -145,7 +145,7 @@ class CombinedProposer:
             judged.append([c for c in likeliest if near and shares[c] >= least])
         ratios = self.scorer.log_ratios(pieces, judged)
         evidence = [
-            {c: (_logit(reading.posterior[c]), r) for c, r in own.items()}
+            {c: (logit(reading.posterior[c]), r) for c, r in own.items()}
             for reading, own in zip(readings, ratios, strict=True)
         ]
         if self.rescorer is None:
@@ -156,9 +156,15 @@ class CombinedProposer:
         ]
 
 
-def _logit(posterior: float) -> float:
+def logit(posterior: float) -> float:
+    """Return the log-odds of a probability above 0; near 1 they are bounded."""
     share = min(posterior, 1 - 1e-4)
     return math.log(share / (1 - share))
+
+
+def logistic(log_odds: float) -> float:
+    """Return the probability of log-odds."""
+    return 1 / (1 + math.exp(-max(log_odds, -500.0)))
 
 
 def chosen(

@@ -61,14 +61,16 @@ MEASURED = Weights(-1.94, 0.63, 0.18, 0.23)
 
 class Rescorer:
     """A language model and its weights. plain: those for changes that it cannot judge. lm: the name
-    of the channel's n-gram model.
+    of the channel's n-gram model. weights: those to use, whatever `cectrain calibrate` has found.
 
     `note` says where the weights are from.
     """
 
-    def __init__(self, scorer: Scorer, plain: Weights, lm: str) -> None:
+    def __init__(
+        self, scorer: Scorer, plain: Weights, lm: str, weights: Weights | None = None
+    ) -> None:
         self.scorer, self.plain = scorer, plain
-        held = calibration(scorer.identity, lm)
+        held = weights or calibration(scorer.identity, lm)
         if held is None:
             share = _UNKNOWN
             self.weights = Weights(

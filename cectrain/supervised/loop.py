@@ -29,7 +29,7 @@ _ADVICE = "raise sft.accumulation, or set sft.gradient_checkpointing=true"
 # Steps between two trims of the heap. Batches of many lengths fragment it: a run of the built-in
 # policy grew to 2.9 GB in 120 steps, and stays at 1.2 GB; after a trim the system must hand out the
 # pages again.
-EVERY = 10
+_TRIM_EVERY = 10
 Batch = dict[str, torch.Tensor]
 Log = Callable[[int, dict[str, float]], None]
 Watch = Callable[[int], None]
@@ -290,7 +290,7 @@ def refuse_nan(loss: torch.Tensor, step: int) -> None:
 
 def trim_sometimes(step: int) -> None:
     """Call `trim` at every tenth step."""
-    if step % EVERY == 0:
+    if step % _TRIM_EVERY == 0:
         trim()
 
 

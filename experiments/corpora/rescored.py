@@ -7,12 +7,11 @@ parameters, the same for every corpus: no corpus gets weights fitted to it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from cecdata.lm import Scorer
 from cectrain.corrector.channel.proposer import ChannelProposer
-from cectrain.corrector.combined import _logit, chosen
+from cectrain.corrector.combined import chosen, logistic, logit
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.rescoring import JUDGED, MEASURED, MOST, Rescorer, Weights
 
@@ -22,17 +21,17 @@ class Rescored:
 
     def __init__(self, channel: ChannelProposer, scorer: Scorer) -> None:
         self._channel = channel
-        self._rescorer = Rescorer(scorer, Weights(0.0, 1.0, 0.0), "")
-        self._rescorer.weights = MEASURED._replace(bias=0.0)
+        plain, weights = Weights(0.0, 1.0, 0.0), MEASURED._replace(bias=0.0)
+        self._rescorer = Rescorer(scorer, plain, "", weights)
 
     def propose(self, texts: Sequence[str]) -> list[list[Edit]]:
         """Return the edits that do not overlap, whatever their confidence, the surest first."""
         evidence = []
         for held, *_ in self._channel.readings(texts):
             likeliest = sorted(held, key=lambda c: (-held[c], c))[:MOST]
-            evidence.append({c: (_logit(held[c]), 0.0) for c in likeliest if held[c] >= JUDGED})
+            evidence.append({c: (logit(held[c]), 0.0) for c in likeliest if held[c] >= JUDGED})
         judged = self._rescorer.logits(texts, evidence)
         return [
-            chosen(text, {c: 1 / (1 + math.exp(-max(x, -500.0))) for c, x in own.items()}, 0.0)
+            chosen(text, {c: logistic(x) for c, x in own.items()}, 0.0)
             for text, own in zip(texts, judged, strict=True)
         ]

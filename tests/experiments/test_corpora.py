@@ -6,13 +6,17 @@ import json
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tomllib
 
 from cecdata.hanzi.characters import is_han
+from cecdata.lm import Scorer
+from cectrain.corrector.channel.proposer import Reading
 from experiments.corpora import compare, results
+from experiments.corpora.rescored import Rescored
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "experiments" / "corpora"
@@ -177,3 +181,21 @@ def test_the_report_shows_each_corpus_that_was_scored(tmp_path):
     assert page.count("<svg") == 4
     assert "missing" not in page
     assert compare.write_results(tmp_path, ["missing"], [1], "compare.py") == ""
+
+
+class Judge(Scorer):
+    """A language model that knows one text."""
+
+    name = identity = "judge"
+
+    def log_prob(self, texts):
+        return np.array([0.0 if text == "他已经来了。" else -20.0 for text in texts])
+
+
+def test_a_language_model_judges_what_a_counted_channel_proposes():
+    """Of two changes of equal posterior, the one that the model knows is surer."""
+    reading = Reading({(1, 2, "已"): 0.4, (1, 2, "以"): 0.4, (4, 5, "子"): 1e-9}, set(), set())
+    channel = SimpleNamespace(readings=lambda texts: [reading for _ in texts])
+    ((edit,),) = Rescored(channel, Judge()).propose(["他己经来了。"])
+    assert (edit.start, edit.target) == (1, "已")
+    assert edit.confidence > 0.9
