@@ -90,7 +90,7 @@ docs: $(DOCS)  ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"
 
 test: $(KERNELS)  ## the test suite, under ten minutes
-	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 --dist=loadfile \
+	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=3 --dist=loadfile \
 		--no-loadscope-reorder
 
 test-kills: $(DEV)  ## builds whose workers, drivers and object store are killed at random
