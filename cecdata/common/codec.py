@@ -85,6 +85,8 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _decode(hint: Any, value: Json, where: str) -> Any:
+    if isinstance(hint, str):  # Json, which Python 3.10 does not resolve inside Mapping[…]
+        return value
     origin, parameters = get_origin(hint), get_args(hint)
     if origin in {Union, types.UnionType}:
         inner = [p for p in parameters if p is not type(None)]

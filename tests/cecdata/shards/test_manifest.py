@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecdata.common import codec
 from cecdata.common.codec import SEAL, BrokenSealError, is_sealed, sealed, unsealed
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.manifest import (
@@ -61,6 +63,13 @@ def test_what_is_written_is_read_back():
     assert loads(data) == MANIFEST
     assert dumps(loads(data)) == data
     assert b'\n  "configuration": {\n    "seed": 42' in data  # for people, too
+
+
+def test_an_alias_that_python_3_10_leaves_a_string(monkeypatch):
+    """Mapping[str, Json] of collections.abc: 3.10 does not resolve Json, which is any value."""
+    monkeypatch.setattr(codec, "_hints", lambda _: {"total": Mapping[str, "codec.Json"]})
+    counts = dataclasses.make_dataclass("Counts", ["total"])
+    assert codec.decode(counts, {"total": {"a": [1]}}, "counts").total == {"a": [1]}
 
 
 def test_keys_of_the_future_are_kept():
