@@ -78,16 +78,15 @@ def _masked(text: str) -> str:
     names: set[str] = set()
     for rule in RULES:
         matches = rule.pattern.finditer(shown) if rule.trace.search(shown) else ()
-        for match in reversed(list(matches)):
-            if rule.holds(match["it"]):
-                shown = _put(rule.placeholder, match.span("it"), shown, parts)
-                if rule.placeholder == "<NAME>":
-                    names.add(match["it"])
+        held = [match for match in matches if rule.holds(match["it"])]
+        if rule.placeholder == "<NAME>":
+            names.update(match["it"] for match in held)
+        shown = _put(rule.placeholder, [match.span("it") for match in held], shown, parts)
     if names:
         names.update(match[0] for match in re.finditer(_TITLED, shown))
         whole = "".join(rf"|{name}" for name in sorted(names, key=len, reverse=True) if name[1:])
-        for match in reversed(list(re.finditer(f"{_TITLED}{whole}", shown))):
-            shown = _put("<NAME>", match.span(), shown, parts)
+        spans = [match.span() for match in re.finditer(f"{_TITLED}{whole}", shown)]
+        _put("<NAME>", spans, shown, parts)
     return "".join(parts)
 
 
@@ -112,26 +111,36 @@ def _judged(text: str) -> tuple[str, list[str]]:
     return "".join(shown), parts or [left]
 
 
-def _put(placeholder: str, span: tuple[int, int], shown: str, parts: list[str]) -> str:
-    """Put a placeholder in a text's parts, and return the judged form with it."""
-    start, stop = span
-    parts[start:stop] = list(placeholder)
-    return shown[:start] + placeholder + shown[stop:]
+def _put(placeholder: str, spans: list[tuple[int, int]], shown: str, parts: list[str]) -> str:
+    """Put a placeholder at spans of a text's parts, and return the judged form with it."""
+    form, signs, at = list[str](), list[str](), 0
+    for start, stop in spans:
+        form += shown[at:start], placeholder
+        signs += parts[at:start] + list(placeholder)
+        at = stop
+    if spans:
+        parts[:] = signs + parts[at:]
+    return "".join(form) + shown[at:]
 
 
 def _digits(text: str) -> str:
     return "".join(sign for sign in text if sign.isascii() and sign.isalnum())
 
 
+def _is_date(digits: str) -> bool:
+    try:
+        return bool(date(int(digits[:4]), int(digits[4:6]), int(digits[6:])))
+    except ValueError:
+        return False
+
+
 def is_resident_id(text: str) -> bool:
     """Return whether an 18-character resident identity number has a right birthday and checksum."""
     text = _digits(text)
-    try:
-        date(int(text[6:10]), int(text[10:12]), int(text[12:14]))
-    except ValueError:
+    if not _is_date(text[6:14]):
         return False
     total = sum(weight * int(digit) for weight, digit in zip(_ID_WEIGHTS, text, strict=False))
-    return text[17].upper() == _ID_CHECKS[total % 11]
+    return text[17:].upper().replace("X", "") == _ID_CHECKS[total % 11].replace("X", "")
 
 
 def is_card(text: str) -> bool:
@@ -149,22 +158,17 @@ def is_card(text: str) -> bool:
 def is_ip(text: str) -> bool:
     """Return whether a text is the IP address of one machine; version 6 has two groups or more."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(re.sub(r"[^0-9A-Za-z:]+", ".", text))
     except ValueError:
         return False
     if address.is_unspecified or address.is_loopback:
         return False
-    return "." in text or sum(map(bool, text.split(":"))) > 1
+    return address.version == 4 or sum(map(bool, text.split(":"))) > 1
 
 
 def is_old_id(text: str) -> bool:
     """Return whether a resident identity number of 15 digits has a right birthday."""
-    digits = _digits(text)
-    try:
-        date(1900 + int(digits[6:8]), int(digits[8:10]), int(digits[10:12]))
-    except ValueError:
-        return False
-    return True
+    return _is_date("19" + _digits(text)[6:12])
 
 
 def is_regional_id(text: str) -> bool:
@@ -175,7 +179,7 @@ def is_regional_id(text: str) -> bool:
     """
     signs = _digits(text)
     values = [int(sign, 36) for sign in signs]
-    if "(" in text:
+    if len(signs) < 10 or not signs[1].isdigit():
         values = [36] * (9 - len(values)) + values
         weighted = (w * value for w, value in zip(range(9, 0, -1), values, strict=True))
         return sum(weighted) % 11 == 0
@@ -190,7 +194,7 @@ def _rule(
     return Rule(placeholder, re.compile(trace), re.compile(pattern), holds)
 
 
-_IS = r"[ ]?(?:是|为|[：:（(=])?[ ]?"  # between a label and its value
+_IS = r"[ ]?[是为]?[ ]?[：:（(=#→-]?[ ]?"  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
 _PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 # Eleven digits after one of these labels are no telephone number, although they begin like one.
@@ -199,32 +203,28 @@ _NO_PHONE = "".join(
     for label in ("单号", "编号", "流水号", "序列号", "批号", "货号", "型号", "订单", "运单")
     for sign in ("", "：", ":", "是", "为", " ")
 )
-_GAP = r"[ \-./·•_]{0,2}"  # between the groups of a number
+_GAP = r"[ \-−./·•_]{0,2}"  # between the groups of a number
+_WIDE_GAP = "[ \u3000−./~～*·•_-]{0,3}"  # the same, where the groups have few sizes
 _EDGE = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z][._-])"  # no longer number or code begins before
-_END = r"(?![0-9A-Za-z元万亿])(?!\.[0-9])"
+_END = r"(?![0-9A-Za-z元万亿年米倍%])(?!\.[0-9])"
 _DIAL = r"(?:[(（]?(?:\+|00)?86[)）]?[ -]{0,2})?"
 _HAN_DIGIT = "[0-9〇零○一二三四五六七八九幺壹贰叁肆伍陆柒捌玖]"
 _MOBILE = (
     "|".join(
-        _GAP.join(rf"[0-9]{{{size}}}" for size in sizes)
-        for sizes in (
-            (3, 4, 4),
-            (3, 3, 5),
-            (3, 5, 3),
-            (4, 3, 4),
-            (4, 4, 3),
-            (5, 6),
-            (7, 4),
-            (3, 2, 3, 3),
-        )
+        _WIDE_GAP.join(rf"[0-9]{{{size}}}" for size in sizes)
+        for sizes in ("344", "335", "353", "434", "443", "56", "74", "3233")
     )
     + r"|[0-9](?P<gap>[ \-.·])[0-9](?:(?P=gap)[0-9]){9}"
 )
+_YEAR = "(?:1[3-9]|20)[0-9]{2}"
 _CALL = "(?:电话|座机|传真|热线|致电|拨打|客服|[Tt][Ee][Ll]|[Ff]ax)(?:号码?)?"
 _LANDLINE = r"[2-9][0-9]{2,3}[ -]?[0-9]{4}"
+_HOTLINE = "[48]00(?:[ -](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{4}[ -]?[0-9]{3})|[0-9](?:[ -][0-9]{3}){2})"
 
-_AT = r"[ ]?(?:@|[\[(（【<{][ ]?(?:at|AT|艾特|@)[ ]?[\])）】>}])[ ]?"
-_DOT = r"[ ]?(?:[.。·]|[\[(（【][ ]?(?:dot|DOT|点|\.)[ ]?[\])）】]|[ ](?:dot|DOT)[ ])[ ]?"
+_WECHAT = "[微薇威徽V][ ]?信|加微|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat|[Ww]ei[Xx]in"
+
+_AT = r"[ ]?(?:@{1,2}|艾特|[\[(（【<{][ ]?(?:at|AT|艾特|@)[ ]?[\])）】>}])[ ]?"
+_DOT = r"[ ]?(?:[.。·点]|[\[(（【<{][ ]?(?:dot|DOT|点|\.)[ ]?[\])）】>}]|[ ](?:dot|DOT)[ ])[ ]?"
 _HOST = "[A-Za-z0-9-]{1,63}"
 
 _INTRODUCES = "在到至于往址住"  # none of them is part of the name of the place itself
@@ -247,15 +247,26 @@ _ESTATE = "(?:小区|花园|公寓|新村|家园|佳苑|大厦|大楼|饭店|酒
 _ROOM = (
     rf"(?:[ ]?(?:{_NAME_OF_PLACE}{{2,6}}?{_ESTATE})?"
     "[ ]?[0-9A-Za-z一二三四五六七八九十百零〇]{1,5}[ ]?"
-    "(?:号楼|栋|幢|座|单元|楼|层|室|号房?|组|弄|#)"
+    "(?:号楼|栋|幢|座|单元|楼|层|室|门|号房?|组|弄|#)"
     r"|[ ]?[0-9]{1,3}-[0-9]{1,4}(?:-[0-9]{1,4})?室?"
-    r"|(?<=[元栋幢座楼#])[0-9]{1,4}室?)"
+    r"|(?<=[元栋幢座楼#])[0-9]{1,4}室?|(?<=[号门])[0-9]{3,4}室?(?![0-9年月日元人个米]))"
 )
 
-_TITLED = rf"(?<!任){_SURNAME}(?:(?![{_NO_NAME}])[{_HAN}]){{0,2}}?(?=先生|女士|小姐(?!姐))"
-_HOUSE = rf"{_NUMBER}(?:号|弄|组)"
+_TITLED = (  # 于 behind another particle is no surname
+    rf"(?<!任)(?!(?<=[由对关属等至基鉴])于){_SURNAME}(?:(?![{_NO_NAME}])[{_HAN}]){{0,2}}?"
+    "(?=先生|女士|小姐(?!姐))"
+)
+_HOUSE = rf"{_NUMBER}(?:号(?:院(?!子))?|弄|组|#)"
 _INTRODUCED = rf"(?:(?<=[{_INTRODUCES}：:])|(?<=址[是为]))"
 _START = "(?:^|(?<=[，。；、 “（(]))"
+
+_POINT = r"(?:[.。]|\[\.\]|[ ]\.[ ])"
+_FOUR = rf"(?:[0-9]{{1,3}}{_POINT}){{3}}[0-9]{{1,3}}"
+_NO_IP = "".join(  # four numbers with points are also versions, and places in a document
+    rf"(?<!{label}{sign})"
+    for label in ("版本", "版本号", "升级到", "更新到", "内容", "节", "章", "条", "款", "第", "§")
+    for sign in ("", "：", ":", "是", "为", " ")
+)
 
 # Longer and stricter patterns first: an identity number is no card, a card is no telephone.
 RULES: tuple[Rule, ...] = (
@@ -263,20 +274,22 @@ RULES: tuple[Rule, ...] = (
     # time proportional to the square of its length.
     _rule(
         "<EMAIL>",
-        r"@|[\[(（【<{][ ]?(?:at|AT|艾特)| (?:at|AT) ",
-        rf"(?P<it>[A-Za-z0-9][A-Za-z0-9._%+-]{{0,63}}(?:{_AT}{_HOST}(?:{_DOT}{_HOST}){{1,5}}"
+        r"@|艾特|[\[(（【<{][ ]?(?:at|AT)| (?:at|AT) ",
+        rf"(?P<it>[A-Za-z0-9][A-Za-z0-9._%+'-]{{0,63}}(?:{_AT}{_HOST}(?:{_DOT}{_HOST}){{1,5}}"
         rf"|@[{_HAN}]{{1,12}}\.(?:中国|公司|网络|[A-Za-z]{{2,6}})"
         rf"|[ ](?:at|AT)[ ]{_HOST}(?:[ ](?:dot|DOT)[ ]{_HOST}){{1,4}}))",
     ),
     _rule(
         "<URL>",
-        r"[:：]//|[Ww][Ww][Ww]\.",
-        r"(?P<it>(?:(?i:https?|ftp)[:：]//|[Ww][Ww][Ww]\.)[!-~]*[0-9A-Za-z/=&#_-])",
+        r"[:：][ ]?(?://|\\\\)|[Ww][Ww][Ww][.。]",
+        r"(?P<it>(?:(?i:h(?:tt|xx)ps?|s?ftps?)[ ]?[:：][ ]?(?://|\\\\)|[Ww][Ww][Ww]\.)"
+        rf"(?:[!-~]*[0-9A-Za-z/=&#_-]|[{_HAN}0-9A-Za-z-]{{1,30}}\.(?:[{_HAN}]{{2}}|[A-Za-z]{{2,6}})"
+        r"(?:[/?#][!-~]*)?)|[Ww][Ww][Ww](?:。[0-9A-Za-z-]{1,63}){2,4})",
     ),
     _rule(
         "<ID>",
         rf"(?:[0-9]{_GAP}){{17}}",
-        rf"{_EDGE}(?P<it>[1-9](?:{_GAP}[0-9]){{16}}{_GAP}[0-9Xx])(?![0-9A-Za-z])",
+        rf"{_EDGE}(?P<it>[1-9](?:{_GAP}[0-9]){{16}}{_GAP}[0-9Xx×ΧХ])(?![0-9A-Za-z])",
         is_resident_id,
     ),
     _rule(
@@ -288,8 +301,9 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<ID>",
-        r"[A-Z][0-9]{6}[ ]?\([0-9A]\)|[A-Z][12][0-9]{8}",
-        rf"{_EDGE}(?P<it>[A-Z]{{1,2}}[0-9]{{6}}[ ]?\([0-9A]\)|[A-Z][12][0-9]{{8}})(?![0-9A-Za-z])",
+        r"[A-Z][0-9]{6}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{8}",
+        rf"{_EDGE}(?P<it>[A-Z]{{1,2}}[0-9]{{6}}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{{8}})"
+        "(?![0-9A-Za-z])",
         is_regional_id,
     ),
     _rule(
@@ -298,32 +312,33 @@ RULES: tuple[Rule, ...] = (
         rf"{_EDGE}(?P<it>[3-6](?:{_GAP}[0-9]){{14,18}})(?![0-9A-Za-z])",
         is_card,
     ),
-    # Four numbers with dots are also versions.
     _rule(
         "<IP>",
-        r"(?:[0-9]{1,3}\.){3}[0-9]|:[0-9A-Fa-f]*:",
-        r"(?<![0-9A-Za-z.:])(?<!版本)(?<!版本号)(?<!升级到)(?P<it>(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
-        r"|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?![0-9A-Za-z]|\.[0-9]|:[0-9A-Fa-f]*:)",
+        rf"(?:[0-9]{{1,3}}{_POINT}){{3}}[0-9]|:[0-9A-Fa-f]*:",
+        rf"(?<![0-9A-Za-z.])(?<![0-9A-Fa-f:]:){_NO_IP}(?P<it>{_FOUR}"
+        rf"|(?<!:)[0-9A-Fa-f]{{0,4}}(?::[0-9A-Fa-f]{{0,4}}){{2,7}}(?:(?<=:){_FOUR})?)"
+        r"(?![0-9A-Za-z]|\.[0-9]|:[0-9A-Fa-f]*:|[ ]?(?:小?节|章|版|条|款))",
         is_ip,
     ),
     _rule(
         "<PHONE>",
-        rf"1{_GAP}[3-9]|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}}",
+        rf"1{_WIDE_GAP}[3-9]|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}}",
         rf"(?:{_EDGE}|(?<=[Tt][Ee][Ll])|(?<=[Tt][Ee][Ll]\.)){_NO_PHONE}"
         rf"(?P<it>{_DIAL}(?:[(（]1[3-9][0-9][)）][ -]?[0-9]{{4}}[ -]?[0-9]{{4}}"
-        rf"|(?=1{_GAP}[3-9])(?:{_MOBILE})"
+        rf"|(?=1{_WIDE_GAP}[3-9])(?:{_MOBILE})"
         rf"|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}})){_END}(?!{_HAN_DIGIT})",
+        lambda text: not re.search(rf"\b{_YEAR}\b[^0-9]+{_YEAR}\b", text),
     ),
     _rule(
         "<PHONE>",
-        r"0[0-9]{2,3}[ )）-]|[48]00[ -]|86|[+][0-9]",
+        r"0[0-9]{2,3}[ )）-]|[48]00[0-9]?[ -]|86|[+][0-9]",
         rf"{_EDGE}{_NO_PHONE}(?P<it>"
         rf"(?:\(?(?:\+|00)?86\)?[ -]{{1,2}})?[(（]0[0-9]{{2,3}}[)）][ -]?{_LANDLINE}"
         rf"|(?:\+|00)86[ -]?\(?0?[1-9][0-9]{{1,2}}\)?[ -]?{_LANDLINE}"
         rf"|[(（](?:\+|00)?86[ -][0-9]{{2,3}}[)）][ -]?{_LANDLINE}"
         rf"|86-[0-9]{{2,3}}-{_LANDLINE}"
         rf"|0[0-9]{{2,3}}[ ]?(?:-{{1,2}}[ ]?[0-9]{{3,4}}[ -]?[0-9]{{4}}|[ ]{_LANDLINE})"
-        rf"|[48]00[ -][0-9]{{3,4}}[ -]?[0-9]{{3,4}}){_END}",
+        rf"|{_HOTLINE}){_END}",
     ),
     _rule(
         "<PHONE>",
@@ -339,36 +354,38 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<PASSPORT>",
-        "护照|通行证|[Pp]assport",
-        rf"(?:护照|通行证|[Pp]assport)(?:号码?|编号|[ ]?[Nn]o\.?)?{_IS}"
+        "护照|通行证|(?i:passport)",
+        rf"(?:护照|通行证|(?i:passport))(?:号码?|编号|[ ]?(?i:number|no\.?))?{_IS}"
         r"(?P<it>[A-Za-z](?:[ -]?[0-9]){7,10}|[A-Za-z]{2}(?:[ -]?[0-9]){7})(?![0-9A-Za-z])",
     ),
     _rule(
         "<PLATE>",
-        rf"[{_PROVINCES}][ ·]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}[0-9A-HJ-NP-Za-hj-np-z]|WJ",
-        rf"(?P<it>[{_PROVINCES}][ ·]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}"
+        rf"[{_PROVINCES}][ ·-]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}[0-9A-HJ-NP-Za-hj-np-z]|WJ",
+        rf"(?P<it>[{_PROVINCES}][ ·-]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}"
         r"(?:[0-9A-HJ-NP-Za-hj-np-z](?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){3}"
-        r"(?:(?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){1,2}|[挂学警港澳]))"
+        r"(?:(?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){1,2}|[挂学警港澳领]))"
         rf"|WJ[ ·]?(?:[{_PROVINCES}]|[0-9]{{2}})[ ·]?[0-9A-Z]{{5}})(?![0-9A-Za-z])",
         lambda text: sum(map(str.isdigit, text)) >= 3,
     ),
     _rule(
         "<QQ>",
-        "[Qq][ ]?[Qq]|扣扣|企鹅号|加[Qq]",
-        rf"(?:[Qq][ ]?[Qq]|扣扣|企鹅号|加[Qq])[群号码]{{0,3}}{_IS}"
+        "[Qq][ ]?[Qq]|扣[扣群]|球球|企鹅号|加[Qq]",
+        rf"(?:[Qq][ ]?[Qq]|扣[扣群]|球球|企鹅号|加[Qq])[ ]?[群号码帐账]{{0,3}}{_IS}"
         r"(?P<it>[1-9](?:[ -]?[0-9]){4,10})(?![0-9A-Za-z])",
     ),
     _rule(
         "<WECHAT>",
-        "[微薇威V][ ]?信|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat",
-        rf"(?:[微薇威V][ ]?信|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat)[ ]?(?:号码?|ID|id|账号|帐号)?码?{_IS}"
-        r"(?P<it>[A-Za-z][0-9A-Za-z_-]{5,19})(?![0-9A-Za-z_-])",
+        _WECHAT,
+        rf"(?:{_WECHAT})[ ]?(?:号码?|ID|id|账号|帐号)?码?{_IS}"
+        # a name such as Windows10 behind no sign is a product's
+        r"(?!(?<=[信Xxt微])[a-z]?[A-Z][a-z]+[0-9])(?P<it>[A-Za-z][0-9A-Za-z_-]{5,19})"
+        "(?![0-9A-Za-z_-])",
         lambda text: not text.isalpha(),
     ),
     *(
         _rule(
             "<ADDR>",
-            rf"{_STREET}{_NUMBER}(?:号|弄|组)|{_ESTATE}{_NUMBER}(?:号楼|栋|幢|座)",
+            rf"{_STREET}{_NUMBER}[号弄组#]|{_ESTATE}{_NUMBER}(?:号楼|栋|幢|座)",
             rf"{before}(?P<it>{place})(?![线码])",
         )
         for before, place in (
@@ -383,9 +400,10 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<NAME>",
-        "我叫|姓名|联系人|收件人|收货人",
-        r"(?:我叫|姓名|联系人|收件人|收货人)[ ]?(?:是|为|[：:])?[ ]?"
-        rf"(?P<it>{_SURNAME}[{_HAN}]{{1,2}})(?=$|[，。；！？、,.;()（）\s先女小<])",
+        "我叫|我的名字|姓[ ]?名|[系件货请表][ ]?人",
+        "(?:(?:我的名字[叫是]|(?:我叫|姓[ ]?名|联[ ]?系[ ]?人|收[件货]人)[ ]?[是为]?|"
+        "(?:[寄发]件人|申请人|代表人)(?=[：:]))[ ]?[：:]?[ ]?(?!(?<![：:叫是为 ])[于任常易方高]))"
+        rf"(?P<it>{_SURNAME}[ ]?[{_HAN}]{{1,2}})(?=$|[，。；！？、,.;()（）\s先女小<])",
     ),
     _rule(
         "<NAME>",
@@ -396,7 +414,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "<NAME>",
         "先生|女士|小姐",
-        rf"(?:^|(?<=[^{_HAN}])|(?<=[找给向是叫由让请被和与跟对为到]))"
+        rf"(?:^|(?<=[^{_HAN}])|(?<=[找给向是叫由让请被和与跟对为到于]))"
         rf"(?P<it>{_TITLED})",
     ),
 )

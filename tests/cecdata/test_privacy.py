@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from bench_privacy import PRECISION, RECALL, REPORTED, rates, spans
 from privacy_set import sentences
 
+from cecdata.corpus.ids import id_column
 from cecdata.corpus.normalise import Options, normalise
 from cecdata.corpus.privacy import mask, mask_text
 from cecdata.shards.schema import ROW
@@ -48,12 +49,17 @@ def test_what_is_masked_is_named_with_its_value():
 
 
 def test_look_alikes_stay():
-    """Times, ratios, versions, order numbers and common words are no personal data."""
+    """Times, years, lengths, versions, places in a document, and common words are no such data."""
     for text in (
         "时间12:30:45到12:31:00", "微信支付300元", "比例3:2:1", "周末对小姐姐说",
         "版本10.0.1.25已发布", "订单号13812345678", "京A级景区有12家", "用QQ登录3次",
+        "见第4.4.3.2节", "章节2.2.2.8", "标准4.4.3.3小节", "更新内容7.0.1.4", "更新到 7.0.1.4",
+        "从1985-1990 100人", "1998 2003 123", "400 500 600 米", "跑800 1500 3000米",
+        "1500 8000 300米", "微信Windows10版", "微信iPhone15用户", "收件人于次日，", "姓名任意，",
+        "联系人常年，", "页面a#b.c", "比分3:2:1:0", "约13800000000年", "1.2.3.4版", "GB 11643-1999",
     ):  # fmt: skip
         assert mask_text(text) == text
+    assert mask_text("这是由于许先生，对于李女士") == "这是由于<NAME>先生，对于<NAME>女士"
 
 
 # Written for this test; every number is invented. Other widths, styles, separators and labels, and
@@ -77,6 +83,9 @@ FORMS = {
         "（010）6234-5678", "010 6234 5678", "0755-82345678", "+86 10 6234 5678",
         "86-10-62345678", "（86-10）62345678", "400-820-8820", "400 820 8820", "电话：62345678",
         "电话01062345678", "客服4008208820", "+852 9123 4567", "+1 (415) 555-0132",
+        "139~1234~5678", "139 - 1234 - 5678", "139\u30001234\u30005678", "139*1234*5678",
+        "4001-234-567", "139−1234−5678", "手机13912345678、13987654321", "+44 7911 123456",
+        "座机 6234 5678", "壹叁玖壹贰叁肆伍陆柒捌", "☎13912345678",
     ),
     "EMAIL": (
         "zhang.wei＠mail.com", "ｚｈａｎｇ＠ｑｑ．ｃｏｍ", "zhangwei @ qq.com",
@@ -84,6 +93,9 @@ FORMS = {
         "zhangwei at qq dot com", "zhangwei@qq。com", "zhangwei@qq .com",
         "zhang\u200bwei@qq.com", "请回zhang-wei_88@vip.163.com", "a+b@例子.中国",
         "mailto:zhangwei@example.org",
+        "zhangwei@@qq.com", "zhangwei@qq点com", "zhangwei艾特qq点com", "zhangwei<at>qq<dot>com",
+        "zhang'wei@qq.com", "ZHANG@QQ.COM", "zhangwei AT qq DOT com", "zhangwei【at】qq.com",
+        "zhangwei\u200d@qq\u2060.com", "<zhangwei@qq.com>",
     ),
     "ID": (
         "11010519491231002X", "１１０１０５１９４９１２３１００２Ｘ", "110105 19491231 002X",
@@ -91,12 +103,17 @@ FORMS = {
         "110105\u200b19491231\u200b002X", "11010519491231002Ⅹ", "110105·19491231·002X",
         "1 1 0 1 0 5 1 9 4 9 1 2 3 1 0 0 2 X", "身份证号：110105491231002",
          "A123456(3)", "A123456789",
+        "110105−19491231−002X", "11010519491231002×", "11010519491231002Χ", "11010519491231002Х",
+        "A123456（3）", "Ａ123456（3）", "110105_19491231_002X", "11 01 05 19 49 12 31 00 2X",
+        "公民身份号码11010519491231002X", "证件号：11010519491231002X",
     ),
     "PLATE": (
         "京A12345", "京A·12345", "京A-12345", "京A 12345", "京 A 12345", "京·A12345",
         "京Ａ１２３４５", "京Ａ·１２３４５", "京a12345", "粤BD12345", "粤Z1234港", "京A•12345",
         "京A.12345", "\u4eac\u200bA12345", "京A 1 2 3 4 5", "WJ京12345", "沪AD1234学",
         "⾀京A12345",
+        "京-A12345", "沪A0023领", "京—A12345", "冀A‐12345", "苏E·1A2B3", "苏E 12 345", "京A﹒12345",
+        "鲁B12345D", "京AF12345", "京A1234挂",
     ),
     "ADDR": (
         "住在中山路12号", "住在中山路１２号３栋５０２室", "住在中山路 12 号",
@@ -107,35 +124,62 @@ FORMS = {
         "\u4f4f\u5728\u4e2d\u5c71\u200b\u8def12\u53f7", "住中山路12号3#502",
         "地址:上海市浦东新区世纪大道100号环球大厦20楼2001室", "在建国门外大街甲6号",
         "住在中山路12号（后门）", "在人民南路四段27号", "到文一西路969号",
+        "住在中山路12#", "住在长江路100弄5号601", "住在阳光小区2号楼3门501",
+        "住址是人民路25号院3号楼", "在复兴路甲１号",
+        "在解放路１０１－１０３号", "地址：朝阳门外大街乙12号", "家住东风村3组15号",
+        "居住在长安街 1 号", "地址：新华路一二三号",
     ),
     "CARD": (
         "4111 1111 1111 1111", "4111-1111-1111-1111", "４１１１１１１１１１１１１１１１",
         "4111.1111.1111.1111", "4111\u200b1111\u200b1111\u200b1111", "4111—1111—1111—1111",
         "41111111 11111111",
+        "6222 0212 3456 7890 128", "4111_1111_1111_1111", "4111·1111·1111·1111",
+        "4111/1111/1111/1111", "4111−1111−1111−1111", "④①①①①①①①①①①①①①①①",
+        "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "3782 822463 10005", "4111111111111111元旦",
+        "4111  1111  1111  1111",
     ),
     "QQ": (
         "QQ：１２３４５６７８", "ＱＱ：12345678", "Q Q：12345678", "QQ号是12345678",
         "QQ 1234 5678", "扣扣12345678", "企鹅号：12345678", "加Q12345678",
+        "QQ 号 12345678", "QQ—12345678", "QQ帐号12345678", "QQ账号：12345678", "球球12345678",
+        "扣群12345678", "QQ=12345678", "QQ号为：12345678", "QQ:①②③④⑤⑥⑦⑧", "Q\u200bQ12345678",
     ),
     "WECHAT": (
         "微信：zhang_wei88", "微信号 zhang_wei88", "VX：zhangwei88", "ＶＸ：zhangwei88",
         "V信zhangwei88", "薇信:zhangwei88", "微 信：zhangwei88", "wx=zhangwei88",
         "微信ID：ｚｈａｎｇｗｅｉ８８",
+        "weixin:zhangwei88", "加微zhangwei88", "徽信zhangwei88", "微信—zhangwei88",
+        "微信→zhangwei88",
+        "微信号为：zhangwei88", "VX号：zhangwei88", "WeiXin zhangwei88", "wechat id zhangwei88",
+        "V\u200bX：zhangwei88",
     ),
     "PASSPORT": (
         "护照E12345678", "护照号：Ｅ12345678", "护照号码为E 1234 5678", "护照编号EA1234567",
         "通行证C12345678", "护照号：e12345678", "护照（P1234567）", "Passport: E1234 5678",
+        "Passport Number: E12345678", "护照号为：E12345678", "PASSPORT E12345678", "护照#E12345678",
+        "passport no. E12345678", "护照 E-1234-5678", "护照E\u200b12345678",
+        "往来港澳通行证号码W12345678",
+        "护照号码E1 234 5678", "护照编号：EJ1234567",
     ),
     "IP": (
         "192.168.1.1", "１９２．１６８．１．１", "2001:db8::1",
+        "IP:172.16.254.3", "192。168。1。1", "::ffff:192.168.1.1", "192 . 168 . 1 . 1",
+        "192[.]168[.]1[.]1", "fe80::1ff:fe23:4567:890a", "[2001:db8::1]", "192.168.\u200b1.1",
+        "（192.168.1.1）", "ip地址是８．８．８．８",
     ),
     "URL": (
         "https://a.cn/x?q=1", "ｈｔｔｐｓ：／／ａ．ｃｎ／ｘ", "http：//a.cn/b",
         "www．example．com", "HTTPS://EXAMPLE.COM/USER/5", "WWW.SHOP.CN有货",
+        "www.例子.com", "http://例子.中国/a", "hxxp://a.cn/x", "https ://a.cn/x", "WWW。shop。cn",
+        "ftps://a.cn/x", "sftp://u@a.cn/x", "http:\\\\a.cn\\x", "https://a.cn:8080/u?id=1#x",
+        "ftp：//a.cn/u",
     ),
     "NAME": (
         "联系人：张伟", "请联系张三，电话13912345678", "找李女士", "我叫欧阳明", "姓名 张伟",
         "徐伟先生，徐先生看了名片", "张伟先生说好。张伟又说不",
+        "姓 名：张伟", "联 系 人：张伟", "姓名：张 伟，", "我的名字叫张伟", "我的名字是张伟",
+        "寄件人：张伟", "申请人：张伟", "法定代表人：张伟",
+        "张\u200b伟先生", "收货人为：张伟",
     ),
 }  # fmt: skip
 
@@ -180,18 +224,21 @@ def test_a_name_is_masked_wherever_it_occurs():
     )
 
 
+# The changed sentences of the sample, by the first digits of their ids. Each was read: it has a
+# name before a title, an address of a house or a machine, a telephone number, or an account.
+READ = """
+291e -4ff -585 -457 3e1d 4760 3be8 -0c1 -4a6 6e6c -2ff -52f -e9b 521d -39a 2f9e 1d59 -8ae 7cd3
+60fb -1f3 -28b -1ee -3e3 10c2 -66c 487b 34eb 66ff -1e2 -10b -28d -34a 4ab3 130d 4d38 -33c -707
+2378 -16a 5388 66ab -280 -195 7d38
+"""
+
+
 def test_clean_sentences_are_left(cec_shared):
-    """At most 0.05 % of 20,000 sentences without an address of a machine change, names aside."""
-    table = pq.read_table(cec_shared / "clean/clean.parquet", columns=["text", "origin"])
+    """At most 0.05 % of 20,000 clean sentences have a false hit; one that nobody read is false."""
+    table = pq.read_table(cec_shared / "clean/clean.parquet", columns=["text"])
     text = table.column("text").combine_chunks().cast(pa.string())
-    places = random.Random(11).sample(range(len(text)), 20_000)
-    sample = text.take(pa.array(places))
-    kinds = Counter(
-        kind
-        for before, after in zip(sample.to_pylist(), mask(sample).to_pylist(), strict=True)
-        for kind in re.findall("<([A-Z]+)>", after)
-        if f"<{kind}>" not in before
-    )
-    # what is masked here was read: these are names, addresses and numbers, and no false hit
-    assert sum(kinds.values()) - kinds["NAME"] <= 30, kinds
-    assert kinds["NAME"] <= 60, kinds
+    sample = text.take(pa.array(random.Random(11).sample(range(len(text)), 20_000)))
+    changed = sample.filter(pc.not_equal(sample, mask(sample)))
+    unread = {f"{key:016x}"[:4] for key in id_column(changed).to_pylist()} - set(READ.split())
+    assert len(unread) <= 10, unread
+    assert len(changed) <= 60
