@@ -68,8 +68,8 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
         elif len(cells) != len(columns or "ab"):
             count = f"{len(cells)} columns" if len(cells) > 1 else "no tab"
             raise InputError(
-                f"{path}:{number}: {count}; every line must be a source, a tab and "
-                "its target, unless the first line names the columns `source` and `target`"
+                f"{path}:{number}: {count}. Write a source, a tab and a target on every line, or "
+                "name the columns `source` and `target` in the first line"
             )
         elif columns is None:
             yield cells[0], cells[1]
@@ -81,7 +81,7 @@ def read_errors(path: Path) -> Errors:
     """Read all errors of a file of pairs; raise InputError if there is none."""
     errors = errors_of(read_pairs(path))
     if not errors.tokens and not errors.others:
-        raise InputError(f"{path}: none of {errors.pairs} pairs has an error")
+        raise InputError(f"{path}: none of the {errors.pairs} pairs has an error")
     return errors
 
 

@@ -96,17 +96,17 @@ class Config:
         require_fractions(self, "mixed", "unchanged", "holdout", "mixed_rate", "min_cosine")
         counts = ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance")
         require_at_least(1, self, *counts)
-        require(1 <= self.proposals <= 64, "proposals", self.proposals, "1 to at most 64")
+        require(1 <= self.proposals <= 64, "proposals", self.proposals, "from 1 to 64")
         require(self.copies <= MOST_COPIES, "copies", self.copies, f"at most {MOST_COPIES}")
         require(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
-        require(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "1 to at most 4096")
+        require(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "from 1 to 4096")
         require(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")
         require(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
         margin = self.plausibility_margin
         require(abs(margin) < 1e6, "plausibility_margin", margin, "a finite number")
         most = self.max_perplexity
         require(most > 1, "max_perplexity", most, "a number above 1")
-        require(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "from 0 to 2**63 - 1")
         for name in ("limit", "pairs"):
             value = getattr(self, name)
             require(value is None or value > 0, name, value, "at least 1")
@@ -117,14 +117,14 @@ class Config:
             "auto, all, sample or a number of pairs",
         )
         for name, value in self.rate.items():
-            require(0 < value <= 1, f"rate.{name}", value, "a fraction above 0, at most 1")
+            require(0 < value <= 1, f"rate.{name}", value, "above 0 and at most 1")
         for name, value in self.prior.items():
-            require(0 <= value < float("inf"), f"prior.{name}", value, "a number, at least 0")
+            require(0 <= value < float("inf"), f"prior.{name}", value, "finite and at least 0")
         total = sum(self.prior.values())
         rule = "above 0 for at least one operator, and have a finite sum"
         require(0 < total < float("inf"), "prior", dict(self.prior), rule)
         for name, value in self.prior.items():
-            rule = "given, because the operator has a prior"
+            rule = "set, because the operator has a prior"
             require(value == 0 or name in self.rate, f"rate.{name}", None, rule)
         if self.mixed > 0:
             self._check_mixed()
@@ -188,7 +188,7 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
         return from_tree(Config, configuration, "manifest")
     except UsageError as error:
         raise VerificationError(
-            f"settings that this version does not know ({error}): install the version that made "
+            f"this version does not know some settings ({error}): install the version that made "
             "the dataset"
         ) from error
 
@@ -201,7 +201,8 @@ def _check_weights(name: str, changes: Mapping[str, float]) -> None:
     """Raise UsageError for a name that is neither a kind of the operator nor another setting."""
     operator, where = OPERATORS[name], f"weights.{name}"
     weighable = isinstance(operator.confusions, CharConfusions)
-    require(weighable, where, dict(changes), "left out, because it swaps no single characters")
+    rule = "left out, because this operator does not replace single characters"
+    require(weighable, where, dict(changes), rule)
     for key, value in changes.items():
         require_known(f"setting of {where}", key, (*operator.kinds, *SETTINGS))
         # beyond these, only the likeliest or the rarest replacement would be left

@@ -108,13 +108,10 @@ def _corpus(
     given = [name for name, value in every.items() if value is not None]
     if len(given) != 1:
         raise UsageError(
-            "give exactly one of paths=…, texts=… and frame=…; given are "
-            f"{', '.join(given) or 'none'}"
+            f"give exactly one of paths=…, texts=… and frame=…, not {', '.join(given) or 'none'}"
         )
     if column is not None and texts is not None:
-        raise UsageError(
-            "column is the name of a column of a frame, and a list of texts has no columns"
-        )
+        raise UsageError("column names a column of a frame; leave it out with texts=…")
     if paths is not None:
         listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
         yield [os.fspath(path) for path in _listed("paths", listed, (str, os.PathLike))]
@@ -134,18 +131,20 @@ def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:
     try:
         return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})
     except UnicodeEncodeError as error:
-        raise UsageError(f"{error.object!r}: half of a surrogate pair is no character") from error
+        raise UsageError(f"{error.object!r} has an unpaired surrogate: remove it") from error
 
 
 def _listed(name: str, values: Any, kinds: tuple[type, ...]) -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         kind = type(values).__name__
-        raise UsageError(f"{name} must be a list, not a {kind}; a table is frame=…, a file paths=…")
+        raise UsageError(
+            f"{name} must be a list, not a {kind}; pass tables as frame=…, files as paths=…"
+        )
     listed = list(values)
     for place, value in enumerate(listed):
         if not isinstance(value, kinds):
             kind = type(value).__name__
-            raise UsageError(f"{name}[{place}] is a {kind}, and must be a {name[:-1]}")
+            raise UsageError(f"{name}[{place}] must be a {name[:-1]}, not a {kind}")
     return listed
 
 
@@ -163,8 +162,8 @@ def _lazy(frame: Any) -> pl.LazyFrame:
     if isinstance(frame, pl.DataFrame):
         return frame.lazy()
     raise UsageError(
-        "frame must be a table of Polars, pandas or Arrow, or a dataset of `datasets`; it is a "
-        f"{type(frame).__name__}; give a list of texts as texts=…, and a file as paths=…"
+        "frame must be a table of Polars, pandas or Arrow, or a dataset of `datasets`, not a "
+        f"{type(frame).__name__}; pass lists of texts as texts=…, files as paths=…"
     )
 
 

@@ -182,15 +182,15 @@ def test_an_interrupt(told, escapes):
 
 ERRORS = {
     "recursion": (RecursionError("maximum recursion depth exceeded"), 1, "nested too deeply"),
-    "eof": (EOFError("Compressed file ended"), 1, "ended too early (Compressed file ended)"),
-    "bare-eof": (EOFError(), 1, "cut short"),
+    "eof": (EOFError("Compressed file ended"), 1, "incomplete (Compressed file ended)"),
+    "bare-eof": (EOFError(), 1, "ends too early"),
     "memory": (MemoryError(), 1, "out of memory: use fewer --workers"),
     "array": (MemoryError("Unable to allocate 3. GiB"), 1, "(Unable to allocate 3. GiB)"),
     "surrogate": (UnicodeEncodeError("utf-8", "ab\ud83d", 2, 3, "no"), 1, "U+D83D at position 2"),
     "ascii": (UnicodeEncodeError("ascii", "好", 0, 1, "no"), 1, "LC_ALL=C.UTF-8"),
     "disk": (OSError(5, "Input/output error", "a/b"), 1, "a/b: Input/output error"),
     "socket": (BrokenPipeError(32, "Broken pipe"), 1, "Broken pipe"),
-    "exit": (SystemExit(3), 1, "ended the program: 3"),
+    "exit": (SystemExit(3), 1, "ended the program with code 3"),
     "bug": (KeyError("rows"), 1, "unexpected KeyError"),
     "interrupt": (KeyboardInterrupt(), INTERRUPTED, "Interrupted"),
 }

@@ -207,10 +207,10 @@ def _sources(name: str) -> list[dict[str, Json]]:
     tree = read_recipe(name, "cecdata", ())
     sources = tree.get("source")
     if not isinstance(sources, list) or not sources or set(tree) != {"source"}:
-        raise UsageError(f"{name}: a list of sources must consist of one or more [[source]] tables")
+        raise UsageError(f"{name}: a list of sources must have one or more [[source]] tables")
     for source in sources:
         if not isinstance(source, dict):
-            raise UsageError(f"{name}: {source!r} is no table [[source]]")
+            raise UsageError(f"{name}: {source!r} must be a [[source]] table")
         for key in source:
             require_known(f"setting of a source in {name}:", key, ("path", *_OWN))
     return sources

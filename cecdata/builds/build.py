@@ -83,7 +83,7 @@ def copies_of(config: Config, sentences: int) -> tuple[int, int]:
     if config.pairs is None:
         return config.copies, sentences
     copies = -(-config.pairs // sentences)
-    most = f"at most {MOST_COPIES * sentences:,}, {MOST_COPIES:,} of each sentence"
+    most = f"at most {MOST_COPIES * sentences:,}, which is {MOST_COPIES:,} of each sentence"
     require(copies <= MOST_COPIES, "pairs", config.pairs, most)
     return copies, config.pairs - (copies - 1) * sentences
 
@@ -149,7 +149,7 @@ class Run:
         buckets = 1 << source.bits
         if config.near_duplicates:
             if not isinstance(self.engine, Threads):
-                say("one process compares near-duplicates with all earlier sentences")
+                say("one process compares each sentence with all earlier ones (--near-duplicates)")
             distinct = self._one_by_one(second, buckets)
         else:
             distinct = self.all(second, buckets)

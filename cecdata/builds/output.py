@@ -152,7 +152,7 @@ class Remote(_Output):
         if changes := differences(saved, self._identity):
             raise RefusedError(
                 f"{self.place} holds a build with another configuration:{changes}\n"
-                "Choose another name for the output, or --overwrite to replace it."
+                "Choose another name for the output, or replace the build with --overwrite."
             )
 
     def _clear(self, names: Iterable[str]) -> None:
@@ -280,8 +280,8 @@ def _refuse_foreign(where: str, recorded: Manifest, found: Iterable[str]) -> Non
         more = f" (and {len(foreign) - 5:,} more)" if len(foreign) > 5 else ""
         raise RefusedError(
             f"{where} holds files that this tool did not write: {', '.join(foreign[:5])}{more}. "
-            "Programs that read the dataset would take them for part of it. Move these files "
-            "elsewhere, and run the same command again."
+            "Programs that read the dataset would read these files, too. Move them elsewhere, and "
+            "run the same command again."
         )
 
 
@@ -337,7 +337,7 @@ def copied(uri: str) -> Path:
     store, root = Store(uri), scratch("datasets", uri)
     objects = {n: o for n, o in store.list().items() if not n.startswith(f"{STATE}/")}
     if MANIFEST not in objects:
-        raise InputError(f"{store.uri}: there is no finished dataset ({MANIFEST} is missing)")
+        raise InputError(f"{store.uri}: no finished dataset is there ({MANIFEST} is missing)")
     for path in [path for path in root.rglob("*") if path.is_file()]:
         if path.relative_to(root).as_posix() not in objects:
             path.unlink()

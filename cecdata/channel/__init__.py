@@ -63,7 +63,7 @@ def read(path: Path) -> Channel:
 
     Raises `InputError` where the file is damaged or of another kind.
     """
-    about, held = arrays.load(path, KIND, "Install the package anew")
+    about, held = arrays.load(path, KIND, "Reinstall the package")
     return Channel(
         recipe=str(about["recipe"]),
         observed=arrays.parted(held["observed"]),

@@ -44,7 +44,7 @@ _NAMED = 10  # most unreadable files that are named one by one
 )
 @setting("seed", int, "Seed of all random draws.")
 @setting("filters", str, "Filters of the pairs, separated by commas.")
-@setting("cosine", str, "What the filter cosine measures: auto, all, sample, or a number of pairs.")
+@setting("cosine", str, "Pairs that the filter cosine measures: auto, all, sample, or a number.")
 @setting(
     "encoder",
     str,
@@ -55,9 +55,9 @@ _NAMED = 10  # most unreadable files that are named one by one
     "policy",
     type=click.Choice(["encoder", "builtin"]),
     default="encoder",
-    help="`encoder`: the encoder named by --encoder measures all pairs. `builtin`: that encoder "
-    "measures only the pairs about which the built-in encoder is unsure; the manifest records the "
-    "share of these pairs, and the remaining error.",
+    help="`encoder`: --encoder measures all pairs. `builtin`: the built-in encoder measures all "
+    "pairs, and --encoder only those about which the built-in one is unsure. The manifest "
+    "records the share of these pairs, and the remaining error.",
 )
 @setting("holdout", float, "Share of the sentences that go into the validation split.")
 @setting("unchanged", float, "Share of pairs whose source equals the target.")
@@ -69,16 +69,14 @@ _NAMED = 10  # most unreadable files that are named one by one
     show_default=False,
     metavar="MODEL",
 )
-@setting(
-    "keep_duplicates", None, "Keep a pair whose source equals that of another pair of the sentence."
-)
+@setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.")
 @click.option(
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names, one per line, in which no errors are made.",
+    help="File of names that stay without errors, one per line.",
 )
-@click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, and write no dataset.")
+@click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, but write no dataset.")
 def build(
     corpus: tuple[str, ...],
     recipe: str,
@@ -161,8 +159,8 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
     _warn(unread(manifest.inputs))
     if not pool and not sum(file.rows for file in manifest.outputs["train"]):
         click.echo(
-            "Warning: the split train has no pair: every sentence is held out (its id decides) or "
-            "lost all its pairs to filters. Add sentences to CORPUS, or lower --holdout",
+            "Warning: the split `train` has no pairs: all sentences were held out for validation, "
+            "or all their pairs were rejected. Add sentences to CORPUS, or lower --holdout",
             err=True,
         )
     if how["as_json"]:
@@ -185,7 +183,7 @@ def _warn(unreadable: Iterable[FileReport]) -> None:
         click.echo(f"Warning: {file}", err=True)
     if len(files) > _NAMED:
         more = len(files) - _NAMED
-        click.echo(f"Warning: {more:,} more files were not read, or not completely", err=True)
+        click.echo(f"Warning: {more:,} more files could not be read completely", err=True)
 
 
 def named(path: Path | None) -> tuple[str, ...] | None:

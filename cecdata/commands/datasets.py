@@ -61,7 +61,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
             f"{dataset}: {len(report.problems)} problem(s)\n"
             + "\n".join(lines)
             + "\nTo replace damaged files, run the command that built the dataset again, or ask "
-            "whoever sent the dataset for these files."
+            "the sender of the dataset for these files."
         )
     if not as_json:
         click.echo(

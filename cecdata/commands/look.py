@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names, one per line, in which no errors are made.",
+    help="File of names that stay without errors, one per line.",
 )
-@click.option("--operator", help="Show what this operator may write for TEXT, with probabilities.")
+@click.option("--operator", help="Show the replacements of TEXT by this operator.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(
     text: str,
@@ -45,7 +45,7 @@ def preview(
 
     \b
     cecdata preview 他的病情已经好转。
-    cecdata preview 在 --operator homophone     what may be written for 在
+    cecdata preview 在 --operator homophone     replacements of 在
 
     Each kind of error is made by an operator, such as homophone. With --operator, TEXT is one
     character; for an operator that rewrites spans, TEXT has two to four characters.
@@ -78,11 +78,9 @@ def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[st
 
     chosen = by_name(operator)
     if chosen.action == "substitute" and len(text) != 1:
-        raise InputError(f"{operator} replaces single characters: TEXT must be one, not {text!r}")
+        raise InputError(f"TEXT must be one character for {operator}, not {text!r}")
     if chosen.action == "rewrite" and not SHORTEST <= len(text) <= LONGEST:
-        raise InputError(
-            f"{operator} rewrites spans: TEXT must have two to four characters, not {text!r}"
-        )
+        raise InputError(f"TEXT must have two to four characters for {operator}, not {text!r}")
     candidates = list(chosen.confusions("" if chosen.action == "insert" else text))
     total = sum(item.weight for item in candidates)
     rows = [
@@ -95,7 +93,7 @@ def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[st
         for item in candidates
     ]
     lines = [f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}" for row in rows]
-    return rows, lines or [f"{operator} has nothing for {text}"]
+    return rows, lines or [f"{operator} has no replacement for {text}"]
 
 
 @click.command()
@@ -111,8 +109,8 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
 
     CORPUS is clean text or pairs in any format. A row counts as `exact` if one of its texts equals
     a benchmark's text apart from width, punctuation and spaces, and as `overlap` if one of its
-    texts contains a benchmark's text or lies within it. Other rows count as `shared` if they have
-    13 successive characters in common with a benchmark's text; they are not in the total.
+    texts contains a benchmark's text or the other way round. Other rows count as `shared` if they
+    have 13 consecutive characters in common with a benchmark; they are not in the total.
     """
     from dataclasses import asdict
 

@@ -62,7 +62,7 @@ _OPTIONS = (
     setting(
         "licence",
         str,
-        "Licence of the rows that state none, such as cc0-1.0.",
+        "Licence of rows without a licence of their own, such as cc0-1.0.",
         show_default="not stated",
     ),
     setting("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
@@ -94,13 +94,13 @@ _OPTIONS = (
     setting(
         "max_perplexity",
         float,
-        "Maximum perplexity per Chinese character; --perplexity rejects sentences above.",
+        "Maximum perplexity per Chinese character of a sentence, with --perplexity.",
     ),
     setting(
         "near_duplicates",
         None,
-        "Reject a sentence that differs from an earlier one in at most 3 characters, and in "
-        "at most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
+        "Reject a sentence if it differs from an earlier one in at most 3 characters and at "
+        "most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
     ),
     several(
         "--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks"
@@ -117,7 +117,7 @@ _OPTIONS = (
         "--workers",
         type=click.IntRange(1),
         show_default="cores of this machine",
-        help="Number of threads; with any number the dataset is the same.",
+        help="Number of threads. It does not change the dataset.",
     ),
     click.option(
         "--engine",

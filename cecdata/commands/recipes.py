@@ -78,7 +78,7 @@ def _examined(found: dict[str, Any]) -> str:
         for one in found["uncovered"]
     )
     return (
-        f"{found['errors']:,} characters written for another in {found['wrong_pairs']:,} of "
+        f"{found['errors']:,} wrong characters in {found['wrong_pairs']:,} of "
         f"{found['pairs']:,} pairs; recipe {found['recipe']}{fitted}\n"
         f"coverage       {found['coverage']:.2%}\n"
         f"bits an error  {found['bits_per_error']:.3f}\n"
@@ -142,7 +142,7 @@ def _notes(fitted: Fitted) -> list[str]:
     bits = f"{fitted.before.bits_per_error:.3f} before, {fitted.after.bits_per_error:.3f} after"
     return [
         "Written by `cecdata fit`. LABELS WERE USED: real errors with their corrections.",
-        "A model trained on what this recipe makes is not trained without labels.",
+        "A model that is trained on pairs from this recipe has learned from labels.",
         f"Bits per error on the sample itself: {bits}.",
     ]
 
@@ -158,7 +158,7 @@ def _told(fitted: Fitted, out: Path) -> str:
     rows += [
         "",
         f"prior strength {fitted.strength:g} errors; held-out bits by strength: {shown}",
-        f"no operator makes: {unanswered or 'nothing that is in the sample'}",
-        f"the bits above are of the sample itself; written to {out}",
+        f"errors in the sample that no operator makes: {unanswered or 'none'}",
+        f"bits/error was measured on the sample itself; the recipe is in {out}",
     ]
     return "\n".join(rows) + "\n"

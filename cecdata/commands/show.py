@@ -129,8 +129,8 @@ def _cosine(manifest: Manifest) -> str:
         return said
     minutes = float(str(cosine.extra.get("all_would_take_s", 0))) / 60
     return (
-        f"{said}; the others have none. All would take about {minutes:,.0f} core-minutes: "
-        "--cosine all"
+        f"{said}. The other pairs have no cosine; --cosine all would measure them in about "
+        f"{minutes:,.0f} core-minutes"
     )
 
 

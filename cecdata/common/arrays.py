@@ -54,11 +54,11 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str,
     try:
         if not zipfile.is_zipfile(path):  # which NumPy would take for a pickle
             path.stat()
-            raise ValueError("it is no archive of arrays")
+            raise ValueError("it is not an archive of arrays")
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             size = sum(entry.file_size for entry in file.zip.infolist())
             if size > _MOST_EACH * max(_SMALL, path.stat().st_size):
-                raise ValueError(f"it would take {size:,} bytes")
+                raise ValueError(f"it would need {size:,} bytes of memory")
             arrays = {name: np.asarray(file[name]) for name in file.files}
             raw.seek(-12, io.SEEK_END)
             if int.from_bytes(raw.read(2), "little") != len(arrays):
@@ -70,7 +70,7 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str,
     except _DAMAGE as error:
         raise InputError(f"{path} is damaged or of another kind ({error}). {mend}") from error
     if actual != kind:
-        raise InputError(f"{path} is of kind {actual!r}, not {kind!r}. {mend}")
+        raise InputError(f"{path} holds {actual!r}, not {kind!r}. {mend}")
     return about, arrays
 
 

@@ -161,7 +161,7 @@ def _refused(name: str) -> float:
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{digits[:20]} is too large for a number")
+        raise ValueError(f"the number {digits[:20]} is too large")
     return value
 
 

@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve as click does; the error for an unknown command names the nearest one."""
         if args and args[0] not in self.table and not args[0].startswith("-"):
-            ctx.fail(f"no command {args[0]!r}; {did_you_mean(args[0], list(self.table))}")
+            ctx.fail(f"there is no command {args[0]!r}; {did_you_mean(args[0], list(self.table))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -92,13 +92,13 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(INTERRUPTED) from None
         except click.Abort as error:
             if isinstance(error.__context__, EOFError):  # a question that nobody answered
-                said = InputError("the input ended before the question was answered")
+                said = InputError("standard input ended before the question was answered")
                 raise Failure(said) from error
             raise
         except (click.ClickException, click.exceptions.Exit):
             raise
         except SystemExit as error:  # our own code never raises it
-            raise Failure(CecError(f"code that was called ended the program: {error}")) from error
+            raise Failure(CecError(f"a library ended the program with code {error}")) from error
         except Exception as error:
             if isinstance(error, BrokenPipeError) and _reader_has_gone():
                 raise
@@ -157,7 +157,7 @@ class LongCommand(click.Command):
                 with formatter.section(title):
                     formatter.write_dl(records)
         if others:
-            with formatter.section("Further options, which --help-all explains"):
+            with formatter.section("More options (see --help-all)"):
                 formatter.write_text(", ".join(others))
 
 
@@ -224,7 +224,7 @@ def explained(error: Exception) -> CecError:
             f"out of memory{detail}: use fewer --workers, smaller batches or a smaller input"
         )
     if isinstance(error, EOFError):
-        return InputError(f"an input ended too early ({_first_line(error) or 'it is cut short'})")
+        return InputError(f"an input is incomplete ({_first_line(error) or 'it ends too early'})")
     if isinstance(error, UnicodeEncodeError):
         return _cannot_write(error)
     if isinstance(error, OSError):
@@ -237,8 +237,8 @@ def _cannot_write(error: UnicodeEncodeError) -> CecError:
     sign = error.object[error.start]
     if "\ud800" <= sign <= "\udfff":
         return InputError(
-            f"a text has half of a surrogate pair (U+{ord(sign):04X} at position {error.start}), "
-            "which is no character: remove it"
+            f"a text contains the unpaired surrogate U+{ord(sign):04X} at position {error.start}, "
+            "which is not a character: remove it"
         )
     return InputError(
         f"U+{ord(sign):04X} cannot be written in the encoding {error.encoding}: set a locale whose "
@@ -259,7 +259,7 @@ def _bug(error: Exception) -> CecError:
         descriptor, name = tempfile.mkstemp(prefix="cec-zero-traceback-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(without_userinfo("".join(traceback.format_exception(error))))
-        kept = f" with {name}, which has the traceback"
+        kept = f" and attach the traceback, {name}"
     said = _first_line(error)
     return CecError(
         f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
@@ -298,7 +298,7 @@ def _check_directory() -> None:
     try:
         os.getcwd()  # noqa: PTH109
     except FileNotFoundError:
-        raise InputError("the working directory is gone: change into another one") from None
+        raise InputError("the working directory no longer exists: change to another one") from None
 
 
 def _print_interrupted() -> None:

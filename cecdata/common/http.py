@@ -117,7 +117,7 @@ class Endpoint:
                 importlib.import_module(name)
             except ImportError:
                 raise MissingPackageError(
-                    f"{name} is missing, and endpoints need it: {how_to_install(extra)}"
+                    f"endpoints need {name}, which is missing: {how_to_install(extra)}"
                 ) from None
         self._url = url
         self._is_answer = is_answer
@@ -163,18 +163,18 @@ class Endpoint:
 
         if self._key and not re.fullmatch("[!-~]+", self._key):
             raise UsageError(
-                f"{self._key_variable} holds no key: a key has ASCII letters, digits and signs"
+                f"{self._key_variable} must hold a key of ASCII letters, digits and punctuation"
             )
         try:
             httpx.URL(self._url)
         except httpx.InvalidURL as error:
-            raise UsageError(f"{shown(self._url)} is no URL: {error}") from None
+            raise UsageError(f"{shown(self._url)} is not a URL: {error}") from None
         try:
             self._client()
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             # The message does not repeat the address: it may hold a password.
             raise UsageError(
-                "the proxy set in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is not usable "
+                "the proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used "
                 f"({type(error).__name__}): set that variable to http://HOST:PORT, or list the "
                 "endpoint's host in NO_PROXY"
             ) from None
@@ -238,8 +238,8 @@ class Endpoint:
             return
         place = printable(self.hidden(shown(answer.headers.get("Location") or "no address")))
         raise EndpointError(
-            f"{self._url} answered HTTP {answer.status_code} and points to {place}: a redirect is "
-            "not followed, because the key would be sent there. If you trust it, name that URL"
+            f"{self._url} answered HTTP {answer.status_code} and redirects to {place}. Redirects "
+            "are not followed, because the key would be sent there: use that URL if you trust it"
         )
 
     def _refused(self, status: int, headers: httpx.Headers, body: bytes) -> Reply:
@@ -250,7 +250,7 @@ class Endpoint:
             return Reply(None, f"HTTP {status}: {text[:500]}", filtered=True)
         hints = {
             401: f"set the key in the environment variable {self._key_variable}",
-            403: f"check the key in {self._key_variable} and what it may use",
+            403: f"check the key in {self._key_variable} and its permissions",
             404: "check the URL (it usually ends in /v1) and the model's name",
         }
         hint = hints.get(status, self._hint)

@@ -44,8 +44,8 @@ def refuse_missing_folder(name: str) -> None:
     is_hub_name = len(parts) == 2 and all(parts) and parts[0] not in {".", "..", "~"}
     if not is_hub_name or path.parent.is_dir():
         raise InputError(
-            f"{name}: no such folder; name a folder with a model, or a model on a hub (OWNER/NAME, "
-            "such as google-bert/bert-base-chinese)"
+            f"{name}: no such folder. Name a folder with a model, or a model on the Hugging Face "
+            "hub (OWNER/NAME, such as google-bert/bert-base-chinese)"
         )
 
 
@@ -142,7 +142,7 @@ def torch_and_transformers(extra: str = "bench") -> tuple[ModuleType, ModuleType
         torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     except ImportError as error:
         raise MissingPackageError(
-            f"{error.name or error} is missing, and local models need it: {how_to_install(extra)}"
+            f"local models need {error.name or error}, which is missing: {how_to_install(extra)}"
         ) from None
     return torch, transformers
 
@@ -171,9 +171,9 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
         raise
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
         raise InputError(
-            f"{checkpoint} cannot be loaded: {first_line(error)}. Name a folder with "
-            "config.json, tokenizer and weights in safetensors (pickled ones are not read), or a "
-            "hub name (HF_ENDPOINT and HF_HUB_OFFLINE are respected)"
+            f"{checkpoint} cannot be loaded: {first_line(error)}. Name a folder with config.json, "
+            "a tokenizer and weights in safetensors (pickled weights are not read), or a model on "
+            "a hub (HF_ENDPOINT and HF_HUB_OFFLINE apply)"
         ) from None
     if not with_info:
         return loaded

@@ -39,7 +39,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
             raise InputError(f"{recipe}: cannot be read ({error}); use a TOML file") from error
     else:
         hint = did_you_mean(recipe, list(shipped))
-        raise UsageError(f"no recipe {recipe!r}; {hint}, or a path to a .toml")
+        raise UsageError(f"no recipe {recipe!r}; {hint}, or the path of a .toml file")
     try:
         return dict(tomllib.loads(text))
     except (ValueError, RecursionError) as error:  # bad TOML, a number of 5,000 digits, nesting

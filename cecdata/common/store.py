@@ -122,7 +122,7 @@ class Store:
         def check(temporary: Path) -> None:
             if (given := temporary.stat().st_size) != size:
                 where = f"{self.uri}/{name}" if name else self.uri
-                raise CecError(_explained(where, f"it gave {given:,} of {size:,} bytes"))
+                raise CecError(_explained(where, f"it sent {given:,} of {size:,} bytes"))
 
         return write(path, fill, check, tmp=path.parent)
 
@@ -160,8 +160,8 @@ class Store:
             return inside(name)
         except ValueError as error:
             raise CecError(
-                f"{self.uri}: {error}. Objects with such names are neither read nor written: "
-                "remove the object, or use another place"
+                f"{self.uri}: {error}. Such objects are not read: remove the object, or use "
+                "another place"
             ) from error
 
     def _full(self, name: str) -> str:
@@ -206,12 +206,12 @@ def _explained(where: str, said: str) -> str:
     if _DENIED.search(said.lower()):
         return (
             f"{where}: the store refuses access ({said}). Check the credentials "
-            "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE), and that they may list, "
-            "read and write there"
+            "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE), and their "
+            "permissions to list, read and write"
         )
     return (
-        f"{where}: the store does not answer as it should ({said}). What was uploaded stays: run "
-        "the same command again when the store can be reached, and it continues from there"
+        f"{where}: the store gave an error ({said}). Finished uploads are kept: run the same "
+        "command again when the store can be reached, to continue"
     )
 
 

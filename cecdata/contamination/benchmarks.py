@@ -64,7 +64,7 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
         if path.is_dir() and not (path / "data").is_dir():
             below = sorted(p for p in path.rglob("*") if p.suffix in _READABLE and p.is_file())
             if not below:
-                raise InputError(f"{name}: no file there ends in one of {', '.join(_READABLE)}")
+                raise InputError(f"{name}: no file there has a suffix of {', '.join(_READABLE)}")
             files |= {f"{path.name}/{p.relative_to(path).as_posix()}": p for p in below}
         elif path.is_file() or path.is_dir():  # a pipe cannot be read twice
             files[name] = path

@@ -34,13 +34,13 @@ def resolve(
     if not paths:
         raise InputError("no corpus was named: name a file, a glob, a dataset folder, or `sample`")
     if form is not None and form not in FORMATS:
-        raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
+        raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
     sources = [source for path in paths for source in _resolve_one(str(path), form)]
     try:
         named = "" if encoding in (None, AUTO) else codec(encoding)
     except (LookupError, UnicodeError) as error:
         raise UsageError(
-            f"there is no text encoding {encoding!r}: name one such as gb18030, big5 or utf-16"
+            f"unknown text encoding {encoding!r}: use one such as gb18030, big5 or utf-16"
         ) from error
     return [
         # a pipe is taken for UTF-8
@@ -69,7 +69,7 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
         return _matches(name, form)
     if "://" in name:
         raise InputError(
-            f"{name}: this kind of store is not supported: download the data, and name the file "
+            f"{name}: this kind of store is not supported. Download the data, and name the file "
             "or folder"
         )
     raise InputError(f"{name}: there is no such file. {_neighbours(path)}")
@@ -87,9 +87,9 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
         streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
         tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
         raise InputError(
-            f"{path}: unknown suffix {suffix + compression!r}; readable are {streams} (each also "
-            f"with {' '.join(COMPRESSIONS)}) and {tables}; in `cecdata build`, --format names the "
-            "format of other files"
+            f"{path}: unknown suffix {suffix + compression!r}; known are {streams} (each also "
+            f"with {' '.join(COMPRESSIONS)}) and {tables}. For other suffixes, set --format of "
+            "`cecdata build`"
         )
     # Arrow takes a relative name such as "s3:x" for an address.
     source = Source(
@@ -103,8 +103,8 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
         raise InputError(reason(source, error)) from error
     if not regular:
         raise InputError(
-            f"{path} is a pipe or a device, and a corpus is read more than once: write it to a "
-            f"file, or pipe it into standard input and name it `{STDIN}`"
+            f"{path} is a pipe or a device, but a corpus is read more than once: write it to a "
+            f"file, or pipe it into standard input and give `{STDIN}` as CORPUS"
         )
     return source
 
@@ -120,7 +120,7 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
     names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
     files = sorted(path for path in (folder / name for name in names) if path.is_file())
     if not files:
-        brackets = ", in which [x] stands for x, and [[]x] for [x]" if "[" in pattern else ""
+        brackets = ". In a glob, [x] stands for x, and [[]x] for [x]" if "[" in pattern else ""
         raise InputError(f"{pattern}: no file matches this glob{brackets}")
     return [_source(path, form=form) for path in files]
 

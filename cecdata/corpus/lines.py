@@ -88,7 +88,7 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     first, held = True, b""
     for piece in filter(None, _utf8(stream, source)):
         if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
-            raise InputError(f"{source.label} is UTF-16: name its encoding (--encoding utf-16)")
+            raise InputError(f"{source.label} is UTF-16: add --encoding utf-16")
         if first and source.path is None and (name := detected(piece)) != source.encoding == UTF8:
             raise InputError(
                 f"standard input is {name}: convert it (iconv -f {name} -t utf-8), or name a file"
@@ -114,8 +114,8 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     chunk = next(pieces, b"")
     if _is_han_in_utf8(chunk):
         raise InputError(
-            f"{source.label} is UTF-8, and --encoding is {source.encoding}: build the files of "
-            "each encoding separately, or convert some of them with iconv"
+            f"{source.label} is UTF-8, but --encoding is {source.encoding}: build the files of "
+            "each encoding separately, or convert them with iconv"
         )
     try:
         yield from transcoded(chain((chunk,), pieces), source.encoding)

@@ -120,17 +120,17 @@ def read_names(path: Path) -> tuple[str, ...]:
         name = normalise_text(line)
         if not isinstance(name, str):
             raise InputError(
-                f"{path}:{number}: {name.reason}, {name.detail}: remove it from the name"
+                f"{path}:{number}: the name is wrong ({name.reason}, {name.detail}): correct it"
             )
         if len(name) > _LONGEST_NAME:
             raise InputError(
-                f"{path}:{number}: the name has {len(name)} characters, and at most "
-                f"{_LONGEST_NAME} are allowed: write one per line"
+                f"{path}:{number}: the name has {len(name)} characters, but at most "
+                f"{_LONGEST_NAME} are allowed: write one name per line"
             )
         names.add(name)
     names.discard("")
     if not names:
-        raise InputError(f"{path} has no name: write one per line")
+        raise InputError(f"{path} has no names: write one name per line")
     return tuple(sorted(names))
 
 

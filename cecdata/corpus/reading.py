@@ -62,7 +62,7 @@ def unread(inputs: Iterable[File]) -> list[FileReport]:
 
 
 _ENCODING_HINT = (
-    " If it is a text file, its encoding could not be detected: name it, as in --encoding gb18030."
+    " If it is a text file, name its encoding, which was not detected, as in --encoding gb18030."
 )
 
 
@@ -176,7 +176,7 @@ def empty_corpus(
     """
     names = ", ".join(paths)
     if not rejected:
-        return InputError(f"{names}: the corpus is empty (no line, no row)")
+        return InputError(f"{names}: the corpus is empty (no lines, no rows)")
     counts = ", ".join(
         f"{reason} {count:,}" for reason, count in sorted(rejected.items(), key=lambda x: -x[1])
     )
@@ -190,7 +190,7 @@ def check_columns(columns: Columns, sources: Sequence[Source]) -> None:
     for option, name in columns.named:
         if name is not None and not any(FORMATS[source.format].columns for source in sources):
             raise InputError(
-                f"{sources[0].label}: a plain text has no column {name!r}; leave {option} out, or "
+                f"{sources[0].label}: plain text has no column {name!r}. Leave {option} out, or "
                 "name the format (--format jsonl)"
             )
 

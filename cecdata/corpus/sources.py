@@ -111,7 +111,7 @@ def reason(source: Source, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{source.label}: there is no such file"
     if isinstance(error, PermissionError):
-        return f"{source.label}: not readable by this user (permission denied)"
+        return f"{source.label}: this user may not read the file (permission denied)"
     if source.compression:
         return _damage(source, error)
     return f"{source.label}: cannot be read ({error.strerror or error})"
@@ -120,12 +120,12 @@ def reason(source: Source, error: OSError) -> str:
 def _damage(source: Source, error: Exception) -> str:
     if "too much memory" in str(error):  # Zstandard's own limit
         return (
-            f"{source.label}: it was compressed with a window of more than 128 MiB; the rows "
-            "before that were read. Compress it again: zstd -dc --long=31 FILE | zstd -o NEW.zst"
+            f"{source.label}: only its beginning was read, because its compression window exceeds "
+            "128 MiB. Compress it again: zstd -dc --long=31 FILE | zstd -o NEW.zst"
         )
     return (
-        f"{source.label}: the compressed data is damaged or ends too early ({error}); the rows "
-        "before that were read. Fetch or compress the file again."
+        f"{source.label}: only its beginning was read, because the compressed data is damaged or "
+        f"incomplete ({error}). Download or compress the file again."
     )
 
 
@@ -164,7 +164,7 @@ class Columns:
                 raise InputError(unknown_column(name, available, label))
         if text not in strings:
             raise InputError(
-                f"{label}: column {text!r} does not hold strings; name one that does with "
+                f"{label}: column {text!r} does not hold strings. Name a column of strings with "
                 f"--text-column: {', '.join(strings) or 'this file has none'}"
             )
         origin = self.origin or (DEFAULT_ORIGIN if DEFAULT_ORIGIN in available else None)
@@ -172,8 +172,8 @@ class Columns:
         for name in (text, origin, licence):
             if name is not None and available.count(name) > 1:
                 raise InputError(
-                    f"{label}: {available.count(name)} columns are called {name!r}: rename all but "
-                    "one, or drop them"
+                    f"{label}: {available.count(name)} columns have the name {name!r}: rename or "
+                    "remove all but one"
                 )
         return Picked(text, origin, licence)
 
@@ -206,7 +206,7 @@ def default_text(available: Sequence[str], strings: Sequence[str], label: str) -
     if len(candidates) == 1:
         return candidates[0]
     raise InputError(
-        f"{label}: no column {DEFAULT_TEXT!r}; say which one holds the sentences with "
+        f"{label}: no column {DEFAULT_TEXT!r}. Name the column of the sentences with "
         f"--text-column: {', '.join(available) or 'the file has no columns'}"
     )
 

@@ -75,5 +75,5 @@ def encoder(name: str, *, alone: bool = True) -> Encoder:
         return SentenceTransformerEncoder(name, one_by_one=alone)
     raise UsageError(
         f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, {CASCADE}NAME, or a sentence-"
-        f"transformers model: its name on a hub, such as BAAI/bge-large-zh-v1.5, or its folder"
+        f"transformers model (a folder, or a name on a hub such as BAAI/bge-large-zh-v1.5)"
     )

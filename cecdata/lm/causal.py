@@ -88,7 +88,9 @@ class CausalScorer(Scorer):
         self._reach = reach
         self.identity = f"{found.digest()} {self.dtype} {reach}".removeprefix("torch.")
         if not np.isfinite(self._plain([[self._begin, self._begin]])[0]):
-            raise InputError(f"{name} computes no numbers in {self.dtype}: copy its files again")
+            raise InputError(
+                f"{name} gives no finite results in {self.dtype}: copy its files again"
+            )
         self._packs = self._takes_packed()
         if self._packs:
             self._compete(_written_with(self._tokenizer, self._vocabulary))
@@ -341,7 +343,7 @@ def _beginning(tokenizer: Any, size: int, name: str) -> int:
     for token in (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id):
         if token is not None and token < size:
             return int(token)
-    raise InputError(f"the tokenizer of {name} has no token that begins or ends a text")
+    raise InputError(f"{name} needs a token that begins or ends a text: use another model")
 
 
 KIND = Kind(_takes, CausalScorer)

@@ -79,7 +79,7 @@ def _located(name: str) -> tuple[str, str | None]:
         raise InputError(
             f"{name} has {len(held)} .gguf files: name one of them"
             if held
-            else f"{name} holds no model: it has neither config.json nor a .gguf file"
+            else f"{name} is not a model: it has neither config.json nor a .gguf file"
         )
     return name, held[0].name
 
@@ -126,6 +126,6 @@ def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dt
         raise InputError(
             f"{name} has {count / 1e9:.1f} billion parameters, {needed / 2**30:.1f} GiB in "
             f"{str(dtype).removeprefix('torch.')}, but only {free / 2**30:.1f} GiB of memory are "
-            f"free on {device}: choose a smaller model, or serve this one and give its URL"
+            f"free on {device}: choose a smaller model, or the URL of an endpoint"
         )
     return dtype

@@ -103,8 +103,8 @@ class EndpointScorer(Scorer):
             else:
                 return
         raise InputError(
-            f"{self._base} returns no log-probabilities of a prompt, either by "
-            f"`prompt_logprobs` (vLLM) or by `echo`: {said}"
+            f"{self._base} returns the log-probabilities of a prompt neither with "
+            f"`prompt_logprobs` (vLLM) nor with `echo`: {said}"
         )
 
     def _asked_and_kept(self, text: str) -> float:
@@ -162,8 +162,8 @@ class EndpointScorer(Scorer):
             raise _RefusedError(f"{self._base}: {reply.trouble}")
         if reply.body is None:
             raise CecError(
-                f"{self._base} failed {self._tries} times ({reply.trouble}). What it answered "
-                "before is kept: run the same command again to continue"
+                f"{self._base} failed {self._tries} times ({reply.trouble}). Its earlier "
+                "answers are kept: run the same command again to continue"
             )
         return reply.body
 

@@ -75,7 +75,7 @@ def _read_arpa(path: Path) -> Ngrams:
         said = f"the word {error} is not among the 1-grams" if type(error) is KeyError else error
         where = f"{path}, line {number_of_line}"
         raise InputError(f"{where}: not a line of an ARPA file ({said})") from error
-    raise InputError(f"{path} ends without \\end\\: it was cut short")
+    raise InputError(f"{path} is incomplete: it does not end with \\end\\")
 
 
 class _Reader:
@@ -119,7 +119,7 @@ class _Reader:
         for order, count in sorted(self.announced.items()):
             held = len(self.rows.get(order, []))
             if held != count:
-                raise ValueError(f"it has {held} {order}-grams, but its header announces {count}")
+                raise ValueError(f"it has {held} {order}-grams, but its header says {count}")
         if not self.rows.get(2):
             raise InputError(f"{path} has only unigrams: name a model of order 2 or higher")
         one = self.rows[1]
@@ -193,7 +193,7 @@ class NgramScorer(Scorer):
         self.identity = identity
         self._tables = model.tables()
         if not any("\u4e00" <= word[:1] <= "\u9fff" for word in model.words):
-            raise InputError(f"{model.name} has no Chinese word: name a model of Chinese")
+            raise InputError(f"{model.name} has no Chinese words: name a model of Chinese")
 
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
         """Return log P of the Chinese characters of each text in nats."""
@@ -246,15 +246,15 @@ def read(path: Path) -> Ngrams:
     with path.open("rb") as file:
         if file.read(7) == b"mmap lm":
             raise InputError(
-                f"{path} is a binary of KenLM: {_FORMS}, or compile it in a clone of the "
-                f"repository: python tools/ngram/kenlm_trie.py {path}"
+                f"{path} is a binary file of KenLM. In a clone of the repository, convert it with "
+                f"`python tools/ngram/kenlm_trie.py {path}`, or {_FORMS}"
             )
     return load(path)
 
 
 def _file(path: Path) -> Path:
     if not path.is_file():
-        raise InputError(f"{path} is no file: {_FORMS}")
+        raise InputError(f"{path} is not a file: {_FORMS}")
     return path
 
 

@@ -98,7 +98,7 @@ def shipped(name: str) -> Callable[[], ConfusionSet]:
     @cache
     def build() -> ConfusionSet:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.confusions")))
-        _, held = arrays.load(path, KIND, "Install the package anew")
+        _, held = arrays.load(path, KIND, "Reinstall the package")
         count = len(standard_characters())
         source = np.repeat(np.arange(count, dtype=np.int32), held["size"].astype(np.int64))
         replacement, kind = held["replacement"].astype(np.int32), held["kind"].astype(np.int8)

@@ -61,7 +61,7 @@ def shipped(name: str) -> Callable[[], SpanSet]:
     @cache
     def build() -> SpanSet:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.spans")))
-        _, held = arrays.load(path, KIND, "Install the package anew")
+        _, held = arrays.load(path, KIND, "Reinstall the package")
         return SpanSet(
             sources=arrays.parted(held["sources"]),
             texts=arrays.parted(held["texts"]),

@@ -96,7 +96,7 @@ class Factors:
 def shipped() -> Factors:
     """Return the factors of the package (`tools/context/fit.py` wrote them)."""
     path = Path(str(files("cecdata.perturbation").joinpath("shipped.context")))
-    _, held = arrays.load(path, KIND, "Install the package anew")
+    _, held = arrays.load(path, KIND, "Reinstall the package")
     return Factors(
         keys=held["key"].astype(np.uint32),
         codes=held["code"].astype(np.uint8),

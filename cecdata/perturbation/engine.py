@@ -128,7 +128,7 @@ class Perturber:
         if changed:
             raise VerificationError(
                 f"the dataset was built with other confusion sets ({', '.join(changed)}) by "
-                f"version {manifest.version}; install that version to derive its sources again"
+                f"version {manifest.version}; install that version"
             )
         if prior is not None:
             config = replace(config, prior=prior)
@@ -158,7 +158,7 @@ class Perturber:
         lengths = np.asarray(pc.utf8_length(text))
         if len(lengths) and lengths.max() > config.max_chars:
             raise InputError(
-                f"a sentence has {lengths.max():,} code points, and max_chars is "
+                f"a sentence has {lengths.max():,} code points, but max_chars is "
                 f"{config.max_chars:,}: split the sentence, or raise max_chars"
             )
         given = sentence_arrays(sentences, self._protection)
@@ -187,7 +187,7 @@ class Perturber:
         if bytes_ > 2**31 - 1:
             raise UsageError(
                 f"{self.config.copies:,} copies of {count:,} sentences may need {bytes_:,} bytes, "
-                "and a shard holds 2 GiB: lower --shard-sentences, and add --overwrite"
+                "but a shard holds at most 2 GiB: lower --shard-sentences, and add --overwrite"
             )
         return Output.of(self.config.copies * count, most, bytes_)
 

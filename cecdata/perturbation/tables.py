@@ -169,7 +169,7 @@ def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:
     ):
         if count > most:
             raise UsageError(
-                f"the recipe uses {count} {what}, and at most {most} are possible: set the prior "
+                f"the recipe uses {count} {what}, but at most {most} are possible: set the prior "
                 "of some to 0, or widen the masks (see CONTRIBUTING, 'More than 16 operators')"
             )
 

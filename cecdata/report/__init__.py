@@ -85,14 +85,14 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
         _counts(manifest, counts),
         _rejects(manifest, sample),
         _sources(manifest),
-        "<h2>Error rates</h2><p>Distance over length of the target, on average. A rate is "
-        "reachable if a pair of this corpus can have it: one edit in a short sentence is more than "
-        "a low rate allows.</p>" + table(RATE, rates(manifest)),
+        "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
+        "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
+        "than the target.</p>" + table(RATE, rates(manifest)),
         "<h2>Distances, lengths and places</h2><div class='figures'>",
         *(histogram(title, column) for title, column in figures.items()),
         "</div>",
         _confusions(replaced),
-        "<h2>Pairs</h2><p>The right text is struck out; its error follows in red.</p>",
+        "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
         _browser(),
     )
     listed = [(c.target, c.source, c.operator, c.count) for c in replaced]
@@ -176,8 +176,7 @@ def _confusions(confusions: Sequence[Confusion]) -> str:
     if not confusions:
         return "<h2>Confusions</h2><p>No text was replaced by another.</p>"
     return (
-        "<h2>Confusions</h2>"
-        f"<p><label>Search the {len(confusions):,} most frequent confusions: "
+        f"<h2>Confusions</h2><p><label>Search the {len(confusions):,} most frequent confusions: "
         '<input id="confusion-text" type="search" lang="zh" autocomplete="off"></label> '
         '<span id="confusion-count" class="soft" role="status"></span></p>'
         '<ul id="confusion-list" class="chips" lang="zh"></ul>'

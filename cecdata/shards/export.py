@@ -42,7 +42,7 @@ def suffix_format(path: Path) -> str:
     if suffix in FORMATS:
         return suffix
     listed = ", ".join(FORMATS)
-    raise UsageError(f"{path.name}: no format has this suffix: set --format to one of {listed}")
+    raise UsageError(f"{path.name}: unknown suffix. Set --format to one of {listed}")
 
 
 def _jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:
@@ -151,13 +151,13 @@ def export(
     """
     if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(out)):
         raise RefusedError(
-            f"{path} is inside the dataset {out}, whose files an export must not change: write to "
-            "another folder"
+            f"{path} is inside the dataset {out}, whose files must not change: write to another "
+            "folder"
         )
     compressed = path.suffix if path.suffix in _COMPRESSED else ""
     form = format or suffix_format(path.with_suffix("") if compressed else path)
     if form not in FORMATS:
-        raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
+        raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
     _check(path, form, compressed, template)
     dataset = open_dataset(out)
     total = dataset.rows(split)
@@ -191,14 +191,14 @@ def _check(path: Path, form: str, compressed: str, template: str | None) -> None
     """Raise UsageError for options that do not fit one another."""
     if form in PARQUET and compressed:
         raise UsageError(
-            f"{path}: {form} is Parquet, which is compressed inside: leave out the suffix .gz or "
-            ".zst"
+            f"{path}: {form} writes Parquet, which is already compressed: leave out the suffix "
+            ".gz or .zst"
         )
     if template is not None and form not in TEMPLATE:
-        raise UsageError(f"{form} has no prompt; --template is for {', '.join(TEMPLATE)}")
+        raise UsageError(f"{form} has no prompt: --template works only with {', '.join(TEMPLATE)}")
     if template is not None and template.count("{source}") != 1:
         raise UsageError(
-            "the template must contain {source} exactly once, in the place of the sentence"
+            "the template must contain {source} exactly once: it stands for the sentence"
         )
 
 

@@ -271,7 +271,7 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
         )
     if not is_sealed(data):
         raise VerificationError(
-            f"{where}: its checksum does not match, so it was edited. {_REBUILD}"
+            f"{where}: the checksum is wrong, so the file was edited. {_REBUILD}"
         )
     document.pop(SEAL)
     try:
@@ -290,7 +290,7 @@ def read_manifest(out: Path, *kinds: str) -> Manifest:
     """
     path = out / MANIFEST
     if not out.is_dir():
-        raise InputError(f"{out}: no such folder; name a folder that `cecdata build` has written")
+        raise InputError(f"{out}: no such folder. Name a folder that `cecdata build` has written")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -329,7 +329,7 @@ _REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
 def _not_a_dataset(out: Path) -> InputError | VerificationError:
     if (out / ".cecdata").is_dir():
         return VerificationError(
-            f"{out} is no dataset, or its build is not finished: it has no {MANIFEST}. Run an "
-            "interrupted `cecdata build` again, and it continues where it stopped."
+            f"{out} has no {MANIFEST}: its build is not finished, or it is not a dataset. To "
+            "continue an interrupted build, run the same `cecdata build` again."
         )
-    return InputError(f"{out}: not a dataset of {PRODUCT}: it has no {MANIFEST}")
+    return InputError(f"{out} is not a dataset of {PRODUCT}: it has no {MANIFEST}")

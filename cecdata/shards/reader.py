@@ -51,7 +51,7 @@ class Dataset:
         outputs = self.manifest.outputs
         if split not in outputs:
             hint = did_you_mean(split, list(outputs))
-            raise UsageError(f"{self.path}: there is no split {split!r}; {hint}")
+            raise UsageError(f"{self.path} has no split {split!r}; {hint}")
         return tuple(self.path / record.path for record in outputs[split])
 
     def prove(self, split: str) -> None:
@@ -133,7 +133,7 @@ def open_dataset(path: str | Path, *kinds: str) -> Dataset:
         more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise VerificationError(
             f"{out}: its files differ from its manifest:\n  {listed}{more}\nRun the same `cecdata "
-            "build` again: it makes damaged files anew."
+            "build` again: it replaces damaged files."
         )
     return Dataset(out, manifest)
 
@@ -183,11 +183,7 @@ def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
     for folder in OWNED:
         below = (path for path in (out / folder).rglob("*") if path.is_symlink() or path.is_file())
         names = sorted(path.relative_to(out).as_posix() for path in below)
-        problems += (
-            Problem(name, "is not in the manifest: a foreign file")
-            for name in names
-            if name not in known
-        )
+        problems += (Problem(name, "is not in the manifest") for name in names if name not in known)
     return tuple(problem for problem in problems if problem.what)
 
 

@@ -145,7 +145,7 @@ class _Check:
             ids = batch["id"].to_numpy()
             copies = np.zeros(len(batch), np.int16) if pool else batch["copy"].to_numpy()
             astray = _astray(ids, copies, record, last)
-            breaches = {"a row out of the order or the ids of its shard": astray}
+            breaches = {"a wrong place in the order of ids": astray}
             if pool:
                 breaches["an id that is not the hash of its text"] = wrong_id(batch, "text")
             else:
@@ -185,7 +185,7 @@ class _Check:
         if made is not None and manifest.pairs.read != made:
             yield Problem(
                 MANIFEST,
-                f"{manifest.rows.kept:,} sentences of {copies} copies are not "
+                f"{manifest.rows.kept:,} sentences with {copies} copies each do not give "
                 f"{manifest.pairs.read:,} pairs",
             )
         splits = [np.unique(np.concatenate(parts)) for parts in self.ids.values()]
@@ -235,21 +235,21 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
     """Yield, for each rule, the name of its breach and the rows that break it."""
     rows = batch.select(["target", "source", "operator", "edits"]).to_pylist()
     written = [_carried_out(row["target"], row["edits"]) for row in rows]
-    yield "edits out of order, or that do not quote their target", _mask(w is None for w in written)
+    yield "edits out of order or not of the target", _mask(made is None for made in written)
     both = list(zip(written, rows, strict=True))
     yield (
-        "edits that do not lead to the source",
+        "edits that do not give the source",
         _mask(made not in (None, row["source"]) for made, row in both),
     )
     yield (
-        "an operator that is not that of the edits",
+        "an operator that differs from that of the edits",
         _mask(_made_by(row["edits"]) != row["operator"] for row in rows),
     )
     yield (
-        "a source like its target, though not `unchanged`",
+        "a source that equals its target, but another operator than `unchanged`",
         _mask(row["source"] == row["target"] and row["operator"] != UNCHANGED for row in rows),
     )
-    yield "a distance that rapidfuzz does not confirm", _wrong_distance(batch)
+    yield "a wrong distance", _wrong_distance(batch)
     yield "an id that is not the hash of the target", wrong_id(batch)
     yield "a cosine out of range or below the threshold", _wrong_cosine(batch, threshold)
 
@@ -288,7 +288,7 @@ def not_rederived(
     for name in ("a source", "an operator", "edits"):
         column = name.split()[-1]
         differs = rows[column].ne_missing(again[column])
-        yield f"{name} that (seed, id, copy) does not give", differs.to_numpy()
+        yield f"{name} unlike a new build", differs.to_numpy()
     yield (
         "a sentence that belongs to the other split",
         again["held_out"].ne_missing(pl.Series([held_out])).to_numpy(),

@@ -18,7 +18,7 @@ PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("seed", -1, "seed must be 0 to 2**63 - 1; it is -1"),
+        ("seed", -1, "seed must be from 0 to 2**63 - 1; it is -1"),
         ("seed", 2**63, "seed must be"),
         ("seed", 1.5, "seed must be a whole number, not 1.5"),
         ("copies", 0, "copies must be at least 1; it is 0"),
@@ -34,7 +34,7 @@ PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
         ("holdout", 2, "holdout"),
         ("min_cosine", 65, "min_cosine"),
         ("max_chars", 0, "max_chars"),
-        ("max_chars", 5000, "at most 4096"),
+        ("max_chars", 5000, "from 1 to 4096"),
         ("min_chars", 513, "min_chars must be at most max_chars; it is 513"),
         ("max_edits", 65, "at most 64"),
         ("max_distance", 0, "at least 1"),
@@ -50,7 +50,7 @@ PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
         ("filters", ("cosine", "cosine"), "filters"),
         ("prior", 3, "prior must be an object, not 3"),
         ("prior", {"homofone": 1}, "did you mean 'homophone'"),
-        ("prior", {"homophone": -1}, "prior.homophone must be a number, at least 0; it is -1"),
+        ("prior", {"homophone": -1}, "prior.homophone must be finite and at least 0; it is -1"),
         ("prior", {"homophone": "a"}, "prior.homophone must be a number, not 'a'"),
         ("prior", {"homophone": float("inf")}, "it is inf"),
         ("prior", {"homophone": float("nan")}, "it is nan"),

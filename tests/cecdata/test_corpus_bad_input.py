@@ -318,7 +318,7 @@ def test_an_unreadable_file_is_named():
         if user == 0:  # root reads everything, so step down for a moment
             os.seteuid(65534)
         try:
-            assert "not readable by this user" in refused(path)
+            assert "this user may not read the file" in refused(path)
         finally:
             os.seteuid(user)
 
@@ -363,7 +363,7 @@ def test_truncated_archives_are_noticed(tmp_path, suffix):
         assert [row["reason"] for row in bad] == ["damaged_file"]
         assert bad[0]["row"] == len(read) + 1
         assert str(path) in bad[0]["detail"]
-        assert "damaged or ends too early" in bad[0]["detail"]
+        assert "damaged or incomplete" in bad[0]["detail"]
     path.write_bytes(b"no archive at all")
     assert [row["reason"] for row in everything(path)[1]] == ["damaged_file"]
 
@@ -402,7 +402,7 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
 def test_an_address_is_no_path():
     """A name that no filesystem and no store knows is refused with what to do."""
     for name in ("hf://owner/name", "https://example.org/a.txt"):
-        assert "download the data, and name the file or folder" in refused(name)
+        assert "Download the data, and name the file or folder" in refused(name)
 
 
 def test_csv_needs_a_header(tmp_path):
@@ -445,7 +445,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path, suffix, name):
     write(names)
     assert sum(len(rows.batch) for rows in read([str(path)])) == 1
     write([*names, name])
-    with pytest.raises(InputError, match=f"2 columns are called {name!r}: rename"):
+    with pytest.raises(InputError, match=f"2 columns have the name {name!r}: rename"):
         list(read([str(path)]))
 
 

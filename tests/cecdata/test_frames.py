@@ -69,20 +69,20 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "exactly one of.*given are none"),
-        ({"texts": ["好"], "paths": "a.txt"}, "given are paths, texts"),
+        ({}, "exactly one of.*not none"),
+        ({"texts": ["好"], "paths": "a.txt"}, "not paths, texts"),
         ({"texts": "他的病情已经好转。"}, "texts must be a list"),
-        ({"texts": ["好", 3]}, r"texts\[1\] is a int"),
-        ({"texts": ["好", "\ud800好"]}, "half of a surrogate pair is no character"),
+        ({"texts": ["好", 3]}, r"texts\[1\] must be a text, not a int"),
+        ({"texts": ["好", "\ud800好"]}, "has an unpaired surrogate"),
         ({"texts": 3}, "texts must be a list, not a int"),
         ({"texts": {"text": "好"}}, "texts must be a list, not a dict"),
         ({"paths": b"a.txt"}, "paths must be a list, not a bytes"),
-        ({"paths": pl.DataFrame({"text": ["好"]})}, r"paths\[0\] is a Series"),
+        ({"paths": pl.DataFrame({"text": ["好"]})}, r"paths\[0\] must be a path, not a Series"),
         ({"texts": ["好"], "engine": "spark"}, "no engine 'spark'"),
         ({"texts": ["好"], "workers": 0}, "workers must be at least 1; it is 0"),
-        ({"frame": {"text": ["好"]}}, "it is a dict; give a list of texts as texts="),
-        ({"frame": ["好"]}, "give a list of texts as texts="),
-        ({"texts": ["好"], "column": "text"}, "a list of texts has no columns"),
+        ({"frame": {"text": ["好"]}}, "not a dict; pass lists of texts as texts="),
+        ({"frame": ["好"]}, "pass lists of texts as texts="),
+        ({"texts": ["好"], "column": "text"}, "leave it out with texts="),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(given, said):

@@ -280,8 +280,8 @@ def test_an_installation_that_nobody_can_write(tmp_path):
         check=True,
     )
     assert "Traceback" not in done.stderr
-    assert done.stderr.count("Warning: compiled kernels cannot be kept") == 1
-    assert "Compiling kernels, once" in done.stderr
+    assert done.stderr.count("Warning: compiled code cannot be kept") == 1
+    assert "Compiling code. This happens once" in done.stderr
 
 
 ALLOCATES = (

@@ -67,7 +67,7 @@ def write(
     path = Path(path)
     if tmp is None:
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise UsageError(f"{path} is a device or a pipe: name a file")
+            raise UsageError(f"{path} is a device or a pipe: name a regular file")
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
     # with the suffix of `path`, because some writers choose a format by it
     temporary = (tmp or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
@@ -101,7 +101,7 @@ def write_bytes(path: Path, data: bytes, *, tmp: Path | None = None) -> FileReco
 
     def check(temporary: Path) -> None:
         if temporary.read_bytes() != data:
-            raise CecError(f"{path}: the bytes read back differ from those written")
+            raise CecError(f"{path}: the bytes on disk differ from those that were written")
 
     return write(path, fill, check, tmp=tmp)
 
@@ -248,9 +248,9 @@ def inside(name: str) -> str:
     if "\0" in name:
         raise ValueError(f"the name {name!r} contains a NUL character")
     if name.startswith("/") or ".." in parts or "\\" in name or _DRIVE.match(name):
-        raise ValueError(f"the name {name!r} leads out of its folder")
+        raise ValueError(f"the name {name!r} points outside its folder")
     if "" in parts or "." in parts:
-        raise ValueError(f"the name {name!r} leads out of its folder: it has an empty part")
+        raise ValueError(f"the name {name!r} has an empty part or the part `.`")
     return name
 
 
@@ -260,5 +260,5 @@ def below(root: Path, name: str) -> Path:
     for part in inside(name).split("/"):
         path /= part
         if path.is_symlink():
-            raise ValueError(f"{path} is a link, which could lead out of {root}")
+            raise ValueError(f"{path} is a link, which may point outside {root}")
     return path

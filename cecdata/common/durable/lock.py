@@ -40,7 +40,7 @@ class Lock:
                 os.close(descriptor)
                 raise RefusedError(
                     f"{self._name} is in use by {holder}. "
-                    "Wait for it, stop it, or choose another output folder."
+                    "Wait for that process, stop it, or choose another output folder."
                 ) from None
             except BaseException:
                 os.close(descriptor)

@@ -121,7 +121,7 @@ class Workspace:
     def _inside(self, name: str) -> Path:
         path = self.root / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
-            raise RefusedError(f"{name!r} leads out of {self.root}: nothing is written there")
+            raise RefusedError(f"{name!r} points outside {self.root}: nothing is written there")
         return path
 
     def _open(self) -> None:
@@ -155,15 +155,15 @@ class Workspace:
         saved = self._saved()
         if saved is None:
             raise RefusedError(
-                f"{self._fingerprint} is missing, damaged or was edited. The configuration of the "
-                "files there is therefore unknown, and they must not be mixed with others: remove "
-                f"the folder {self.root}, or choose another output folder."
+                f"{self._fingerprint} is missing, damaged or edited, so the configuration of the "
+                f"files in {self.root} is unknown: remove this folder, or choose another output "
+                "folder."
             )
         if saved != self.identity:
             raise RefusedError(
                 f"{self.root} holds a run with another configuration:"
                 f"{differences(saved, self.identity)}\n"
-                "Choose another output folder, or --overwrite to replace it."
+                "Choose another output folder, or replace the run with --overwrite."
             )
 
     def _begun(self) -> bool:
@@ -221,8 +221,8 @@ def _refuse_to_read_below(root: Path, paths: Iterable[Path]) -> None:
     for path in paths:
         if os.path.commonpath([real, os.path.realpath(path)]) == real and path.exists():
             raise RefusedError(
-                f"{path} is in the output folder {root}, which a run may replace: choose another "
-                "output folder"
+                f"{path} is in the output folder {root}, whose files a run may replace: choose "
+                "another output folder"
             )
 
 
@@ -239,7 +239,7 @@ def _make_state(root: Path, state: Path) -> None:
         if root.is_dir() and not os.path.lexists(state) and any(root.iterdir()):
             raise RefusedError(
                 f"{root} is not empty and was not made by this tool: choose another output folder "
-                "(--overwrite does not replace it either)"
+                "(--overwrite does not help here)"
             )
         _refuse_links(state)
         state.mkdir(parents=True, exist_ok=True)
@@ -255,7 +255,7 @@ def _refuse_links(state: Path) -> None:
         links += (p for p in (Path(folder) / n for n in (*folders, *files)) if p.is_symlink())
     if links:
         raise RefusedError(
-            f"{links[0]} is a link, which could lead outside the folder: remove it, or choose "
+            f"{links[0]} is a link, which may point outside the folder: remove it, or choose "
             "another output folder"
         )
 

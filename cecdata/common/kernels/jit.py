@@ -258,7 +258,7 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
             self._began = time.perf_counter()
             if self.seconds > _NOTICEABLE_S and not self._announced:
                 self._announced = True
-                say("Compiling kernels, once: this can take half a minute.")
+                say("Compiling code. This happens once and can take half a minute.")
 
     def on_end(self, event: event.Event) -> None:  # noqa: ARG002 - numba's signature
         """Add the time of a kernel."""
@@ -276,8 +276,8 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
         self._warned = True
         kept = "cannot be kept" if folder is None else f"can be kept only in {folder.parent}"
         say(
-            f"Warning: compiled kernels {kept}, because the package and the home "
-            "folder cannot be written: set NUMBA_CACHE_DIR to a folder that stays."
+            f"Warning: compiled code {kept}, because the folder of the package and the home folder "
+            "cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
         )
 
 

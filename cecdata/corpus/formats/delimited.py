@@ -69,9 +69,9 @@ def _dialect(lines: Sequence[str], usual: str, text: str | None, label: str) -> 
             delimiter = (named or alike)[0]
         if alike and not named:
             raise InputError(
-                f"{label}: its columns seem to be separated by {_DELIMITERS[delimiter]}: "
-                f"{', '.join(_fields(header, delimiter))}; say with --text-column which one holds "
-                f"the sentences, or write the file with {_DELIMITERS[usual]}"
+                f"{label}: {_DELIMITERS[delimiter]} seems to separate the columns "
+                f"{', '.join(_fields(header, delimiter))}. Name the column of the sentences with "
+                f"--text-column, or write the file with {_DELIMITERS[usual]}"
             )
     spaces = f"{delimiter} " in header and not re.search(rf"{re.escape(delimiter)}(?! )", header)
     quoted = delimiter != "\t" or _is_quoted(lines)

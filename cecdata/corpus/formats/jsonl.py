@@ -92,7 +92,7 @@ def _elements(source: Source) -> Iterator[Block]:
         value = json.loads(data.decode("utf-8", "surrogateescape"), parse_int=_number)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{source.label}: not valid JSON ({error}); if each line is an object, add --format "
+            f"{source.label}: not valid JSON ({error}). If each line is an object, add --format "
             "jsonl"
         ) from error
     elements = _list_in(value)

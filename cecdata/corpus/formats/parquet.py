@@ -54,8 +54,8 @@ def _opened(source: Source, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{source.label}: the file is damaged, cut off, or not a {source.format} file "
-            f"({str(error).splitlines()[0]}). Fetch or write it again."
+            f"{source.label}: the file is damaged, incomplete, or not a {source.format} file "
+            f"({str(error).splitlines()[0]}). Download or write it again."
         ) from error
 
 
@@ -173,7 +173,7 @@ def _pick(columns: Columns, schema: pa.Schema, source: Source) -> Picked:
     picked = columns.pick(schema.names, strings, source.label)
     for what, name in (("origin", picked.origin), ("licence", picked.licence)):
         if name is not None and name not in strings:
-            raise InputError(f"{source.label}: column {name!r} ({what}) does not hold strings")
+            raise InputError(f"{source.label}: column {name!r} ({what}) must hold strings")
     return picked
 
 

@@ -68,15 +68,15 @@ def test_a_bad_line_costs_itself_alone(cecdata, tmp_path):
     [
         (["none.txt"], 1, "none.txt: there is no such file. did you mean 'one.txt'?"),
         (["*.csv"], 1, "*.csv: no file matches this glob"),
-        (["."], 1, "cut.parquet: the file is damaged, cut off, or not a parquet file"),
-        (["empty.txt"], 1, "empty.txt: the corpus is empty (no line, no row)"),
+        (["."], 1, "cut.parquet: the file is damaged, incomplete, or not a parquet file"),
+        (["empty.txt"], 1, "empty.txt: the corpus is empty (no lines, no rows)"),
         (["blank.txt"], 1, "no sentence is left; rejected rows by reason: empty 2"),
-        (["a.doc"], 1, "unknown suffix '.doc'; readable are"),
+        (["a.doc"], 1, "unknown suffix '.doc'; known are"),
         (["t.parquet", "--text-column", "txet"], 1, "no column 'txet'; did you mean 'text'?"),
         (["t.parquet", "--text-column", "n"], 1, "column 'n' does not hold strings"),
-        (["cut.parquet"], 1, "cut.parquet: the file is damaged, cut off, or not a parquet file"),
-        (["bad.txt.gz"], 1, "reason: damaged_file 1. bad.txt.gz: the compressed data is damaged"),
-        (["one.txt", "--text-column", "text"], 1, "a plain text has no column 'text'"),
+        (["cut.parquet"], 1, "cut.parquet: the file is damaged, incomplete, or not a parquet file"),
+        (["bad.txt.gz"], 1, "reason: damaged_file 1. bad.txt.gz: only its beginning was read"),
+        (["one.txt", "--text-column", "text"], 1, "plain text has no column 'text'"),
         (["one.txt", "--copies", "0"], 2, "copies must be at least 1; it is 0"),
         (["one.txt", "--recipe", "papr"], 2, "no recipe 'papr'; did you mean 'paper'?"),
         (["one.txt", "--filters", "cosin"], 2, "no filter 'cosin'; did you mean 'cosine'?"),
@@ -129,7 +129,7 @@ def test_preview_takes_what_an_operator_strikes(cecdata):
     assert "权力" in text
     assert "TEXT" in cecdata("preview", "--help")[1]
     assert cecdata("preview", "权利", "--operator", "noise")[0] == 0
-    assert "word has nothing for 甲乙丙" in cecdata("preview", "甲乙丙", "--operator", "word")[1]
+    assert "has no replacement for 甲乙丙" in cecdata("preview", "甲乙丙", "--operator", "word")[1]
 
 
 @pytest.mark.parametrize("encoder", ["builtin", "usem3", "builtin+usem3"])
@@ -262,10 +262,10 @@ def test_utf_8_is_not_misread_as_another_encoding(cecdata, tmp_path):
     """`--encoding gb18030` refuses a UTF-8 file; an unknown encoding is a wrong option."""
     (tmp_path / "a.txt").write_text("他的病情已经好转。\n", "utf-8")
     code, _, words = build(cecdata, tmp_path / "out", tmp_path / "a.txt", "--encoding", "gb18030")
-    assert (code, "a.txt is UTF-8, and --encoding is gb18030" in words) == (1, True)
+    assert (code, "a.txt is UTF-8, but --encoding is gb18030" in words) == (1, True)
     for name in ("gb99", "rot13"):
         code, _, words = build(cecdata, tmp_path / "out", tmp_path / "a.txt", "--encoding", name)
-        assert (code, f"no text encoding {name!r}" in words) == (2, True)
+        assert (code, f"unknown text encoding {name!r}" in words) == (2, True)
 
 
 JSON_LINES = "".join(f'{{"content": "第{n}次列车准时到达。", "n": {n}}}\n' for n in range(9))
@@ -303,7 +303,7 @@ def test_a_closed_standard_input_is_an_error(tmp_path):
     build_it = f"exec {sys.executable} -c 'from cecdata.cli import main; main()' build"
     for words, said in (
         (f"{build_it} - --out out <&-", "standard input is closed"),
-        (f"mkdir gone; cd gone; rmdir ../gone; {build_it} sample --out out", "directory is gone"),
+        (f"mkdir gone; cd gone; rmdir ../gone; {build_it} sample --out out", "no longer exists"),
     ):
         done = subprocess.run(
             ["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, check=False

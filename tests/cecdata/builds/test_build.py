@@ -295,7 +295,7 @@ def test_an_empty_split_loads(cecdata, corpus, flags, tmp_path, holdout):
 
     out = tmp_path / "out"
     code, _, said = cecdata("build", corpus, "--out", out, *flags, "--holdout", holdout)
-    assert (code, "the split train has no pair" in said) == (0, bool(holdout))
+    assert (code, "the split `train` has no pairs" in said) == (0, bool(holdout))
     assert cecdata("verify", out)[0] == 0
     kept = read_manifest(out).pairs.kept
     found = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))

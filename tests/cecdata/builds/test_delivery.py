@@ -90,7 +90,7 @@ def test_sources_with_settings_of_their_own(cecdata, tmp_path, lines_of):
         ('path = "a.txt"', 'path = ""', 2, "needs `path`"),
         ('path = "a.txt"', 'path = "none.txt"', 1, "there is no such file"),
         ("[[source]]", "[[sauce]]", 2, "[[source]]"),
-        (text, "source = [3]", 2, "3 is no table [[source]]"),
+        (text, "source = [3]", 2, "3 must be a [[source]] table"),
     ):
         (tmp_path / "in/sources.toml").write_text(text.replace(old, new), "utf-8")
         found, _, errors = cecdata(*words, tmp_path / "out")

@@ -233,7 +233,7 @@ def test_the_papers_model_comes_from_the_hub(tmp_path, hub):
 def test_pickled_weights_of_a_hub_are_not_fetched(tmp_path, hub):
     """Where a commit has no safetensors, it is said which to name or how to convert."""
     said = loaded(f"{DEFAULT}@{NEWEST}", hub, tmp_path).stderr
-    for words in ("no weights as safetensors", "NAME@refs/pr/NUMBER", "M('NAME'", ".save("):
+    for words in ("no weights in safetensors", "NAME@refs/pr/NUMBER", "M('NAME'", ".save("):
         assert words in said
     assert not list(tmp_path.rglob("*.bin"))
 
@@ -243,7 +243,7 @@ def test_a_folder_of_pickled_weights_is_not_read(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "model")
     path = next((tmp_path / "model").rglob("*.safetensors"))
     path.rename(path.with_name("pytorch_model.bin"))
-    with pytest.raises(InputError, match=r"pickled ones.*use_safetensors"):
+    with pytest.raises(InputError, match=r"pickled weights.*use_safetensors"):
         encoder(str(tmp_path / "model"))
 
 
@@ -251,7 +251,7 @@ def test_a_folder_of_pickled_weights_is_not_read(folder, tmp_path):
 def test_without_network_the_way_out_is_told(tmp_path):
     """The model is nowhere: no other encoder is taken, and it is said how to give a path."""
     said = loaded(DEFAULT, NOWHERE, tmp_path).stderr
-    for words in (DEFAULT, "path of a folder", "--encoder builtin"):
+    for words in (DEFAULT, "a folder with config.json", "--encoder builtin"):
         assert words in said
 
 

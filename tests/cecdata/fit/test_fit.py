@@ -221,7 +221,7 @@ def test_weighed_by_hand():
         ({"homophone": {"tone": float("nan")}}, r"weights\.homophone\.tone"),
         ({"homophone": {"power": 9}}, r"weights\.homophone\.power"),
         ({"function_word": {"function_word": 0}}, "above 0 for at least one kind"),
-        ({"noise": {"insertion": 2}}, "swaps no single characters"),
+        ({"noise": {"insertion": 2}}, "not replace single characters"),
     ],
 )
 def test_wrong_weights_are_named(weights, said):

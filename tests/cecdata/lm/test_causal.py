@@ -190,7 +190,7 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
     broken.get_input_embeddings().weight.data.fill_(torch.nan)
     broken.save_pretrained(tmp_path / "broken.lm")
     tokenizer().save_pretrained(tmp_path / "broken.lm")
-    with pytest.raises(InputError, match=r"computes no numbers in torch\.float32"):
+    with pytest.raises(InputError, match=r"gives no finite results in torch\.float32"):
         open_scorer(tmp_path / "broken.lm")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no model"):

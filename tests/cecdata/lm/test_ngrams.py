@@ -141,7 +141,7 @@ def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
 def test_a_file_that_swells_is_refused(tmp_path: Path) -> None:
     """What a stranger's small file would take in memory has a limit."""
     arrays.save(tmp_path / "x.ngram", "kind", {}, {"a": np.zeros(60 << 20, np.uint8)})
-    with pytest.raises(InputError, match="it would take 62,914,"):
+    with pytest.raises(InputError, match="it would need 62,914,"):
         arrays.load(tmp_path / "x.ngram", "kind", "Make it anew.")
 
 
@@ -176,10 +176,10 @@ def test_an_arpa_file_is_compiled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("ngram 2=3", "ngram 2=4", "3 2-grams, but its header announces 4"),
+        ("ngram 2=3", "ngram 2=4", "3 2-grams, but its header says 4"),
         ("-0.6\t已经 好转", "-0.6\t已经 转好", "line 14"),
         ("-0.6\t已经", "x\t已经", "line 14"),
-        ("\\end\\", "", "cut short"),
+        ("\\end\\", "", "is incomplete"),
     ],
 )
 def test_a_wrong_arpa_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:

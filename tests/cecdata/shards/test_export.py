@@ -307,7 +307,7 @@ def test_a_sound_dataset_has_no_problems(dataset):
     [
         ({"rows": Counts(30, 17, {"too_short": 13})}, "rejected rows by reason"),
         ({"rejects": ()}, "rejected rows by reason are {}"),
-        ({"configuration": {"seed": 42, "copies": 9}}, "17 sentences of 9 copies are not"),
+        ({"configuration": {"seed": 42, "copies": 9}}, "17 sentences with 9 copies each do not"),
     ],
 )
 def test_a_manifest_that_counts_otherwise_is_found(dataset, changes, said):
@@ -389,24 +389,24 @@ def repeat(rows):
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (spoil(source=lambda r: r["source"] + "。"), "do not lead to the source"),
+        (spoil(source=lambda r: r["source"] + "。"), "do not give the source"),
         (spoil(edits=edit_of(start=-1)), "edits out of order"),
         (spoil(edits=edit_of(end=10**6)), "edits out of order"),
         (spoil(edits=lambda r: r["edits"] * 2), "edits out of order"),
-        (spoil(edits=edit_of(target="另")), "do not quote their target"),
-        (spoil(edits=edit_of(source="另")), "do not lead to the source"),
-        (spoil(edits=edit_of(operator="near_glyph")), "operator that is not that"),
-        (spoil(operator="mixed"), "operator that is not that"),
-        (spoil(operator="unchanged"), "operator that is not that"),
-        (spoil(distance=lambda r: r["distance"] + 1), "rapidfuzz"),
+        (spoil(edits=edit_of(target="另")), "not of the target"),
+        (spoil(edits=edit_of(source="另")), "do not give the source"),
+        (spoil(edits=edit_of(operator="near_glyph")), "operator that differs"),
+        (spoil(operator="mixed"), "operator that differs"),
+        (spoil(operator="unchanged"), "operator that differs"),
+        (spoil(distance=lambda r: r["distance"] + 1), "wrong distance"),
         (spoil(id=lambda r: r["id"] ^ 1), "hash of the target"),
         (spoil(cosine=0.5), "cosine"),
         (spoil(cosine=float("nan")), "cosine"),
         (spoil(cosine=1.5), "cosine"),
-        (spoil(source=lambda r: r["target"], edits=[]), "like its target"),
-        (swap_copies, "out of the order"),
-        (scatter, "out of the order"),
-        (repeat, "out of the order"),
+        (spoil(source=lambda r: r["target"], edits=[]), "equals its target"),
+        (swap_copies, "the order of ids"),
+        (scatter, "the order of ids"),
+        (repeat, "the order of ids"),
     ],
 )
 def test_one_wrong_row_is_found(build, rows, change, what):
@@ -425,10 +425,10 @@ def test_a_sentence_in_two_splits_is_found(build, rows):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"source": "。"}, "a source that (seed, id, copy) does not give"),
-        ({"operator": "radical"}, "an operator that (seed, id, copy) does not give"),
-        ({"edits": []}, "edits that (seed, id, copy) does not give"),
-        ({"kind": "other"}, "edits that (seed, id, copy) does not give"),
+        ({"source": "。"}, "a source unlike a new build"),
+        ({"operator": "radical"}, "an operator unlike a new build"),
+        ({"edits": []}, "edits unlike a new build"),
+        ({"kind": "other"}, "edits unlike a new build"),
         ({"held_out": True}, "a sentence that belongs to the other split"),
     ],
 )
@@ -490,4 +490,4 @@ def test_rows_are_in_the_range_of_ids_of_their_shard(build, rows):
         (out / "manifest.json").write_bytes(dumps(replace(made, outputs=outputs)))
         found = [problem.what for problem in verify(out).problems]
         assert len(found) == bool(wrong)
-        assert all(f"{wrong:,} rows with a row out of the order" in what for what in found)
+        assert all(f"{wrong:,} rows with a wrong place in the order" in what for what in found)
