@@ -58,7 +58,7 @@ def score(
     counts = [len(column) for column in columns]
     if len(set(counts)) > 1:
         named = "{:,} sources, {:,} targets, {:,} predictions".format(*counts)
-        raise UsageError(f"{named}: every sentence needs all three")
+        raise UsageError(f"{named}: give one of each for every sentence")
     rows = ((str(number), *row) for number, row in enumerate(zip(*columns, strict=True), 1))
     options = scorers.Options(policy, projection, mode, Dictionaries(cilin, confusion))
     return scorers.score(rows, scorer, policy, options=options)

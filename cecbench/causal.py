@@ -54,7 +54,7 @@ def load(
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:
-        raise InputError(f"{where}: no end token; set eos_token in tokenizer_config.json")
+        raise InputError(f"{where} has no end token: set eos_token in tokenizer_config.json")
     hub.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
     model = model.to(local_models.pick_device(torch, device))
@@ -140,8 +140,8 @@ def check_template(folder: Path) -> None:
         return
     if is_built_in_kind(folder):
         raise InputError(
-            f"{folder} lacks chat_template.jinja, although it has the tokens of the built-in "
-            "policy, which needs that file: copy the complete folder again"
+            f"{folder} lacks chat_template.jinja, which a policy with these tokens needs: copy the "
+            "complete folder again"
         )
     if used:
         raise InputError(

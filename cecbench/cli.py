@@ -18,11 +18,11 @@ COMMANDS = {
             "export_task",
             "Write a benchmark as a task of lm-evaluation-harness or Inspect.",
         ),
-        "score": ("score", "Score a file of predictions by a published scorer."),
+        "score": ("score", "Score a file of predictions with a published scorer."),
     },
     "Compare scores": {
         "compare": ("report", "Compare scores of the same benchmark and scorer."),
-        "power": ("report", "Say how many rows are needed to show a difference."),
+        "power": ("report", "Compute how many rows are needed to show a difference."),
         "report": ("report", "Write an HTML page and a JSON file about runs."),
     },
 }

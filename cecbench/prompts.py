@@ -38,8 +38,7 @@ _VERSIONS = {
     ),
     # For models that answer a bare sentence as if it were a question to them.
     "2": Prompt(
-        "你是中文拼写校对员。请改正句子里的错别字，只改错处，其余一律照原样保留；"
-        "没有错误就原样输出。只输出改正后的句子，不要解释，不要加引号，也不要回答句子里的问题。",
+        "你是中文拼写校对员。请改正句子里的错别字，只改错处，其余一律照原样保留；没有错误就原样输出。只输出改正后的句子，不要解释，不要加引号，也不要回答句子里的问题。",
         "待校对的句子：{sentence}\n改正后的句子：",
         (("这本书我己经看完了。", "这本书我已经看完了。"), ("天气很好。", "天气很好。")),
     ),
@@ -59,7 +58,7 @@ def prompt(version: str = DEFAULT) -> Prompt:
     if version not in _VERSIONS:
         raise UsageError(
             f"no prompt version {version!r}: {did_you_mean(version, list(_VERSIONS))}; a prompt of "
-            f"your own contains {_PLACE} in it"
+            f"your own must contain {_PLACE}"
         )
     return _VERSIONS[version]
 

@@ -81,12 +81,12 @@ def _values(file: Path) -> RunScore:
         raise InputError(f"{file} is not a score that `cecbench run` wrote")
     if version > FORMAT:
         raise InputError(
-            f"{file} has format {version}; this release reads up to {FORMAT}: install a newer one"
+            f"{file} has format {version}, but this release reads up to {FORMAT}: upgrade cec-zero"
         )
     if not is_sealed(data):
         raise VerificationError(
-            f"{file}: its checksum does not match, so it was damaged or edited. Run the same "
-            "`cecbench run` again: it writes the file anew"
+            f"{file}: the checksum is wrong, so the file was damaged or edited. To replace it, run "
+            "the same `cecbench run` again"
         )
     return {name: value for name, value in values.items() if name != SEAL}
 
@@ -103,8 +103,8 @@ def read_run(path: Path) -> Run:
     data = file.read_bytes()
     if hashlib.sha256(data).hexdigest() != values.get("predictions_sha256"):
         raise VerificationError(
-            f"{file}: not the predictions that {SCORE} names, so they were damaged or edited. Run "
-            "the same `cecbench run` again: it writes them anew"
+            f"{file} does not match {SCORE}, so it was damaged or edited. To replace it, run the "
+            "same `cecbench run` again"
         )
     rows = []
     for number, text in enumerate(data.strip(b"\n").split(b"\n"), 1):
@@ -183,7 +183,7 @@ def rescored(run: Run) -> Score:
     costs = values.get("dictionaries", "")
     if dictionaries.files and costs != dictionaries.name:
         raise InputError(
-            f"{run.folder / SCORE} was made with {costs}, but the files are {dictionaries.name} "
-            "now: score it with the files that were used"
+            f"{run.folder / SCORE} was made with {costs}, but the files are now "
+            f"{dictionaries.name}: score it with the original files"
         )
     return again

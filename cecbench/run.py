@@ -171,8 +171,8 @@ def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[A
     reasons = ", ".join(f"{n} × {what}" for what, n in Counter(r for _, r in failed).most_common())
     raise CecError(
         f"{system.name}: {len(failed)} of {len(part)} sentences have no answer after all retries "
-        f"({reasons}; first: {failed[0][0]}). The other answers are kept: the same command asks "
-        "only for these. --allow-missing scores them as unchanged, and counts them"
+        f"({reasons}; first: {failed[0][0]}). The other answers are kept. Run the same command "
+        "again to send only these sentences, or score them as unchanged with --allow-missing"
     )
 
 

@@ -91,7 +91,7 @@ def find_scorer(name: str, options: Options) -> Scorer:
     for taker in SCORERS.values():
         for option in taker.takes:
             if getattr(options, option) is not None and option not in SCORERS[name].takes:
-                raise UsageError(f"--{option} is for the scorer {taker.name}, not for {name}")
+                raise UsageError(f"--{option} works with the scorer {taker.name}, not with {name}")
     scorer = SCORERS[name](options)
     if options.policy is not None and options.policy not in scorer.policies:
         raise UsageError(
@@ -158,7 +158,7 @@ def score_file(
     rules = find_scorer(scorer, _with_policy(options, policy))
     if bootstrap != 0 and bootstrap < FEWEST_DRAWS:
         raise UsageError(
-            f"{bootstrap} draws are too few: ask for at least {FEWEST_DRAWS}, or 0 for no interval"
+            f"{bootstrap} draws are too few: use at least {FEWEST_DRAWS}, or 0 for no interval"
         )
     tally = _scanned(path, rules, triples=bootstrap > 0)
     if tally is None:
@@ -166,7 +166,7 @@ def score_file(
         for block in chunks(read_rows(path)):
             tally.take(block)
     if tally.read == 0:
-        raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
+        raise InputError(f"{path} has no rows: each needs id, source, target and prediction")
     if not bootstrap or not tally.kept:
         return tally.values(tally.signature(benchmark))
     interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
@@ -218,7 +218,7 @@ def _placed(path: Path) -> Iterator[tuple[str, _Four]]:
         name = row.get("id", f"{path.stem}-{number}")
         if not name or not row["source"]:
             missing = "source" if name else "id"
-            raise InputError(f"{where}: the {missing} is empty; every row needs one")
+            raise InputError(f"{where}: the {missing} is empty, but every row needs one")
         yield where, (name, row["source"], row["target"], row["prediction"])
 
 
@@ -228,7 +228,7 @@ def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
     for where, row in rows:
         if places.setdefault(row[0], where) is not where:
             raise InputError(
-                f"{where}: id {row[0]!r} already belongs to {places[row[0]].rpartition(', ')[2]}; "
+                f"{where}: id {row[0]!r} is also the id of {places[row[0]].rpartition(', ')[2]}: "
                 "give every sentence its own id"
             )
         yield Row._make(row)

@@ -133,8 +133,8 @@ def compare_scores(first: Score, second: Score) -> Comparison:
     """Compare two scores; raise UsageError if their sentences or scorers differ."""
     if first.ids != second.ids or first.scorer.fields != second.scorer.fields:
         raise UsageError(
-            "these two scores do not come from the same sentences and scorer: score both with the "
-            "same scorer, and with an --unequal-length that leaves no row out, such as revert"
+            "these two scores differ in sentences or scorer: score both with the same scorer, and "
+            "with an --unequal-length that leaves no row out, such as revert"
         )
     documents = documents_of(first.ids)
     if documents is None:

@@ -72,7 +72,7 @@ def text_of(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path} is not UTF-8 ({error.reason} at byte {error.start}); convert it, for example "
+            f"{path} is not UTF-8 ({error.reason} at byte {error.start}): convert it, for example "
             "with `iconv -f gb18030 -t utf-8`"
         ) from None
 
@@ -166,8 +166,8 @@ def read_texts(
         if len(first) not in widths:
             known = ", ".join(f"{n} ({', '.join(given)})" for n, given in widths.items())
             raise InputError(
-                f"{path} has {len(first)} columns in its first line; known are {known}, or a first "
-                f"line that names {', '.join(needed)}"
+                f"{path} has {len(first)} columns in its first line: use {known}, or name the "
+                f"columns {', '.join(needed)} in the first line"
             )
         roles = {role: at for at, role in enumerate(widths[len(first)])}
         if len(first) == 3 and all(cells[0] in ("0", "1") for _, cells in body):
@@ -175,7 +175,7 @@ def read_texts(
     for number, cells in body:
         where = f"{path}, line {number}"
         if len(cells) != len(first):
-            raise InputError(f"{where} has {len(cells)} columns, the first line has {len(first)}")
+            raise InputError(f"{where} has {len(cells)} columns, but line 1 has {len(first)}")
         yield Texts(number, where, {role: cells[at] for role, at in roles.items()})
 
 
@@ -251,7 +251,7 @@ def _listed(path: Path, text: str) -> Iterator[Record]:
 
 def _object(record: object, where: str) -> Mapping[str, object]:
     if not isinstance(record, Mapping):
-        raise InputError(f"{where} is a {type(record).__name__}, not an object")
+        raise InputError(f"{where} must be an object, not a {type(record).__name__}")
     return record
 
 
@@ -270,4 +270,4 @@ def cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> st
         value = record.get(name)
         if isinstance(value, str):
             return value
-    raise InputError(f"{where} has no text under any of: {', '.join(names)}")
+    raise InputError(f"{where} needs a text under one of the keys {', '.join(names)}")

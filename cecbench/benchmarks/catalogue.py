@@ -90,8 +90,8 @@ def lookup(name: str) -> Benchmark:
     known = benchmarks()
     if name not in known:
         raise UsageError(
-            f"no benchmark and no file is called {without_userinfo(name)!r}: "
-            f"{did_you_mean(name, list(known))}; a file of your own may end in "
+            f"there is no benchmark or file {without_userinfo(name)!r}: "
+            f"{did_you_mean(name, list(known))}; a file of your own must have one of the suffixes "
             f"{', '.join(READER_OF_SUFFIX)}"
         )
     return known[name]
@@ -191,8 +191,8 @@ def _read_own(path: Path) -> Dataset:
     reader = READER_OF_SUFFIX.get(path.suffix.lower())
     if reader is None:
         raise InputError(
-            f"{path}: the file's name must end in one of {', '.join(READER_OF_SUFFIX)}, which say "
-            "how it is read"
+            f"{path}: unknown suffix. A benchmark file must have one of the suffixes "
+            f"{', '.join(READER_OF_SUFFIX)}"
         )
     rows = _distinct(READERS[reader]((path,), path.stem), path)
     notes = ("a file of the user's own",)
@@ -209,8 +209,8 @@ def _read_shards(folder: Path) -> Dataset:
     paths = validation_shards(folder)
     if not paths:
         raise InputError(
-            f"{folder} has no data/validation-*.parquet: name a folder that `cecdata build` "
-            "wrote with a held-out share, or a file"
+            f"{folder} has no data/validation-*.parquet: name a dataset that `cecdata build` wrote "
+            "with --holdout above 0, or a file"
         )
     rows = _distinct(READERS["parquet"](paths, "validation"), folder)
     return Dataset(
@@ -227,7 +227,7 @@ def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
     seen: dict[str, Example] = {}
     for row in rows:
         if row.id in seen:
-            raise InputError(f"{path}: the id {row.id!r} occurs twice; ids must be distinct")
+            raise InputError(f"{path}: the id {row.id!r} occurs twice: ids must be unique")
         if not row.source:
             raise InputError(f"{path}: row {row.id!r} has an empty source")
         seen[row.id] = row
@@ -242,8 +242,8 @@ def _checked(path: Path, sha256: str | None) -> list[str]:
     read = digest((path,))
     if read != sha256:
         raise VerificationError(
-            f"{path} is not the published file: sha256 {read[:16]}… instead of {sha256[:16]}…; "
-            "download it again, or pass the file by its path to score it as your own"
+            f"{path} is not the published file: sha256 {read[:16]}… instead of {sha256[:16]}…. "
+            "Download it again, or name its path as --benchmark to score it as your own file"
         )
     return []
 

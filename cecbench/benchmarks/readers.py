@@ -73,13 +73,13 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
             texts.pop()
     if len(sources) != len(references):
         raise InputError(
-            f"{paths[0]} has {len(sources)} lines and {paths[1]} {len(references)}: "
-            "line n of one must belong to line n of the other"
+            f"{paths[0]} has {len(sources)} lines, but {paths[1]} has {len(references)}: "
+            "each line of one file must belong to the same line of the other"
         )
     for (number, source), (_, reference) in zip(sources, references, strict=True):
         if bool(source.strip()) != bool(reference.strip()):
             blank, full = paths if reference.strip() else reversed(paths)
-            raise InputError(f"line {number} is blank in {blank} and not in {full}")
+            raise InputError(f"line {number} is blank in {blank}, but not in {full}")
         if source.strip():
             yield Example(f"{prefix}-{number}", source, reference)
 
@@ -117,9 +117,8 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
             target = _operated(source, operations[0] if operations else {})
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"{paths[0]}, record {name!r} has no sentence, or an operation that cannot be "
-                f"applied ({type(error).__name__}: {error}); test sets without operations have no "
-                "reference"
+                f"{paths[0]}: record {name!r} needs a sentence, and operations that can be applied "
+                f"to it ({type(error).__name__}: {error})"
             ) from None
         yield Example(name, source, target)
 
@@ -127,7 +126,7 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
 def _operated(source: object, operation: Mapping[str, Any]) -> str:
     """Return a sentence after an operation: characters move, then are deleted, changed, added."""
     if not isinstance(source, str):
-        raise TypeError("the sentence is not a text")
+        raise TypeError("the sentence is not a string")
     edits = [*operation.get("Modify", ()), *operation.get("Insert", ())]
     moved = operation.get("Switch", range(len(source)))
     places = [*moved, *operation.get("Delete", ()), *(edit["pos"] for edit in edits)]
@@ -169,7 +168,7 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     for number, line in lines(paths[0]):
         match = _TRUTH_ID.match(line)
         if match is None or match["id"] not in truths:
-            raise _bad_line(paths[0], number, f"has no id that occurs in {paths[1].name}")
+            raise _bad_line(paths[0], number, f"has an id that is not in {paths[1].name}")
         name, text = match["id"], match["text"]
         yield Example(name, text, _mended(paths[1], text, truths[name]))
 
@@ -213,8 +212,8 @@ def _records(path: Path) -> Iterator[Mapping[str, object]]:
                 )
                 if size > _LARGEST:
                     raise InputError(
-                        f"{path} has more than {_LARGEST:,} characters, and a benchmark is held "
-                        "in memory: split it into several files"
+                        f"{path} has more than {_LARGEST:,} characters, too many for memory: split "
+                        "it into several files"
                     )
                 yield from records
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -278,7 +277,9 @@ def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
     for position, character in zip(cells[::2], cells[1::2], strict=True):
         sound = re.fullmatch("[0-9]{1,9}", position)
         if sound is None or not 0 < int(position) <= len(characters):
-            raise _bad_line(path, number, f"names position {position:.20} of {len(characters)}")
+            raise _bad_line(
+                path, number, f"has no position {position:.20} (1 to {len(characters)})"
+            )
         characters[int(position) - 1] = character
     return "".join(characters)
 

@@ -38,7 +38,7 @@ def _converter() -> _Converter:
         import opencc
     except ImportError as error:
         raise InputError(
-            "ChERRANT simplifies the target side with OpenCC, which is not installed: "
+            "the scorer cherrant needs OpenCC, which is not installed: "
             f"{how_to_install('bench')}, or use --mode nosimp"
         ) from error
     converter: _Converter = opencc.OpenCC("t2s")
@@ -240,7 +240,7 @@ def _lines(path: Path, what: str) -> list[str]:
             return raw.decode(encoding).splitlines()
         except UnicodeDecodeError:
             continue
-    raise InputError(f"{path}: the {what} is neither UTF-8 nor GBK; save it as UTF-8")
+    raise InputError(f"{path}: the {what} must be UTF-8 or GBK: save it as UTF-8")
 
 
 def _read_cilin(path: Path) -> dict[str, int]:
@@ -254,7 +254,7 @@ def _read_cilin(path: Path) -> dict[str, int]:
         code = (ord(high) << 16) + (ord(middle) << 8) + int(low)
         classes.update((word, code) for word in words.split() if len(word) == 1)
     if not classes:
-        raise InputError(f"{path}: has no line such as `Aa01A01= 人 士`; is this the Cilin?")
+        raise InputError(f"{path} is not the Cilin: it has no line such as `Aa01A01= 人 士`")
     return classes
 
 

@@ -35,7 +35,7 @@ ROWS = "rows.jsonl"
 )
 @DATA
 @LIMIT
-@click.option("--prompt", default=prompts.DEFAULT, help="Version of the prompt that cecbench uses.")
+@click.option("--prompt", default=prompts.DEFAULT, help="Version of cecbench's prompt.")
 @click.option("--scorer", default="cscd", help="The published scorer, as in `cecbench run`.")
 def export_task(
     harness: str, benchmark: str, out: Path, data: Path | None, limit: int, prompt: str, scorer: str
@@ -50,7 +50,7 @@ def export_task(
     find_scorer(scorer, Options())
     dataset = load(benchmark, data)
     if out.exists():
-        raise RefusedError(f"{out} exists: name a new folder with --out")
+        raise RefusedError(f"{out} already exists: name a new folder with --out")
     rows = sample(dataset.rows, limit)
     templates, package = HARNESSES[harness]
     words = {
@@ -70,4 +70,4 @@ def export_task(
     publish(staged, out)
     for name in texts:
         click.echo(str(out / name))
-    click.echo(f"{len(rows):,} rows; run it where {package} and cec-zero are installed")
+    click.echo(f"{len(rows):,} rows. Run the task where {package} and cec-zero are installed")

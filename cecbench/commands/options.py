@@ -96,7 +96,7 @@ _FILE = click.Path(path_type=Path)
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--scorer": {"default": "cscd", "help": f"The published scorer: {', '.join(SCORERS)}."},
     "--unequal-length": {
-        "help": "Treatment of rows whose texts differ in length: "
+        "help": "What to do with rows whose texts differ in length: "
         f"{', '.join(POLICIES)}. Each scorer has its own default."
     },
     "--projection": {
@@ -106,11 +106,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--mode": {"help": f"Alignment mode of the scorer cherrant: {', '.join(MODES)}."},
     "--cilin": {
         "type": _FILE,
-        "help": "File of the thesaurus Cilin, from which cherrant takes costs of substitutions.",
+        "help": "File of the thesaurus Cilin, with which cherrant weighs substitutions.",
     },
     "--confusion": {
         "type": _FILE,
-        "help": "File of confused characters, from which cherrant takes costs of substitutions.",
+        "help": "File of confused characters, with which cherrant weighs substitutions.",
     },
 }
 

@@ -81,7 +81,7 @@ def compare(
     if different and not force:
         listed = "\n".join(f"  {line}" for line in different)
         raise RefusedError(
-            f"the signatures of these scores differ:\n{listed}\n--force compares them anyway"
+            f"the signatures of these scores differ:\n{listed}\nTo compare them anyway, add --force"
         )
     pairs = _pairs(groups)
     if as_json:
@@ -118,7 +118,7 @@ def compare(
 def power(
     benchmark: str, points: tuple[float, ...], f1: float, data: Path | None, *, as_json: bool
 ) -> None:
-    """Say how many rows are needed to show a difference between two systems.
+    """Compute how many rows are needed to show a difference between two systems.
 
     Two systems with independent errors are simulated on BENCHMARK (a name or a file). Systems that
     make similar errors need fewer rows; for two finished runs, use `cecbench compare`. A difference
@@ -132,9 +132,9 @@ def power(
         click.echo(json.dumps(record))
         return
     least = percent(test.detectable)
-    click.echo(f"the smallest difference that {rows:,} rows show is {least} points")
+    click.echo(f"{rows:,} rows show a difference of {least} points or more")
     for one, count in needed.items():
-        click.echo(f"{one} points need {count:,} rows")
+        click.echo(f"a difference of {one} points needs {count:,} rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +233,13 @@ def _in_words(pair: Mapping[str, Any]) -> str:
     one, two = ("–" if pair[key] is None else pair[key] for key in ("first_value", "second_value"))
     text = f"{pair['first']} {one}  {pair['second']} {two}"
     if "p" not in pair:
-        return f"{text}  (no test: they did not score the same sentences)"
+        return f"{text}  (not tested, because the sentences differ)"
     whole = f" of {pair['documents']} documents" if "documents" in pair else ""
     difference, low, high, least = (
         percent(pair[key]) for key in ("difference", "low", "high", "detectable")
     )
     return (
-        f"{text}  difference {difference} points [{low}, {high}] at {LEVEL:.0%}, "
-        f"p = {pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired "
-        f"randomisation{whole}, {pair['draws']} draws); the smallest difference that "
-        f"these rows show is {least} points"
+        f"{text}  difference {difference} points [{low}, {high}] at {LEVEL:.0%}, p = "
+        f"{pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired randomisation{whole}, "
+        f"{pair['draws']} draws); these rows show a difference of {least} points or more"
     )

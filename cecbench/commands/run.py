@@ -49,7 +49,7 @@ from cecdata.common.progress import Progress, suggest
 )
 @DATA
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder of the run; the default is named above."
+    "--out", type=click.Path(path_type=Path), help="Folder of the run (default: see above)."
 )
 @scoring_options
 @click.option("--name", default="", show_default=False, help="Name of the system in reports.")
@@ -122,7 +122,7 @@ def print_run(values: RunScore) -> None:
         click.echo(line)
     identity = values["system_identity"]
     if "matched_by" in identity:
-        click.echo(f"the predictions were matched to the rows by {identity['matched_by']}")
+        click.echo(f"predictions and rows were matched by {identity['matched_by']}")
     click.echo(values["signature"])
 
 
@@ -144,7 +144,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
     if detectable := values.get("interval", {}).get("detectable"):  # 0 of a system without hits
         least = percent(detectable)
-        yield f"  smallest difference of two systems with independent errors shown: {least} points"
+        yield f"  smallest difference that the rows show (independent errors): {least} points"
     if set(values["answers"]) != {"ok"}:
         for status, count in values["answers"].items():
             yield f"  {count:>6} × {status}: {STATUSES.get(status, 'a status of another version')}"
@@ -154,7 +154,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
     for what, count in values["retried"].items():
         yield f"  {count:>6} × {what}: the request was sent again, or given up"
     if values["traditional_predictions"]:
-        yield f"  {values['traditional_predictions']} predictions bring in traditional characters"
+        yield f"  {values['traditional_predictions']} predictions have new traditional characters"
     parts = values["breakdown"]
     clean = parts["clean"]
     if clean["sentences"]:
@@ -168,7 +168,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
 
 def _curve(curve: Mapping[str, Any]) -> Iterator[str]:
     yield (
-        f"  best F while at most so many clean sentences are changed, mean up to "
+        f"  best F by maximum share of clean sentences changed; mean up to "
         f"{curve['reach']:.0%}: {percent(curve['area'])}"
     )
     for point in curve["points"]:
@@ -192,8 +192,8 @@ def _plain(name: str) -> str:
 
 
 MEANS = (
-    "S_C_f1: F1 in percent of sentences that are corrected completely, as the CSCD-NS script "
-    "counts them; in brackets its bootstrap interval over sentences"
+    "S_C_f1: F1 of completely corrected sentences in percent, by the scorer of CSCD-NS; the "
+    "brackets hold its bootstrap interval over sentences"
 )
 
 
@@ -226,7 +226,7 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     default=Path("out/train/model"),
     help="Folder of a trained policy; without such a folder, no policy is scored.",
 )
-@click.option("--system", multiple=True, help="Further system, as in `cecbench run`; repeatable.")
+@click.option("--system", multiple=True, help="Another system, as in `cecbench run`; repeatable.")
 @DATA
 @click.option(
     "--out",
@@ -235,7 +235,7 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     help="Folder of the runs and the report.",
 )
 @LIMIT
-@click.option("--overwrite", is_flag=True, help="Replace runs in --out of other data or models.")
+@click.option("--overwrite", is_flag=True, help="Replace runs in --out with other data or models.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
 def suite(
@@ -292,8 +292,8 @@ def _sets(shards: Path, data: Path | None) -> tuple[list[str], list[str]]:
     sets += [name for name, here in found.items() if here]
     if absent := [name for name, here in found.items() if not here]:
         without.append(
-            f"{', '.join(absent)}: not found (`cecbench run --system copy --benchmark NAME` says "
-            "how to get one)"
+            f"{', '.join(absent)}: not found (`cecbench run --system copy --benchmark NAME` tells "
+            "where to download each)"
         )
     if not sets:
         folders = ", ".join(str(folder) for folder in data_folders(data))

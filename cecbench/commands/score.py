@@ -24,7 +24,7 @@ from cecbench.scorers import score_file
 @scoring_options
 @click.option(
     "--benchmark",
-    help="Name of the benchmark in the signature; if FILE belongs to a run, the default is the "
+    help="Name of the benchmark in the signature; for a FILE of a run, the default is the "
     "benchmark of the run.",
 )
 @click.option(
@@ -45,7 +45,7 @@ def score(
 ) -> None:
     """Score FILE, a table or JSON with id, source, target and prediction.
 
-    A table has these columns in this order, or in another order that its first line names.
+    The columns of a table have this order, unless its first line names them.
     """
     options = scoring_from(given)
     name = signed_name(file) if benchmark is None else benchmark

@@ -64,7 +64,7 @@ def apply_policy(rows: Sequence[Row], policy: str) -> list[Row]:
     []
     """
     if policy not in POLICIES:
-        raise UsageError(f"unknown policy {policy!r}; available: {', '.join(POLICIES)}")
+        raise UsageError(f"unknown --unequal-length {policy!r}; available: {', '.join(POLICIES)}")
     return POLICIES[policy](rows)
 
 

@@ -69,15 +69,14 @@ def _curves(runs: Sequence[Run]) -> str:
             rows.append([run.system, run.benchmark, percent(curve["area"]), *best])
     heads = ["system", "benchmark", f"mean up to {REACH:.0%}", *(f"≤ {s:.1%}" for s in SHARES)]
     note = (
-        "<p>The highest F1 that is reached while at most so many error-free sentences are changed; "
-        "its threshold was chosen on these very sentences.</p>"
+        "<p>The highest F1 for each maximum share of error-free sentences changed. The threshold "
+        "was chosen on the same sentences.</p>"
     )
     listed = note + table(heads, rows) if rows else ""
     return (
-        "<section><h2>Corrected and over-corrected</h2>"
-        "<p>Further up is better, further left too: users first leave a corrector that changes "
-        "what was right. A dot is a run; a line shows every threshold of a system that gives a "
-        f"confidence.</p>{''.join(figures(runs))}{listed}</section>"
+        "<section><h2>Corrected and over-corrected</h2><p>Points at the top left are best: high "
+        "F1, and few error-free sentences changed. A dot is a run. A line shows every threshold of "
+        f"a system that gives a confidence.</p>{''.join(figures(runs))}{listed}</section>"
     )
 
 
@@ -178,9 +177,9 @@ def _sentences(runs: Sequence[Run]) -> str:
             title = f"{run.system}, {run.benchmark}: {len(rows)} of {len(wrong)}"
             parts.append(folded(title, table(heads, rows, words=(3, 4, 5))))
     return (
-        "<section><h2>Misjudged sentences</h2><p>Missed: an error was left as it was. Wrong: a "
+        "<section><h2>Misjudged sentences</h2><p>Missed: an error was not changed. Wrong: a "
         "sentence with errors was changed, but not into the reference. Over-corrected: a clean "
-        "sentence was changed. The predictions.jsonl of a run has all its sentences.</p>"
+        "sentence was changed. All sentences of a run are in its predictions.jsonl.</p>"
         f"{''.join(parts)}</section>"
     )
 
@@ -239,16 +238,16 @@ def warnings_of(runs: Sequence[Run]) -> tuple[str, ...]:
     kinds = {(r.values["scorer"], r.values["scored_policy"]) for r in runs}
     if len(kinds) > 1:
         named = "; ".join(f"{scorer} under {policy}" for scorer, policy in sorted(kinds))
-        warnings.append(f"Your runs are not all scored alike: {named}.")
+        warnings.append(f"Your runs were scored in different ways: {named}.")
     synthetic = sorted({r.benchmark for r in runs if r.values["synthetic"]})
     if synthetic:
-        warnings.append(f"Synthetic errors, not people's: {', '.join(synthetic)}.")
+        warnings.append(f"Benchmarks with synthetic errors: {', '.join(synthetic)}.")
     by_set: dict[str, set[str]] = {}
     for run in runs:
         by_set.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
     different = sorted(name for name, digests in by_set.items() if len(digests) > 1)
     if different:
-        warnings.append(f"Not the same sentences for every system: {', '.join(different)}.")
+        warnings.append(f"Benchmarks with different sentences by system: {', '.join(different)}.")
     return tuple(warnings)
 
 

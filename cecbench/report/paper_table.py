@@ -123,18 +123,18 @@ def _caption(groups: Mapping[str, Mapping[str, Entry]], *, quoted: bool) -> Iter
     entries = [entry for group in groups.values() for entry in group.values()]
     beta = f"{entries[0].runs[0][1].scorer.beta:g}"
     yield "Precision, recall and F, and the share of error-free sentences changed (OC), in percent."
-    yield "Bold: the best of a column, systems that change nothing left out of OC."
+    yield "Bold: the best of a column; for OC, of the systems that change something."
     yield (
         f"{_MARK}: differs significantly from the highest F (paired randomisation, p < {LEVEL:g} "
         "after Holm's correction for all pairs)."
     )
     if any(len(entry.runs) > 1 for entry in entries):
-        yield "±: the standard deviation of the runs of one name, as of several seeds."
+        yield "±: the standard deviation of runs with the same name, such as several seeds."
     if quoted:
         said = next(text for row, column, text in published.remarks("main") if row == column == "*")
         yield (
-            "Rows in italics are quoted from CEC-Zero, arXiv 2512.23971, main table, and were not "
-            f"scored here: {said}."
+            "Rows in italics are quoted from the main table of CEC-Zero (arXiv 2512.23971): "
+            f"{said}."
         )
     firsts = (next(iter(group.values())).runs[0][0] for group in groups.values())
     signatures = (str(run.values["signature"]) for run in firsts)

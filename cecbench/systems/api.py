@@ -88,7 +88,7 @@ class ApiOptions(PromptOptions):
     body: Mapping[str, object] = field(
         default_factory=dict,
         metadata={
-            "help": "Additional field of each request, with a JSON value; null removes the field.",
+            "help": "Field to add to each request, with a JSON value; null removes the field.",
             "multiple": True,
             "metavar": "NAME=VALUE",
             "callback": _parse_body,
@@ -113,8 +113,8 @@ class ApiSystem:
         key = _key(base, options)
         if any(key and len(key) >= SHORTEST and key in unquote(text) for text in (model, base)):
             raise UsageError(
-                "the model's name or the URL contains the key, which outputs would repeat: put it "
-                "into the environment only (--key-variable names the variable)"
+                "the name of the model or the URL contains the key, so outputs would show it: set "
+                "the key only in the environment variable of --key-variable"
             )
         self.name = model.rsplit("/", 1)[-1]
         self._model = model
@@ -258,8 +258,8 @@ def _kept(facts: Mapping[str, object], where: str) -> _Facts:
         return decode(_Facts, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
     except ValueError as error:
         raise VerificationError(
-            f"{where} holds an answer that this version cannot read ({error}): remove the file, "
-            "and run the same command again, which sends the request again"
+            f"{where} holds an answer that this version cannot read ({error}). Remove the file, "
+            "and run the same command again to repeat the requests"
         ) from error
 
 
@@ -296,19 +296,19 @@ def model_and_url(rest: str) -> tuple[str, str]:
         usable = False
     if match is None or not usable or "://" in match["model"]:
         raise UsageError(
-            f"--system must be api:MODEL@URL, such as {EXAMPLE}. What was given is not "
-            "repeated here, because it may hold a password"
+            f"--system must be api:MODEL@URL, such as {EXAMPLE}. The given value "
+            "is not shown, because it may contain a password"
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise UsageError(
-            "the URL of an endpoint must not hold a user, a password, a query or a fragment: "
-            "outputs name the URL, and a key belongs in the environment (--key-variable says "
-            "which variable)"
+            "the URL of an endpoint must not contain a user, a password, a query or a fragment, "
+            "because outputs show the URL: set the key in the environment variable of "
+            "--key-variable"
         )
     if not re.fullmatch(r"[!-~]+", match["url"]):  # each request would fail and be tried again
         raise UsageError(
-            "the URL of an endpoint must not hold a space, a control character or a character "
-            "outside ASCII: write them as %20 and so on, and in the name of a host as xn--…"
+            "the URL of an endpoint must not contain spaces, control characters or characters "
+            "outside ASCII: write them as %20 and so on, and in a host name as xn--…"
         )
     return match["model"], match["url"].rstrip("/")
 
@@ -329,8 +329,8 @@ def _key(base: str, options: ApiOptions) -> str | None:
         )
     if key is not None and not re.fullmatch(r"[!-~]+", key):
         raise UsageError(
-            f"the environment variable {variable} holds a character that is not allowed in a "
-            "header (a space, a line end, or one outside ASCII): was more than the key copied?"
+            f"the environment variable {variable} must hold only the key: it contains a space, a "
+            "line end or a character outside ASCII"
         )
     return key
 

@@ -21,15 +21,15 @@ from cecdata.hanzi.edits import splice
 #: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
 STATUSES = {
     "ok": "the answer is the sentence",
-    "cleaned": "what stood around the sentence was removed: labels, marks, an echo, remarks",
+    "cleaned": "labels, marks, an echo or remarks around the sentence were removed",
     "empty": "the answer was empty",
     "refusal": "the system declined to answer",
-    "unclear": "several different sentences, and nothing says which one is meant",
+    "unclear": "the answer holds several sentences, and it is unclear which one is the correction",
     "chatter": "the system talked about the sentence instead of correcting it",
-    "unparsable": "the answer holds no sentence, or ends inside a thought",
+    "unparsable": "the answer holds no sentence, or ends inside the model's reasoning",
     "truncated": "the sentence was too long for the system; the rest was kept unchanged",
     "unknown": "characters that the system does not know were kept unchanged",
-    "failed": "no answer came, after all retries",
+    "failed": "there was no answer after all retries",
 }
 
 #: statuses without a correction: the source is scored in place of the answer
@@ -202,6 +202,6 @@ class Kind(Generic[Options]):
             self.check(argument)
         elif USERINFO.search(argument):
             raise UsageError(
-                f"--system {self.form} takes no address with a user or a password, because "
-                "messages and outputs name the argument: name a path"
+                f"--system {self.form} must not contain a user or a password, because messages and "
+                "outputs show it: name a path"
             )

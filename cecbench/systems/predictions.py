@@ -110,7 +110,7 @@ def read_predictions(path: Path) -> list[Prediction]:
     Raises InputError that names the line which cannot be read.
     """
     if not path.is_file():
-        raise InputError(f"{path}: there is no such predictions file")
+        raise InputError(f"{path}: no such file of predictions")
     predictions: list[Prediction] = []
     for _, where, texts in read_texts(path, ("prediction",), _WIDTHS, blank=True):
         sure = _confidence(texts["confidence"], where) if "confidence" in texts else None
@@ -118,7 +118,7 @@ def read_predictions(path: Path) -> list[Prediction]:
         for key in ("id", "source") if predictions else ():
             if (getattr(predictions[0], key) is None) != (getattr(read, key) is None):
                 lacking = where if getattr(read, key) is None else f"{path}: the first line"
-                raise InputError(f"{lacking} has no {key}, and other lines have one")
+                raise InputError(f"{lacking} has no {key}, but other lines have one")
         predictions.append(read)
     if not predictions:
         raise InputError(f"{path} holds no predictions")
@@ -160,8 +160,8 @@ def match(
     if predictions[0].source is not None:
         return "source", _by_source(predictions, rows, path)
     raise InputError(
-        f"{path} has {len(predictions)} predictions for {len(rows)} rows, and neither ids nor "
-        "sources that would say which prediction belongs to which row"
+        f"{path} has {len(predictions)} predictions for {len(rows)} rows: add ids or sources, to "
+        "show which prediction belongs to which row"
     )
 
 
@@ -175,14 +175,14 @@ def _refuse_ids(
         raise InputError(
             f"{path}: {len(unknown)} of {len(predictions)} ids (first: "
             f"{', '.join(map(repr, unknown[:3]))}) are not in the benchmark, whose first is "
-            f"{rows[0].id!r}. Use the benchmark's ids; where the first column holds no ids, let a "
-            "first line name the columns, such as source and prediction"
+            f"{rows[0].id!r}. Use the ids of the benchmark. If the first column holds no ids, add "
+            "a first line with the names of the columns, such as source and prediction"
         )
     twice = [name for name, n in Counter(p.id for p in predictions).items() if n > 1]
     if twice:
         raise InputError(
-            f"{path}: {len(twice)} ids occur more than once (first: {twice[0]!r}): remove the "
-            "predictions that do not count"
+            f"{path}: {len(twice)} ids occur more than once (first: {twice[0]!r}): keep one "
+            "prediction for each id"
         )
 
 
@@ -191,7 +191,7 @@ def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Example], pa
         if p.source is not None and p.source != row.source:
             raise InputError(
                 f"{path}: the source of {row.id!r} is {p.source!r} in the file and {row.source!r} "
-                "in the benchmark: is the file for another version of the benchmark?"
+                "in the benchmark: use predictions for this version of the benchmark"
             )
 
 
@@ -203,15 +203,15 @@ def _by_source(
         source = p.source or ""
         if found.setdefault(source, p).text != p.text:
             raise InputError(
-                f"{path}: the sentence {source!r} has two different predictions, and neither ids "
-                "nor the order of the lines say which one counts: add the benchmark's ids"
+                f"{path}: the sentence {source!r} has two different predictions: add the ids of "
+                "the benchmark, to show which one counts"
             )
     known = {row.source for row in rows}
     strange = next((source for source in found if source not in known), None)
     if strange is not None:
         raise InputError(
-            f"{path}: neither ids nor order fit the benchmark, and the sentence {strange!r} is "
-            "not one of its sources: were these predictions made for another file?"
+            f"{path}: the sentence {strange!r} is not in the benchmark: use predictions for this "
+            "benchmark"
         )
     return {row.id: found[row.source] for row in rows if row.source in found}
 

@@ -72,8 +72,8 @@ def _loaded(point: EntryPoint) -> Kind[Any]:
         ) from error
     if not isinstance(kind, Kind) or kind.name != point.name:
         raise UsageError(
-            f"--system {point.name} of the package {_package(point)}: {point.value} is no Kind of "
-            "this name (cecbench.systems.base says what one holds)"
+            f"--system {point.name} of the package {_package(point)}: {point.value} is not a Kind "
+            "of this name (see cecbench.systems.base): update or uninstall that package"
         )
     return kind
 

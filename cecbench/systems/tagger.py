@@ -38,12 +38,12 @@ class TaggerOptions(LocalOptions):
 
     max_length: int = option(
         512,
-        "Number of tokens of a sentence that a tagger reads; the rest is left unchanged.",
+        "Number of tokens that a tagger reads of a sentence; the rest stays unchanged.",
         type=click.IntRange(min=8),
     )
     rephrase: bool = option(
         default=False,
-        meaning="Use ReLM's input format: the source, a separator, one mask for each character.",
+        meaning="Use the input format of ReLM: source, separator, and one mask for each character.",
     )
 
 

@@ -240,7 +240,7 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
     for text, says in (
         (
             '{"x": {"sentence": "一", "operation": "[{\\"Delete\\": [7]}]"}}',
-            "'x' has no sentence, or",
+            "'x' needs a sentence",
         ),
         (
             json.dumps({"x": {"sentence": "一", "operation": '[{"Delete": [-1]}]'}}),
@@ -250,7 +250,7 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
             json.dumps({"x": {"sentence": "一二", "operation": json.dumps([beyond])}}),
             "no 99999999999 characters",
         ),
-        ('{"x": {"sentence": "一"}}', "test sets without operations"),
+        ('{"x": {"sentence": "一"}}', "operations that can be applied"),
         ("[]", "must be a JSON object that maps ids"),
         ("{", "is not JSON"),
     ):
@@ -270,11 +270,11 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
         ("a.tsv", "", "has no rows"),
         ("a.tsv", "\t好\n", "empty source"),
         ("a.jsonl", '{"source": "好"\n', "line 1 is not JSON"),
-        ("a.jsonl", '{"source": "好"}\n', "no text under any of: reference"),
-        ("a.json", '["好"]', "record 1 is a str, not an object"),
+        ("a.jsonl", '{"source": "好"}\n', "needs a text under one of the keys reference"),
+        ("a.json", '["好"]', "record 1 must be an object, not a str"),
         ("a.m2", "好\n", "must begin with S, A or T"),
         ("a.parquet", "no parquet", "not a readable Parquet file"),
-        ("a.doc", "好", "must end in one of"),
+        ("a.doc", "好", "must have one of the suffixes"),
     ],
 )
 def test_a_bad_file_is_named_with_its_line(tmp_path, name, text, says):

@@ -363,7 +363,7 @@ def test_options_reach_the_scorer() -> None:
     assert cecbench.score(*columns, policy="drop").values["rows_scored"] == 2
     projected = cecbench.score(*columns, scorer="cllm", projection="difflib")
     assert projected.values["projection"] == "difflib"
-    with pytest.raises(UsageError, match="--mode is for the scorer cherrant, not for cscd"):
+    with pytest.raises(UsageError, match="--mode works with the scorer cherrant, not with cscd"):
         cecbench.score(*columns, mode="first")
 
 

@@ -156,15 +156,15 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         score([], "cllm", options=Options(projection="x"))
     with pytest.raises(UsageError, match="unknown ChERRANT mode 'x'"):
         score([], "cherrant", options=Options(mode="x"))
-    with pytest.raises(UsageError, match="--mode is for the scorer cherrant"):
+    with pytest.raises(UsageError, match="--mode works with the scorer cherrant"):
         score([], "cscd", options=Options(mode="first"))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1\t己\t已\t已\n2\t己\t已\n", "line 2 has 3 columns, the first line has 4"),
-        ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' already belongs to line 1"),
+        ("1\t己\t已\t已\n2\t己\t已\n", "line 2 has 3 columns, but line 1 has 4"),
+        ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' is also the id of line 1"),
         ("1\t\t已\t已\n", "line 1: the source is empty"),
         ("\t己\t已\t已\n", "line 1: the id is empty"),
         ("", "no rows"),
@@ -404,5 +404,5 @@ def test_an_id_that_comes_twice_is_found_across_the_ways_of_reading(
     lines = [f"{n}\t己经{'。' * 60}\t已经\t已经\n" for n in range(3000)]
     path.write_text("".join(lines) + "7\ta\ta\ta\r\n", encoding="utf-8", newline="\n")
     monkeypatch.setattr(scorers, "_pays", lambda _: True)
-    with pytest.raises(InputError, match="line 3001: id '7' already belongs to line 8"):
+    with pytest.raises(InputError, match="line 3001: id '7' is also the id of line 8"):
         scorers.score_file(path, "cscd")

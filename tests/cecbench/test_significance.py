@@ -123,7 +123,7 @@ def test_other_sentences_are_not_compared() -> None:
     one = score([("1", "己", "已", "已")], "cscd")
     two = score([("2", "己", "已", "已")], "cscd")
     assert compare_scores(one, one).p_value == 1
-    with pytest.raises(UsageError, match="do not come from the same sentences"):
+    with pytest.raises(UsageError, match="differ in sentences or scorer"):
         compare_scores(one, two)
 
 

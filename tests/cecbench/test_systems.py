@@ -76,8 +76,8 @@ def test_predictions_find_their_rows_in_every_form_and_order(tmp_path, name):
         ("a\t甲\na\t乙\nb\t丙\n", "more than once .*'a'"),
         ("a\t甲\nb\t乙\n", "no prediction for 1 of 3 rows .first: c"),
         ("a\t甲\nb\t乙\nz\t丙\nc\t丁\n", "'z'. are not in the benchmark"),
-        ("a\t别的句子。\t甲\nb\t明天在见。\t乙\nc\t天气很好。\t丙\n", "another version"),
-        ("x\t别的。\t甲\ny\t明天在见。\t乙\n", "'别的。' is not one of its sources"),
+        ("a\t别的句子。\t甲\nb\t明天在见。\t乙\nc\t天气很好。\t丙\n", "this version"),
+        ("x\t别的。\t甲\ny\t明天在见。\t乙\n", "'别的。' is not in the benchmark"),
         ("a\t甲\nb\n", "line 2 has 1 columns"),
         ("", "holds no predictions"),
     ],
@@ -315,8 +315,8 @@ def test_a_package_that_cannot_be_used_is_named_and_spoils_nothing_else(added):
     assert table.find_kind("copy").meaning == "returns each sentence unchanged"
     for name, says in {
         "gone": "package gone cannot be loaded .ModuleNotFoundError",
-        "wrong": "CopySystem is no Kind",
-        "renamed": "no Kind of this name",
+        "wrong": "CopySystem is not a Kind",
+        "renamed": "not a Kind of this name",
     }.items():
         with pytest.raises(UsageError, match=says):
             table.find_kind(name)

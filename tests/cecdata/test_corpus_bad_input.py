@@ -337,7 +337,7 @@ def test_unknown_columns_are_named(tmp_path):
     assert "does not hold strings" in refused(tmp_path / "a.parquet", columns=Columns("n"))
     assert "no column 'x'" in refused(tmp_path / "a.parquet", columns=Columns("note", "x"))
     (tmp_path / "a.txt").write_text("一\n")
-    assert "leave --text-column out" in refused(tmp_path / "a.txt", columns=Columns("text"))
+    assert "Leave --text-column out" in refused(tmp_path / "a.txt", columns=Columns("text"))
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
@@ -420,7 +420,7 @@ def test_a_column_of_plain_text_is_refused(tmp_path, option):
     """Where every file is plain text a named column is an error, not ignored; in a mix it holds."""
     plain = tmp_path / "a.txt"
     plain.write_text("他的病情已经好转。\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"leave .*column out"):
+    with pytest.raises(InputError, match=r"Leave .*column out"):
         list(read([str(plain)], Columns(**{option: "text"})))
     table = tmp_path / "b.tsv"
     table.write_text("text\n今天下雨了。\n", encoding="utf-8")
@@ -500,7 +500,7 @@ def test_another_delimiter_without_a_column_named_text_is_refused_by_name(tmp_pa
     path = tmp_path / "a.csv"
     path.write_text("句子;编号\n他已经来了。;1\n明天见。;2\n", "utf-8")
     message = refused(path)
-    assert "separated by a semicolon: 句子, 编号" in message
+    assert "a semicolon seems to separate the columns 句子, 编号" in message
     assert "--text-column" in message
     good, _ = everything(path, columns=Columns("句子"))
     assert [row["text"] for row in good] == ["他已经来了。", "明天见。"]

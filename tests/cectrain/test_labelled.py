@@ -35,8 +35,8 @@ def written(path, rows):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("他来了", "line 2 has 1 columns, the first line has 2"),
-        ("1\t他己\t他已", "line 2 has 3 columns, the first line has 2"),
+        ("他来了", "line 2 has 1 columns, but line 1 has 2"),
+        ("1\t他己\t他已", "line 2 has 3 columns, but line 1 has 2"),
         ("他己\t", "line 2: the target is empty"),
         ("　\t他已", "line 2: the source is empty"),
     ],

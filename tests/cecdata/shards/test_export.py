@@ -243,7 +243,7 @@ def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form, parts):
     [
         (("x.tsv", "--template", "a{source}"), "tsv has no prompt"),
         (("x.jsonl", "--format", "messages", "--template", "a"), "{source} exactly once"),
-        (("x.gz", "--format", "verl"), "verl is Parquet"),
+        (("x.gz", "--format", "verl"), "verl writes Parquet"),
         (("/dev/null", "--format", "tsv"), "is a device or a pipe"),
     ],
 )
