@@ -47,7 +47,7 @@ class CombinedOptions(ChannelOptions):
     """The options of the channel, the policy that votes, and a language model."""
 
     voter: str = option(
-        BUILTIN, "Policy beside the channel: builtin, or the folder of a run or a model."
+        BUILTIN, "Policy to combine with the channel: builtin, or the folder of a run or a model."
     )
     rescore: str = option(
         "", "Language model, as in `cectrain correct --rescore`; empty means none."
@@ -119,7 +119,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     where = model_folder(name)
     if not (Path(where) / "config.json").is_file():
         raise InputError(
-            f"{name} holds no model (no config.json there or in its `model` folder): "
+            f"{name} is not a model (it and its folder `model` have no config.json): "
             "name the output folder of a finished `cectrain` run, or policy:builtin"
         )
     dtype = local_models.pick_dtype(torch, options.dtype)
@@ -154,13 +154,13 @@ COMBINED_KIND = Kind(
 )
 POLICY_KIND = Kind(
     "policy:DIR",
-    "an output folder of `cectrain`; policy:builtin is what ships",
+    "a policy in an output folder of `cectrain`, or policy:builtin",
     LocalOptions,
     lambda argument, options, _: policy(argument, options),
 )
 BUILTIN_KIND = Kind(
     BUILTIN,
-    "the policy that ships, alone",
+    "the built-in policy alone",
     LocalOptions,
     lambda _, options, __: policy(BUILTIN, options),
 )

@@ -146,7 +146,7 @@ class Config:
             ppo.candidates >= 2,
             "ppo.candidates",
             ppo.candidates,
-            "at least 2, because a single candidate has nothing to be compared with",
+            "at least 2, because candidates are compared with each other",
         )
         require(
             ppo.candidates <= LARGEST_GROUP or not self.reward.is_consensus,
@@ -199,18 +199,17 @@ def _check_choices(config: Config) -> None:
         ("baseline", ppo.baseline, BASELINES),
         ("whitening", ppo.whiten, WHITEN),
         ("vllm mode", ppo.vllm, VLLM),
-        ("way to write candidates", ppo.rollout, ROLLOUTS),
-        ("choice of constants", config.constants, CONSTANTS),
+        ("value of ppo.rollout", ppo.rollout, ROLLOUTS),
+        ("value of constants", config.constants, CONSTANTS),
         ("precision", config.sft.precision, PRECISIONS),
-        ("dtype of weights", config.policy.save_dtype, DTYPES),
+        ("value of policy.save_dtype", config.policy.save_dtype, DTYPES),
     ):
         require_known(name, value, known)
 
 
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
     "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups "
-    "ppo.oversampling ppo.epochs ppo.accumulation ppo.save_every ppo.log_every "
-    "ppo.length_buckets"
+    "ppo.oversampling ppo.epochs ppo.accumulation ppo.save_every ppo.log_every ppo.length_buckets"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
     "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens "
@@ -230,7 +229,7 @@ def _check_numbers(config: Config) -> None:
     require_fractions(config, "data.clean_share", "ppo.cooldown")
     share = ppo.ppo_only_share
     require(0 <= share < 1, "ppo.ppo_only_share", share, "a fraction below 1")
-    require(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
+    require(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "above 0 and at most 1")
     require(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction above 0 and below 1")
 
 
@@ -239,9 +238,9 @@ def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
     passes = ppo.accumulation  # backward passes over one batch
     if ppo.groups % processes or ppo.groups * ppo.candidates % (processes * passes):
         raise UsageError(
-            f"ppo.groups {ppo.groups} × ppo.candidates {ppo.candidates} cannot be divided among "
-            f"{processes} processes and {passes} backward passes without cutting a group: set "
-            f"ppo.groups to a multiple of {processes}, and lower ppo.accumulation"
+            f"ppo.groups {ppo.groups} × ppo.candidates {ppo.candidates} must be a multiple of "
+            f"{processes} processes × {passes} backward passes, with whole groups: set ppo.groups "
+            f"to a multiple of {processes}, and lower ppo.accumulation"
         )
 
 
@@ -253,6 +252,6 @@ def _put(tree: dict[str, object], path: Sequence[str], value: object, text: str)
     for name in path[:-1]:
         inner = tree.setdefault(name, {})
         if not isinstance(inner, dict):
-            raise UsageError(f"--set {text}: {name} is a value and has no keys")
+            raise UsageError(f"--set {text}: {name} is a value, so it has no keys")
         tree = inner
     tree[path[-1]] = value

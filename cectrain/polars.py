@@ -32,7 +32,7 @@ class Cec:
 
         def whole(series: pl.Series) -> pl.Series:
             if series.dtype != pl.String:
-                raise InputError(f"the column {series.name!r} is {series.dtype}, not text")
+                raise InputError(f"the column {series.name!r} must be text, not {series.dtype}")
             chosen = corrector or _default()
             answers = chosen.stream(series.drop_nulls().to_list())
             texts = [None if text is None else next(answers).target for text in series]

@@ -70,7 +70,7 @@ def train(
     with naming(out), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.finished(out)
         if distributed.broadcast_from_rank0(summary is not None):
-            log(f"{out} holds the finished run already")
+            log(f"{out} already holds the finished run")
             return summary or {}
         # 4. The stages.
         begin = partial(results.begin, work, out, config, identity, log, on_step)

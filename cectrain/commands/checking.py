@@ -113,9 +113,9 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
         with opened(name) as stream:
             text = stream.read().decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise InputError(f"{name}: no such file, and no file that matches the pattern") from error
+        raise InputError(f"{name}: no file has this name or matches this pattern") from error
     except IsADirectoryError as error:
-        raise InputError(f"{name} is a folder: name its files, as '{name}/**/*.md'") from error
+        raise InputError(f"{name} is a folder: name its files, such as '{name}/**/*.md'") from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

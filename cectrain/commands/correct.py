@@ -38,8 +38,8 @@ def corrector_options(function: F) -> F:
             "--dictionary",
             multiple=True,
             type=file,
-            help="File of replacements, which are made before all other corrections; each line is "
-            "the wrong text, a tab, and the right text. Repeatable.",
+            help="File of replacements to make before all other corrections. Each line has the "
+            "wrong text, a tab, and the right text. Repeatable.",
         ),
         click.option(
             "--terms",
@@ -61,14 +61,14 @@ def corrector_options(function: F) -> F:
             "--script",
             type=click.Choice(["simplified", "traditional", "auto"]),
             default="simplified",
-            help="Script of the texts; auto detects the script of each text. For traditional "
-            f"characters, {how_to_install('script')}.",
+            help="Script of the texts; auto detects it for each text. Traditional characters need "
+            f"an extra: {how_to_install('script')}.",
         ),
         click.option(
             "--confidence",
             type=click.FloatRange(0, 1),
             show_default="0.35 for combined, 0.5 for others",
-            help="Minimum confidence of an edit; with 0.9, only sure edits are made.",
+            help="Minimum confidence of an edit. A higher value makes fewer, surer edits.",
         ),
         click.option(
             "--lm",
@@ -81,8 +81,8 @@ def corrector_options(function: F) -> F:
             default=COMBINED,
             help="Model to correct with. `combined`: the noisy channel and the built-in policy "
             "together; `channel`: the noisy channel alone; `combined:FOLDER`: the noisy channel "
-            "and your own policy. If torch is installed, also a policy alone: `builtin`, the "
-            "folder of a run or a model, or a name on the hub.",
+            "and your own policy. With torch, a policy alone also works: `builtin`, the folder of "
+            "a run or a model, or a name on the hub.",
         ),
     ):
         function = option(function)
@@ -116,8 +116,8 @@ def corrector_of(
     "--check",
     "checks",
     is_flag=True,
-    help="Take SENTENCES as names of files, patterns of names, or - (standard input), and print "
-    "the places that look wrong. The exit code is 1 if a place looks wrong.",
+    help="Read SENTENCES as file names, patterns of file names, or - (standard input), and list "
+    "the places that look wrong. The exit code is 1 if there is one.",
 )
 @click.option(
     "--format",
@@ -163,8 +163,8 @@ def correct(
     """
     if checks and (path is not None or as_json or diff or not sentences):
         raise click.UsageError(
-            "--check needs files, as in `cectrain correct --check FILE…`. Leave out --file and "
-            "--diff, and write --format json in place of --json"
+            "--check needs files, as in `cectrain correct --check FILE…`, and does not work with "
+            "--file, --diff and --json (use --format json)"
         )
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
@@ -237,14 +237,14 @@ class _Report:
             elif one.reason in _PIECES and self._named() <= _NAMED:
                 length = one.end - one.start
                 what = f"characters {one.start} to {one.end} ({length} characters)"
-                click.echo(f"{place}: {what} left unchanged: {REASONS[one.reason]}", err=True)
+                click.echo(f"{place}: {what} not changed: {REASONS[one.reason]}", err=True)
 
     def end(self) -> None:
         """Print the counts."""
         examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
         for reason, count in sorted(self._counts.items()):
             what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
-            click.echo(f"left unchanged: {REASONS[reason]} ({what})", err=True)
+            click.echo(f"not changed: {REASONS[reason]} ({what})", err=True)
         if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
             click.echo("If this is traditional Chinese, add --script auto.", err=True)
 

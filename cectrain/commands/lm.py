@@ -13,8 +13,8 @@ import click
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File to write the table to.  [default: a file in the user's data folder, which "
-    "`cectrain correct` then uses by default]",
+    help="File for the table.  [default: a file in the user's data folder, the default model of "
+    "`cectrain correct` from then on]",
 )
 def lm(model: Path, out: Path | None) -> None:
     """Compile MODEL, an ARPA file of words, into a table for the noisy channel.
@@ -51,7 +51,7 @@ def lm(model: Path, out: Path | None) -> None:
 @click.option(
     "--corpus",
     default="sample",
-    help="Clean text, as CORPUS of `cecdata build`; `sample` is the text that ships.",
+    help="Clean text, as CORPUS of `cecdata build`; `sample` is the packaged text.",
 )
 @click.option("--seed", default=1, help="Seed for choosing the sentences and making the errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
@@ -60,9 +60,9 @@ def calibrate(
 ) -> None:
     """Fit the weight that `cectrain correct --rescore` gives MODEL, a causal language model.
 
-    The fit makes errors itself and needs no labels. A model that separates right changes from wrong
-    ones no better than n-grams do gets the weight 0. The result is kept in the user's data folder,
-    where `cectrain correct --rescore` finds it.
+    The fit makes errors itself and needs no labels. A model gets the weight 0 if it separates
+    right changes from wrong ones no better than n-grams. The result is saved in the user's data
+    folder for `cectrain correct --rescore`.
 
     Example: cectrain calibrate Qwen/Qwen3-0.6B-Base
     """
@@ -83,13 +83,13 @@ def calibrate(
     if as_json:
         click.echo(json.dumps({**facts, "weights": held.weights._asdict(), "file": str(path)}))
         return
-    click.echo(f"{len(pairs)} pairs, {held.changes} changes, {held.right} of them right")
+    click.echo(f"{len(pairs)} pairs; {held.right} of {held.changes} proposed changes are right")
     click.echo(
-        f"right changes ranked above wrong ones: {held.auc:.1%} by {scorer.name}, "
-        f"{held.ngrams_auc:.1%} by n-grams; gain per change: {held.gain:+.4f} nats"
+        f"right changes ranked above wrong ones: by {scorer.name} {held.auc:.1%}, by n-grams "
+        f"{held.ngrams_auc:.1%}; gain per change: {held.gain:+.4f} nats"
     )
     shown = ", ".join(f"{name} {value:.2f}" for name, value in held.weights._asdict().items())
     click.echo(f"weights: {shown}")
     if not held.weights.model:
-        click.echo("The model adds nothing to the n-grams: --rescore will not use it.")
-    click.echo(f"kept in {path}")
+        click.echo("--rescore will not use this model, because it adds nothing to the n-grams.")
+    click.echo(f"saved to {path}")

@@ -43,7 +43,7 @@ from cectrain.commands.correct import corrector_of, corrector_options
     "--queue",
     type=click.IntRange(0),
     default=128,
-    help="Maximum number of requests that wait for a thread; more are refused.",
+    help="Maximum number of requests that wait for a thread; further requests are refused.",
 )
 @click.option(
     "--cors",
@@ -71,14 +71,14 @@ def serve(
     The server also has /health, /metrics (for Prometheus) and /openapi.json. A request may have its
     own "confidence", "protect", "terms" and "dictionary".
 
-    There is no password: if --host is not a loopback address, everyone who reaches the port may
-    use the corrector.
+    The server has no password. If --host is not a loopback address, everyone who can reach the
+    port can use the corrector.
     """
     try:
         from cectrain.serve import Limits, Server
     except ImportError as error:
         raise MissingPackageError(
-            f"{error.name or error} is missing, and the server needs it: {how_to_install('serve')}"
+            f"the server needs {error.name or error}, which is missing: {how_to_install('serve')}"
         ) from None
     corrector = corrector_of(**settings)
     with Server(

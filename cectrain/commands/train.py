@@ -137,9 +137,9 @@ def train(
     """Train a corrector on DATA: supervised steps first, then PPO.
 
     Held-out scores are taken before and after PPO. These are the recipes:
-    `warm-consensus` trains the built-in policy on two CPU cores. After supervised steps it follows
-    the paper: clipped PPO with a value network and the cluster-consensus reward. The constants of
-    the reward are calibrated to the encoder. `consensus` leaves out the supervised steps.
+    `warm-consensus` trains the built-in policy on two CPU cores: first supervised steps, then the
+    method of the paper (clipped PPO with a value network and the cluster-consensus reward). The
+    constants of the reward are calibrated to the encoder. `consensus` has no supervised steps.
     `exact-match` rewards exact answers: after supervised steps it uses RLOO (one epoch,
     leave-one-out baseline), with supervised pairs in each step. `paper` has the policy, encoder and
     constants of the paper; `paper-calibrated` has calibrated constants instead.
@@ -171,7 +171,7 @@ def train(
 @click.option(
     "--held-out",
     type=click.Path(path_type=Path),
-    help="File of labelled pairs to score on; no pairs of DATA are then held out for that.",
+    help="File of labelled pairs for scoring. All pairs of DATA are then used for training.",
 )
 def sft(
     data: Path,
@@ -188,8 +188,8 @@ def sft(
     DATA is a dataset of `cecdata build`, or a file of labelled pairs. Each line of such a file is
     the source, a tab and the target; a label or an id and a tab may come first. Tables and JSON
     that name their columns are read, too. A pair whose source equals its target teaches the policy
-    to leave right text alone. A tenth of the targets of a file is held out for scoring. Without
-    --sft-steps, a file is read three times; for a dataset, the recipe sets the number of steps.
+    to leave right text alone. A tenth of the targets in a file is held out for scoring. Without
+    --sft-steps, training reads a file three times; the recipe sets the steps for a dataset.
 
     \b
     cectrain sft out/data --out out/sft --sft-steps 2000
@@ -243,11 +243,11 @@ def diagnose(
 ) -> None:
     """Measure before training, on the pairs of DATA, whether the reward can teach a policy.
 
-    Candidates of known quality (right, copied, nearly right, over-corrected, garbage, right but
-    different from the target) are derived from held-out pairs, put into groups, and rewarded. If
-    DATA has no held-out pairs, training pairs are used, and the output says so. The reward must
-    do better than exact match: in the output of --json, `teaches` is false if the encoder cannot
-    rank right texts that differ from the target above wrong texts.
+    The command derives candidates of known quality from held-out pairs, puts them into groups,
+    and rewards them. Candidates are right, copied, nearly right, over-corrected, garbage, or right
+    but different from the target. If DATA has no held-out pairs, training pairs are used. The
+    reward must do better than exact match: in the output of --json, `teaches` is false if the
+    encoder cannot rank right texts that differ from the target above wrong texts.
 
     Example: cectrain diagnose out/data
     """

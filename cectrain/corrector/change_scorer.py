@@ -65,8 +65,8 @@ class ChangeScorer:
         folder = model_folder(name)
         if not is_built_in_kind(Path(folder)):
             raise InputError(
-                f"{name}: the channel can be combined only with a policy of the built-in kind, "
-                "which has one token for each character: name the folder of such a run or model"
+                f"{name} cannot be combined with the channel: use a policy with one token for each "
+                "character, such as `builtin` or one trained from it"
             )
         prove_weights(name)
         self._policy = NumpyPolicy(Path(folder))

@@ -86,7 +86,7 @@ class Corrector:
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"confidence must be from 0 to 1, not {confidence}")
         if batch < 1 or threads < 0:
-            raise UsageError(f"batch must be ≥ 1 and threads ≥ 0: {batch}, {threads}")
+            raise UsageError(f"batch must be ≥ 1 and threads ≥ 0, not {batch} and {threads}")
         check_script(script)
         if isinstance(model, str):
             check_name(model)
@@ -194,7 +194,7 @@ class Corrector:
             return self
         more = terms_of(terms)
         if len(more) > MOST_MORE:
-            raise UsageError(f"a call takes at most {MOST_MORE:,} terms, not {len(more):,}")
+            raise UsageError(f"a call may have at most {MOST_MORE:,} terms, not {len(more):,}")
         least = float(getattr(self.proposer, "least", 0.0))
         least = least if self._confidence is None else self._confidence
         if confidence is not None and not least <= confidence <= 1:
@@ -242,7 +242,7 @@ def _each(texts: str | Iterable[str]) -> Iterator[str]:
     several = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
     for text in texts if several else [texts]:
         if not isinstance(text, str):
-            raise UsageError(f"a corrector takes a text or a list of texts, not {text!r}")
+            raise UsageError(f"pass a text or a list of texts, not {text!r}")
         yield text
 
 

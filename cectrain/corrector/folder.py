@@ -69,7 +69,7 @@ def prove_weights(name: str) -> None:
         raise _damaged(path, str(error)) from error
     recorded = summary.get("model_sha256") if isinstance(summary, dict) else None
     if recorded is not None and recorded != weights_sha256(model):
-        raise _damaged(model, f"these are not the weights that {SUMMARY} records")
+        raise _damaged(model, f"the weights differ from those in {SUMMARY}")
 
 
 def trained_prompt(name: str) -> str:

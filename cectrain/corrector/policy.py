@@ -64,8 +64,8 @@ def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
     needed = len(prompt_ids(policy, longest_source)) + new_tokens
     if limit and needed > limit:
         raise InputError(
-            f"a prompt needs {needed - new_tokens} tokens and its answer up to {new_tokens}, but "
-            f"the policy's context holds {limit}: lower policy.max_chars, or choose another policy"
+            f"a prompt of {needed - new_tokens} tokens and an answer of {new_tokens} exceed the "
+            f"policy's context of {limit}: lower policy.max_chars, or choose another policy"
         )
 
 

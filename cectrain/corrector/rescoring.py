@@ -77,13 +77,13 @@ class Rescorer:
                 *(a + share * (b - a) for a, b in zip(plain, MEASURED, strict=True))
             )
             self.note = (
-                f"{scorer.name} is not calibrated, so it weighs half as much as a model that is: "
-                "run cectrain calibrate"
+                f"{scorer.name} is not calibrated, so it has half of the usual weight: run "
+                "cectrain calibrate"
             )
         else:
             self.weights = held
             self.note = (
-                "" if held.model else f"{scorer.name} adds nothing to the n-grams: it has no say"
+                "" if held.model else f"{scorer.name} adds nothing to the n-grams: it is not used"
             )
         self._lock = Lock()  # tokenizers are not for several threads
 

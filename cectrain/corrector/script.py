@@ -105,6 +105,6 @@ def _converter(way: str) -> Any:
         import opencc
     except ImportError:
         raise MissingPackageError(
-            f"opencc is missing, but traditional text needs it: {how_to_install('script')}"
+            f"traditional text needs opencc, which is missing: {how_to_install('script')}"
         ) from None
     return opencc.OpenCC(way)

@@ -106,4 +106,4 @@ def _prove(file: IO[bytes], digest: str) -> None:
     while part := file.read(_PART):
         found.update(part)
     if found.hexdigest() != digest:
-        raise ValueError("its digest differs")
+        raise ValueError("its checksum is wrong")

@@ -79,7 +79,7 @@ class Wordlists:
         if isinstance(protect, str):
             raise UsageError(f"protect must be a list of names, not the text {protect!r}")
         if not isinstance(dictionary, Mapping):
-            raise UsageError(f"dictionary must map wrong texts to right ones: {dictionary!r}")
+            raise UsageError(f"dictionary must map wrong texts to right ones, not {dictionary!r}")
         names, more = list(protect), terms_of(terms)
         for text in (*names, *dictionary, *dictionary.values()):
             if not isinstance(text, str):
@@ -93,7 +93,7 @@ class Wordlists:
         )
         for wrong in made.dictionary:
             if any(True for _ in made.protected.find(wrong)):
-                raise UsageError(f"{wrong!r} is to be replaced, but holds a protected name or term")
+                raise UsageError(f"{wrong!r} contains a protected name or term: do not replace it")
         return made
 
 
@@ -118,7 +118,7 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
             try:
                 terms[text] = Term(text, float(more[0]) if more and more[0] else 0.0, *more[1:2])
             except ValueError:
-                wrong.append(f"line {number}: the weight {more[0]!r} is no number")
+                wrong.append(f"line {number}: the weight {more[0]!r} is not a number")
                 continue
             if reason := _no_term(terms[text]):
                 wrong.append(f"line {number}: {text[:LONGEST_TERM]!r} {reason}")
@@ -137,18 +137,18 @@ def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
         if reason := _no_term(term):
             raise UsageError(f"the term {term.text!r} {reason}")
     if len(made) > MOST_TERMS:
-        raise UsageError(f"{len(made):,} terms are given, and at most {MOST_TERMS:,} can be used")
+        raise UsageError(f"at most {MOST_TERMS:,} terms can be used, not {len(made):,}")
     return tuple(sorted({term.text: term for term in made}.values(), key=lambda term: term.text))
 
 
 def _no_term(term: Term) -> str:
     """Return what is wrong with a term; '' where nothing is."""
     if not 2 <= len(term.text) <= LONGEST_TERM:
-        return f"has {len(term.text)} characters, and a term has 2 to {LONGEST_TERM}"
+        return f"must have 2 to {LONGEST_TERM} characters, not {len(term.text)}"
     if not math.isfinite(term.weight):
-        return f"has the weight {term.weight}, which must be finite"
+        return f"must have a finite weight, not {term.weight}"
     if not all(is_han(ord(character)) for character in term.text):
-        return "has other characters than Han: name it in the file of --protect"
+        return "may have Han characters only: put it into the file of --protect"
     return ""
 
 
@@ -165,12 +165,12 @@ def read_dictionary(paths: Iterable[Path]) -> dict[str, str]:
         for number, line in read_lines(path):
             parts = line.split("\t")
             if len(parts) != 2 or not all(part.strip() for part in parts):
-                bad.append(f"line {number} is not wrong, a tab, and right")
+                bad.append(f"line {number} must have the wrong text, a tab, and the right text")
                 continue
             wrong, right = parts
             if pairs.setdefault(wrong, right) != right:
                 bad.append(
-                    f"line {number} replaces {wrong!r} by {right!r}, and {origin[wrong]} by "
+                    f"line {number} replaces {wrong!r} by {right!r}, but {origin[wrong]} by "
                     f"{pairs[wrong]!r}"
                 )
             origin.setdefault(wrong, f"line {number} of {path.name}")

@@ -84,7 +84,7 @@ def check_fill(pairs: int, groups: int) -> None:
     """Raise UsageError if there are fewer pairs than the sources of one batch."""
     if pairs < groups:
         raise UsageError(
-            f"{pairs} pairs do not fill a batch of {groups} sources: lower ppo.groups or "
+            f"{pairs} pairs are too few for a batch of {groups} sources: lower ppo.groups or "
             "ppo.oversampling, or train on more pairs"
         )
 

@@ -67,8 +67,8 @@ def open_shards(path: str | Path) -> Dataset:
     """
     if Path(path).is_file():
         raise InputError(
-            f"{path} is a file; DATA must be a dataset, the folder that `cecdata build` wrote. "
-            "Labelled pairs are for `cectrain sft`"
+            f"{path} is a file, but DATA must be a dataset, a folder that `cecdata build` wrote. "
+            "For labelled pairs, use `cectrain sft`"
         )
     dataset = open_dataset(path)
     if not dataset.rows(TRAIN):

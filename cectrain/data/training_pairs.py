@@ -126,8 +126,7 @@ def training_pairs(
         corrupt = fresh_corruption(dataset) if config.fresh else None
     elif config.fresh:
         raise UsageError(
-            "labelled pairs have errors already, which data.fresh=true would replace: "
-            "set data.fresh=false"
+            "data.fresh=true would replace the errors of labelled pairs: set data.fresh=false"
         )
     else:
         table, corrupt = datasets.Dataset(pa.Table.from_batches(dataset.batches(TRAIN))), None
@@ -243,9 +242,8 @@ class LabelledPairs:
         """Return the numbers of pairs, and of those with equal sides, as one line."""
         equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
         return (
-            f"{self.rows(TRAIN):,} labelled pairs to train on, {equal:,} of them clean sentences "
-            f"(equal sides); {self.rows(HELD_OUT):,} held out"
-            + (f". {self.remark}" if self.remark else "")
+            f"{self.rows(TRAIN):,} labelled pairs for training ({equal:,} with equal sides), "
+            f"{self.rows(HELD_OUT):,} for scoring" + (f". {self.remark}" if self.remark else "")
         )
 
 
@@ -266,7 +264,7 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
         if shared:
             remark += (
                 f"{' ' if remark else ''}{shared:,} of {len(kept):,} held-out pairs have a target "
-                "that is trained on, so the scores may be too high."
+                "of the training pairs, so the scores may be too high."
             )
         return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: kept}, remark)
     ids = np.asarray(table["id"]).view(np.uint64)
@@ -294,7 +292,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
     for number, where, texts in read_texts(path, ("source", "target"), _WIDTHS):
         for name in ("source", "target"):
             if not texts[name].strip():
-                raise InputError(f"{where}: the {name} is empty; write a pair, or remove the line")
+                raise InputError(f"{where}: the {name} is empty: write a pair, or remove the line")
         source, target = texts["source"], texts["target"]
         operator = UNCHANGED if source == target else "labelled"
         if Levenshtein.normalized_similarity(source, target) < _ALIKE:
@@ -306,11 +304,11 @@ def _read(path: Path) -> tuple[pa.Table, str]:
     remark = ""
     if doubtful:
         remark = (
-            f"{len(doubtful):,} of {len(rows):,} pairs have sides that differ in more than half of "
-            f"their characters: the first is line {doubtful[0]}."
+            f"in {len(doubtful):,} of {len(rows):,} pairs, more than half of the characters "
+            f"differ; the first is line {doubtful[0]}."
         )
     if 2 * len(doubtful) > len(rows):
-        raise InputError(f"{path}: {remark} Are the columns aligned?")
+        raise InputError(f"{path}: {remark} Check that source and target belong together")
     copies, *columns = zip(*rows, strict=True)
     named = dict(zip(("source", "target", "operator"), map(pa.array, columns), strict=True))
     ids = id_column(named["target"])

@@ -54,7 +54,7 @@ def diagnose(
         raise UsageError(f"only the consensus reward can be diagnosed, not {name!r}")
     wrong = [pair for pair in pairs if pair.source != pair.target]
     if len(wrong) < 8:
-        raise InputError(f"{len(wrong)} pairs with an error: a diagnosis needs at least 8")
+        raise InputError(f"a diagnosis needs at least 8 pairs with an error, not {len(wrong)}")
     candidates = bank(wrong, seed)
     vectors_P_K_D = _encode(candidates, encoder)
     cosines_P_K = np.einsum("pkd,pd->pk", vectors_P_K_D, vectors_P_K_D[:, 0])

@@ -13,7 +13,7 @@ from cectrain.data.shards import HELD_OUT
 from cectrain.reward.config import RewardConfig
 
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
-HONEST_CHOICE = "The honest choice is exact match as the reward: --recipe exact-match."
+HONEST_CHOICE = "Use exact match as the reward: --recipe exact-match."
 EXACT_MATCH = 0.5  # accuracy of exact match on right texts that differ from the target: all tie
 MOST_JOINED = 0.2  # of the groups; above it the encoder's distances separate nothing
 #: figure → the kinds of answers that share a cluster or do not; near misses are wrong
@@ -27,7 +27,7 @@ TOGETHER = {
 _SERIES = ("as given", "calibrated")
 #: what is shown of `RewardFigures`
 _ROWS = {
-    "α*, above which a lone right one beats copies": "alpha_star",
+    "α*: with a higher α, a lone right one beats copies": "alpha_star",
     "R of a lone right candidate beside copies": "lone_exact",
     "R of such a copy": "lone_copy",
     "groups in which the lone right one wins": "lone_wins",
@@ -101,7 +101,7 @@ def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
     """Return the reason for the choice of `favoured` as a sentence."""
     ranked = [round(_ranking(figures), 3) for figures in rewards.values()]
     if len({*ranked}) == 1:
-        return "the others rank right above wrong no more often within a group"
+        return "the other constants rank right above wrong no more often within a group"
     return "they rank right above wrong more often within a group"
 
 
@@ -117,21 +117,21 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
         other = given.config.additional_weight or given.config.unchanged is not None
         apart = ", which does not take the reward's other terms into account" if other else ""
         lines.append(
-            f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone right "
-            f"candidate beside copies earned more than a copy in {given.lone_wins:.0%} of groups "
+            f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}. A lone right "
+            f"candidate among copies earned more than a copy in {given.lone_wins:.0%} of groups "
             f"(calibrated: {calibrated.lone_wins:.0%})."
         )
     lines += _clustering(diagnosis.clusters)
     if diagnosis.delta <= diagnosis.gamma:
         lines.append(
-            f"No threshold of the cosine separates all (δ {diagnosis.delta:.4f} ≤ γ "
-            f"{diagnosis.gamma:.4f}): the nearest 5 % of wrong candidates are nearer to the "
+            f"No cosine threshold separates right from wrong (δ {diagnosis.delta:.4f} ≤ γ "
+            f"{diagnosis.gamma:.4f}): the nearest 5 % of wrong candidates are closer to the "
             "reference than the farthest 5 % of right ones."
         )
     if diagnosis.blind > 0:
         lines.append(
             f"{diagnosis.blind:.1%} of the wrong candidates have the same embedding as the "
-            "reference: the encoder does not know the character that differs."
+            "reference: the encoder ignores the character that differs."
         )
     return lines
 
@@ -155,15 +155,15 @@ def _clustering(clusters: Mapping[str, Mapping[str, float]]) -> list[str]:
     if calibrated["right_with_copy"] > MOST_JOINED:
         lines.append(
             "No radius separates right answers from wrong ones with this encoder, so the consensus "
-            f"term says nothing. {HONEST_CHOICE}"
+            f"term is useless. {HONEST_CHOICE}"
         )
     return lines
 
 
 def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
     shares = (
-        f"it ranks {best.variant_accuracy:.1%} of the pairs of a right text that differs from the "
-        f"target and a wrong one correctly, exact match {EXACT_MATCH:.1%}"
+        f"right texts that differ from the target rank above wrong ones in "
+        f"{best.variant_accuracy:.1%} of pairs, with exact match in {EXACT_MATCH:.1%}"
     )
     if best.variant_low > EXACT_MATCH:
         return [f"It teaches more than exact match: {shares}."]
@@ -180,10 +180,10 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     constants = c.words()
     accuracy = _ranking(best)
     if accuracy >= TEACHES:
-        what = "This reward" if best.variant_low > EXACT_MATCH else "As exact match does, it"
+        what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, it"
         return (
-            f"{what} can teach: take {name} ({constants}); {accuracy:.1%} of the pairs of a right "
-            "and a wrong candidate are ranked correctly within their group."
+            f"{what} can teach: use {name} ({constants}). Right candidates rank above wrong ones "
+            f"of their group in {accuracy:.1%} of pairs."
         )
     if accuracy >= TEACHES_SLOWLY:
         return (

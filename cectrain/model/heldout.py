@@ -58,7 +58,7 @@ def read_held_out(path: Path) -> HeldOut:
 
 def _damaged(path: Path, why: str) -> VerificationError:
     return VerificationError(
-        f"{path}: damaged ({why}): remove it, and the same command evaluates again"
+        f"{path}: damaged ({why}): remove the file, and run the same command again"
     )
 
 

@@ -55,7 +55,7 @@ def dbscan(
     """
     groups, size = distances_P_L_L.shape[:2]
     if size > LARGEST_GROUP:
-        raise UsageError(f"a group has {size} candidates: at most {LARGEST_GROUP} can be clustered")
+        raise UsageError(f"at most {LARGEST_GROUP} candidates can be clustered, not {size}")
     if min_samples < 1 or radius < 0:
         raise UsageError(f"min_samples must be ≥ 1 and radius ≥ 0: {min_samples}, {radius}")
     near = distances_P_L_L <= radius

@@ -61,14 +61,14 @@ def load(name: str) -> Function:
     except (Exception, SystemExit) as error:  # an imported module may raise anything
         raise UsageError(
             f"reward {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
-            "package, or start the run in the folder that has the module"
+            "package, or start the run in the folder of the module"
         ) from error
     try:
         inspect.signature(function).bind(completions=[], source=[], target=[])
     except (TypeError, ValueError) as error:  # ValueError: some functions of extension modules
         raise UsageError(
-            f"reward {name!r} cannot be called with completions, source and target by keyword "
-            f"({error}): define the function with arguments of these names, and **columns"
+            f"reward {name!r} cannot be called ({error}): define the function with the arguments "
+            "completions, source, target and **columns"
         ) from None
     return cast("Function", function)
 
@@ -100,7 +100,7 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
     if len(rewards) != len(texts):
         raise RewardFunctionError(
             f"reward function {name} returned {len(rewards)} values for {len(texts)} candidates: "
-            "it must return one for each"
+            "return one value for each candidate"
         )
     for value, text, source in zip(rewards, texts, columns["source"], strict=True):
         if not _is_finite(value):

@@ -84,8 +84,8 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         self._flat = self._flat + 1 if flat else 0
         if self._flat and (self._flat - 1) % _FLAT == 0:
             self._log(
-                f"batch {batch}: all rewards within every group are equal, so this batch taught "
-                "nothing about which candidate is better (see `cectrain diagnose`)"
+                f"batch {batch}: the rewards are equal within each group, so the policy learned "
+                "nothing from this batch (see `cectrain diagnose`)"
             )
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
@@ -109,5 +109,5 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if rise >= _RISE and fall >= _FALL:
             self._log(
                 f"batch {batch}: the reward rose by {rise:.3f} while the held-out exact rate fell "
-                f"by {fall:.3f}: the policy learns the reward, not the task"
+                f"by {fall:.3f}: the policy learns to please the reward, not to correct"
             )

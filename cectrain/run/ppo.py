@@ -38,8 +38,8 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
     if job.embeddings:
         job.log(
-            f"reference embeddings: {rewarder.found:,} found in {job.embeddings.folder}, "
-            f"{rewarder.encoded:,} encoded because they are not there"
+            f"reference embeddings: {rewarder.found:,} read from {job.embeddings.folder}, "
+            f"{rewarder.encoded:,} computed because they are missing there"
         )
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
     return Trained(batches, watch.before, score(), _gathered_policy(job, trainer))
@@ -72,9 +72,9 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     config = job.config
     if config.ppo.vllm != "off" and config.ppo.top_p < 1:
         job.log(
-            f"ppo.top_p = {config.ppo.top_p:g} with vLLM: before TRL 1.17 the importance ratios "
-            "are biased, because vLLM draws from the nucleus and TRL's ratios are over all "
-            "tokens; ppo.top_p=1.0 avoids it"
+            f"with ppo.top_p = {config.ppo.top_p:g} and vLLM, the importance ratios of TRL before "
+            "1.17 are biased, because vLLM draws from the nucleus and TRL counts all tokens; "
+            "ppo.top_p=1.0 avoids the bias"
         )
     args = arguments(
         config.ppo,

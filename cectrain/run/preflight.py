@@ -21,7 +21,7 @@ def check_packages() -> None:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise MissingPackageError(
-            f"{', '.join(missing)} missing: {how_to_install('train')} (Python 3.11 or newer)"
+            f"{', '.join(missing)} not installed: {how_to_install('train')} (Python 3.11 or newer)"
         )
 
 
@@ -35,15 +35,15 @@ def check_settings(config: Config, processes: int) -> None:
     ppo = config.ppo
     if config.sft.steps and distributed.sharded():
         raise UsageError(
-            "supervised steps need whole weights on each rank: run `cectrain sft` with ddp.yaml or "
-            "in one process first, and name the folder of that run with --model"
+            "supervised steps need all weights in each process: first run `cectrain sft` with "
+            "ddp.yaml or in one process, then name the folder of that run with --model"
         )
     if config.sft.steps and config.sft.batch < processes:
-        raise UsageError(f"sft.batch = {config.sft.batch} has fewer pairs than {processes} ranks")
+        raise UsageError(f"sft.batch = {config.sft.batch} must be at least {processes} (processes)")
     if not ppo.updates:
         return
     if processes > 1 and ppo.supervised:
-        raise UsageError("ppo.supervised needs one process: processes do not share its gradients")
+        raise UsageError("ppo.supervised works only in one process: its gradients are not shared")
     check_shares(ppo, processes)
     for name in functions_of(config.reward):
         load(name)
@@ -57,8 +57,8 @@ def check_data(dataset: PairSource) -> None:
     """Raise InputError if the dataset has no validation split to score the policy on."""
     if not dataset.rows(HELD_OUT):
         raise InputError(
-            f"{dataset.path}: the split {HELD_OUT!r} is empty, so there is nothing to score the "
-            "policy on: build with --holdout above 0"
+            f"{dataset.path}: the split {HELD_OUT!r} is empty, but the policy is scored on "
+            "it: build with --holdout above 0"
         )
 
 

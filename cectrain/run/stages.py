@@ -119,13 +119,13 @@ def open_embeddings(dataset: PairSource, used: Encoder | None, log: Logger) -> S
     others = ", ".join(sorted(path.parent.name for path in folder.glob(f"*/{STORE}")))
     if not (folder / folder_of(used.name) / STORE).is_file():
         if others:
-            log(f"the embeddings in {folder} are by {others}, not by {used.name}: not used")
+            log(f"the embeddings in {folder} are not used: they are by {others}, not {used.name}")
         return None
     store = open_store(folder / folder_of(used.name))
     try:
         store.check_encoder(used)
     except RefusedError as error:
-        log(f"{error}\nThe references are encoded anew.")
+        log(f"{error}\nThe embeddings of the references are computed again.")
         return None
     if problems := store.verify():
         raise VerificationError(
@@ -189,11 +189,11 @@ def prepare(
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
     longer = dataset.rows(TRAIN) - len(pairs)
     if longer and config.data.limit is None and not config.data.tuning:
-        log(f"{longer:,} pairs are left out, because a side has over policy.max_chars = {limit}")
+        log(f"{longer:,} pairs are left out, because they exceed policy.max_chars = {limit}")
     if not getattr(policy.tokenizer, "chat_template", None):
         log(
-            f"{config.policy.name} has no chat template, as base models often do: its prompt is "
-            "plain text, the instruction and then the sentence"
+            f"{config.policy.name} has no chat template, like most base models. Its prompt is "
+            "plain text: the instruction, then the sentence"
         )
     sft_pairs, ppo_pairs = pairs.split(_ppo_only_share(config))
     preflight.check_ppo(config, ppo_pairs)
@@ -224,7 +224,7 @@ def warm_start(job: Job) -> None:
         job.score_at_start()
     job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
     if sft.learning_rate is not None and sft.learning_rate > 5 * own:
-        job.log(f"sft.learning_rate is high for this policy; without it the rate is {own:.2g}")
+        job.log(f"sft.learning_rate is high for this policy; the default is {own:.2g}")
     stopwatch = Stopwatch()
 
     def log(step: int, values: dict[str, float]) -> None:
@@ -243,7 +243,7 @@ def choose_constants(job: Job) -> RewardConfig:
         return config.reward
     if not config.reward.is_consensus:
         name = config.reward.reward or f"the {config.reward.kind} vote"
-        job.log(f"the reward is {name}: it has no constants to choose")
+        job.log(f"the reward is {name}, which has no constants")
         return config.reward
     from cectrain.diagnosis.diagnose import diagnose
     from cectrain.diagnosis.measures import choice_reason
@@ -262,7 +262,7 @@ def choose_constants(job: Job) -> RewardConfig:
         chosen, reason = diagnosis.favoured, choice_reason(diagnosis.rewards)
     else:
         chosen = "as given" if config.constants == "given" else config.constants
-        reason = f"the configuration says constants = {config.constants}"
+        reason = f"constants = {config.constants} is set"
     reward = diagnosis.rewards[chosen].config
     for line in diagnosis.verdict:
         job.log(line)

@@ -130,7 +130,7 @@ class Service:
         named = request.headers.get("host", "")
         host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
         if self._local and not is_loopback(host.strip("[]")):
-            response = _error(403, f"Host {host!r} is not localhost or its address")
+            response = _error(403, f"Host must be localhost or its address, not {host!r}")
         else:
             response = await answer(request)
         self._counts.answers[response.status_code] += 1
@@ -174,7 +174,7 @@ class Service:
             return Response(status_code=499)  # nobody reads it
         except TimeoutError:
             raise HTTPException(
-                504, f"not done in {self._limits.seconds:g} seconds: send less text at once"
+                504, f"stopped after {self._limits.seconds:g} seconds: send less text at once"
             ) from None
         finally:
             stop.set()
@@ -193,7 +193,7 @@ class Service:
                 raise HTTPException(
                     413,
                     f"the body has more than {self._limits.bytes:,} bytes: send less text, or "
-                    "start with a higher --max-bytes",
+                    "start the server with a higher --max-bytes",
                 )
         return b"".join(parts)
 
@@ -224,7 +224,7 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"not JSON: {error}") from error
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
     texts = document.pop("texts", None) if isinstance(document, dict) else None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, 'send {"texts": ["…", …]}')
@@ -232,7 +232,7 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
         if name not in _REQUEST:
             raise HTTPException(400, f"unknown key {name!r}: known are {', '.join(_REQUEST)}")
         if not isinstance(value, _TYPES[_REQUEST[name]["type"]]) or isinstance(value, bool):
-            raise HTTPException(400, f"{name} is {value!r}, which has the wrong type")
+            raise HTTPException(400, f"{name} has the wrong type: {value!r}")
     return texts, document
 
 
@@ -251,7 +251,7 @@ class Server:
             kind = socket.AF_INET6 if ":" in host else socket.AF_INET
             self._socket = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
         except OSError as error:
-            raise InputError(f"{host}:{port}: cannot listen there ({error.strerror})") from error
+            raise InputError(f"cannot listen on {host}:{port} ({error.strerror})") from error
         self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
         local = is_loopback(self.server_address[0])
         service = Service(corrector, limits, local=local, origins=origins)
@@ -309,7 +309,7 @@ async def _nothing(request: Request, _: Exception) -> Response:
 
 
 async def _failure(_: Request, error: Exception) -> Response:
-    return _error(500, f"{type(error).__name__}: this is a defect of the server")
+    return _error(500, f"{type(error).__name__}: this is a bug in the server")
 
 
 @cache

@@ -284,7 +284,7 @@ def refuse_nan(loss: torch.Tensor, step: int) -> None:
     if not bool(torch.isfinite(loss.detach()).all()):
         raise CecError(
             f"step {step}: the loss is {float(loss.detach())}. Lower the learning rate, and train "
-            "anew with another --out, or with --overwrite, which deletes this run"
+            "again with another --out, or replace this run with --overwrite"
         )
 
 
@@ -316,6 +316,6 @@ def full_device(advice: str) -> Iterator[None]:
     except torch.OutOfMemoryError as error:
         line = str(error).splitlines()[0]
         raise CecError(
-            f"the device is out of memory ({line:.200}): {advice}, and train anew with "
-            "another --out, or with --overwrite, which deletes this run"
+            f"the device is out of memory ({line:.200}): {advice}. Then train again with "
+            "another --out, or replace this run with --overwrite"
         ) from error

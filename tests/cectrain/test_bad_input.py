@@ -196,6 +196,6 @@ def test_too_few_pairs_are_refused_before_the_first_step(dataset_path, start, tm
     """The policy and the pairs are loaded, and no supervised step has been taken yet."""
     lines = []
     asked = configured(start, "sft.steps=2", "sft.batch=2", "ppo.groups=8")
-    with pytest.raises(UsageError, match="6 pairs do not fill a batch of 8 sources"):
+    with pytest.raises(UsageError, match="6 pairs are too few for a batch of 8 sources"):
         train(dataset_path, tmp_path / "out", asked, log=lines.append)
     assert not any("warm start" in line for line in lines)

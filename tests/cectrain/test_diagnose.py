@@ -121,7 +121,7 @@ def test_hashes_teach_nothing_that_exact_match_does_not(dataset, found):
         assert told.teaches is False
         first, second, *_ = told.verdict
         assert first.startswith("This reward teaches nothing that exact match does not")
-        assert second.startswith("As exact match does, it can teach")
+        assert second.startswith("Like exact match, it can teach")
     assert found.teaches
     assert found.rewards["calibrated"].variant_low > 0.5
 
@@ -151,7 +151,7 @@ def test_an_encoder_that_separates_nothing_is_told_so(dataset):
     told = diagnose.diagnose(pairs, Constant(), RewardConfig())
     assert told.suggested.epsilon > 0
     assert told.clusters["calibrated"]["right_with_copy"] == 1.0
-    assert any("says nothing. The honest choice is exact match" in line for line in told.verdict)
+    assert any("is useless. Use exact match" in line for line in told.verdict)
     assert told.teaches is False
 
 

@@ -82,11 +82,11 @@ def test_a_file_without_pairs_or_with_one_target_is_refused(tmp_path):
 def test_columns_that_do_not_belong_together_are_refused(tmp_path):
     """Most sides have little in common; a few are counted."""
     rows = [("他己经来了。", "今天天气好"), ("今天天汽好", "我们走吧！"), ("你好", "你好")]
-    with pytest.raises(InputError, match=r"2 of 3 pairs.*line 1\. Are the columns aligned"):
+    with pytest.raises(InputError, match=r"2 of 3 pairs.*line 1\. Check that source and target"):
         labelled_pairs(written(tmp_path / "pairs.tsv", rows), None, 9)
     good = [(f"第{n}个句字。", f"第{n}个句子。") for n in range(9)]
     pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), None, 9)
-    assert "2 of 12 pairs have sides that differ" in pairs.described()
+    assert "in 2 of 12 pairs, more than half" in pairs.described()
     assert "line 10" in pairs.described()
 
 
@@ -104,7 +104,7 @@ def test_a_file_of_pairs_is_no_dataset(tmp_path, capsys):
     good = str(written(tmp_path / "pairs.tsv", PAIRS))
     for command in (["train", good, "--out", str(tmp_path / "out")], ["diagnose", good]):
         assert run(cli, command) == 1
-        assert "is a file; DATA must be a dataset" in capsys.readouterr().err
+        assert "is a file, but DATA must be a dataset" in capsys.readouterr().err
 
 
 def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
@@ -112,7 +112,7 @@ def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
     path = written(tmp_path / "pairs.tsv", PAIRS)
     other = written(tmp_path / "other.tsv", [("明夭见。", "明天见。"), PAIRS[0], PAIRS[0]])
     told = labelled_pairs(path, other, 5).described()
-    assert "2 of 3 held-out pairs have a target that is trained on" in told
+    assert "2 of 3 held-out pairs have a target of the training pairs" in told
     clean = written(tmp_path / "clean.tsv", [("明夭见。", "明天见。")])
     assert "trained on" not in labelled_pairs(path, clean, 5).described()
 
@@ -128,7 +128,7 @@ def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
     assert len(held) == 2
     turned = labelled_pairs(written(tmp_path / "turned.tsv", PAIRS[::-1]), None, 5)
     assert {*turned.tables[HELD_OUT]["target"].to_pylist()} == held
-    assert "1 of them clean" in pairs.described()
+    assert "1 with equal sides" in pairs.described()
     assert len({(r["id"], r["copy"]) for part in parts for r in part}) == len(PAIRS)
 
 
@@ -159,7 +159,7 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     argv += ["--set", "sft.gradient_checkpointing=true", "--set", "policy.save_dtype=bfloat16"]
     assert run(cli, argv) == 0
     said = capsys.readouterr().err
-    assert "23 labelled pairs to train on" in said
+    assert "23 labelled pairs for training" in said
     assert "has no chat template" in said
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert summary["sft_steps"] == 9  # three passes over 23 pairs, 8 a step
@@ -167,7 +167,7 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     weights = load_file(tmp_path / "out" / "model" / "model.safetensors")
     assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.bfloat16"}
     assert run(cli, argv) == 0
-    assert "finished run already" in capsys.readouterr().err
+    assert "already holds the finished run" in capsys.readouterr().err
 
 
 ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumerate(PAIRS[:6])]

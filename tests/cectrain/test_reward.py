@@ -380,10 +380,10 @@ def test_a_bad_function_is_named(name, message):
         ("own_rewards", "must be"),
         ("own_rewards:lost", "cannot be imported"),
         ("no_such_module:f", "cannot be imported"),
-        ("own_rewards:number", "cannot be called with completions"),
+        ("own_rewards:number", "cannot be called"),
         ("own_rewards:needs", "missing a required argument: 'tokens'"),
         ("leaving_module:f", "cannot be imported.*SystemExit: 0"),
-        ("builtins:max", "'builtins:max' cannot be called with completions"),
+        ("builtins:max", "'builtins:max' cannot be called"),
     ],
 )
 def test_a_function_that_cannot_be_called_is_refused(name, message):

@@ -67,7 +67,7 @@ def test_a_half_of_a_single_is_read(tmp_path):
     [
         ("config.json", '"num_hidden_layers": 4', '"num_hidden_layers": 5', "do not fit"),
         ("config.json", "{", "", "do not fit"),
-        ("tokenizer.json", "<|source|>", "<|quelle|>", "of the built-in kind"),
+        ("tokenizer.json", "<|source|>", "<|quelle|>", "cannot be combined with the channel"),
         ("tokenizer.json", '"vocab"', '"words"', "cannot be read"),
     ],
 )

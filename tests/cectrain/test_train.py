@@ -150,7 +150,7 @@ def test_a_finished_run_is_verified_and_left_alone(finished, dataset_path, start
     shutil.copytree(out, copy)
     weights = copy / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    with pytest.raises(VerificationError, match="these are not the weights"):
+    with pytest.raises(VerificationError, match="the weights differ"):
         policy.load_policy(config.PolicyConfig(name=str(copy)))
     with pytest.raises(VerificationError, match="--overwrite"):
         train(dataset_path, copy, settings)
@@ -358,4 +358,4 @@ def test_equal_rewards_are_logged(tmp_path):
     for step in range(1, 8):
         logged(seen, step, 0.5, flat=1.0)
     assert len(told) == 2
-    assert "taught nothing" in told[0]
+    assert "learned nothing" in told[0]

@@ -98,14 +98,14 @@ def test_replacements_are_exact_and_first():
         ({"protect": "习小明"}, "must be a list"),
         ({"terms": "阿莫西林"}, "must be a list"),
         ({"terms": ["林"]}, "has 1 characters"),
-        ({"terms": ["CT检查"]}, "other characters than Han"),
+        ({"terms": ["CT检查"]}, "Han characters only"),
         ({"terms": ["阿莫西林"], "model": "builtin"}, "terms work only with the models channel"),
         ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replace both by the final text"),
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
         ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),
         ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),
-        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "holds a protected name"),
-        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "holds a protected name"),
+        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "contains a protected name"),
+        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "contains a protected name"),
     ],
 )
 def test_arguments_out_of_range_are_refused_at_once(wrong, message):
@@ -118,9 +118,9 @@ def test_arguments_out_of_range_are_refused_at_once(wrong, message):
 def test_what_is_no_text_is_refused_by_name(texts):
     """One message says what was given, whether alone or in a list, and for a stream as well."""
     corrector = Corrector(Nothing())
-    with pytest.raises(UsageError, match="takes a text or a list of texts, not "):
+    with pytest.raises(UsageError, match="pass a text or a list of texts, not "):
         corrector.correct(texts)
-    with pytest.raises(UsageError, match="takes a text or a list of texts, not "):
+    with pytest.raises(UsageError, match="pass a text or a list of texts, not "):
         list(corrector.stream(texts))
 
 
