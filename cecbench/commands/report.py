@@ -70,8 +70,8 @@ def compare(
 
     Runs are compared within each benchmark. A signature is the line that says how a score was
     computed; runs whose signatures differ are refused (exit code 5). Runs on the same sentences are
-    compared by a paired randomisation test, with p-values corrected by Holm's method, and by a
-    bootstrap interval of the difference. If ids name the document of a sentence (DOCUMENT#3), the
+    compared by a paired randomisation test and by a bootstrap interval of the difference. Holm's
+    method corrects the p-values. If ids name the document of a sentence (DOCUMENT#3), the
     test and the interval resample whole documents.
     """
     if len(runs) < 2:

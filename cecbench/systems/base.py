@@ -147,8 +147,8 @@ class PromptOptions(NoOptions):
     prompt: str = option(prompts.DEFAULT, "Version of the prompt.")
     max_new_tokens: int = option(
         0,
-        "Maximum number of tokens in an answer; 0 means the limit of the endpoint or, for a local "
-        "model, twice the tokens of the source plus 32.",
+        "Maximum number of tokens in an answer. 0 means the limit of the endpoint; for a local "
+        "model, it means twice the tokens of the source plus 32.",
         type=FROM_0,
     )
 

@@ -175,8 +175,8 @@ def _refuse_ids(
         raise InputError(
             f"{path}: {len(unknown)} of {len(predictions)} ids (first: "
             f"{', '.join(map(repr, unknown[:3]))}) are not in the benchmark, whose first is "
-            f"{rows[0].id!r}. Use the ids of the benchmark. If the first column holds no ids, add "
-            "a first line with the names of the columns, such as source and prediction"
+            f"{rows[0].id!r}. Use its ids; for a file without ids, name the columns in the first "
+            "line, such as source and prediction"
         )
     twice = [name for name, n in Counter(p.id for p in predictions).items() if n > 1]
     if twice:

@@ -64,8 +64,8 @@ _NAMED = 10  # most unreadable files that are named one by one
 @setting(
     "plausibility",
     str,
-    "Reject pairs whose source is as likely as the target under this language model: `words` "
-    "(the n-gram table that ships), another table, an ARPA file, a transformers model, or a URL.",
+    "Reject pairs whose source is as likely as the target under this language model. MODEL is "
+    "`words` (the packaged n-gram table), a table, an ARPA file, a transformers model, or a URL.",
     show_default=False,
     metavar="MODEL",
 )

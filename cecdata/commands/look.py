@@ -108,9 +108,9 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
 
     CORPUS is clean text or pairs in any format. A row counts as `exact` if one of its texts equals
-    a benchmark's text apart from width, punctuation and spaces, and as `overlap` if one of its
-    texts contains a benchmark's text or the other way round. Other rows count as `shared` if they
-    have 13 consecutive characters in common with a benchmark; they are not in the total.
+    a benchmark's text apart from width, punctuation and spaces. It counts as `overlap` if one text
+    contains the other. Other rows count as `shared` if they have 13 consecutive characters in
+    common with a benchmark's text; they are not in the total.
     """
     from dataclasses import asdict
 

@@ -86,8 +86,8 @@ _OPTIONS = (
     setting(
         "perplexity",
         str,
-        "Reject sentences that are unlikely under this language model: `words` (the n-gram table "
-        "that ships), another table, an ARPA file, a transformers model, or an endpoint's URL.",
+        "Reject sentences that are unlikely under this language model. MODEL is `words` (the "
+        "packaged n-gram table), a table, an ARPA file, a transformers model, or a URL.",
         show_default=False,
         metavar="MODEL",
     ),

@@ -305,8 +305,8 @@ def _check_rows(signed: Ids, half: Halves) -> None:
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
     if len(bad):
         raise InputError(
-            f"{len(bad)} of {len(half)} vectors are zero or not finite in fp16, the first is that "
-            f"of id {signed[bad[0]]}: such a vector would make every cosine with it meaningless"
+            f"{len(bad)} of {len(half)} vectors are zero or not finite in fp16 (first: id "
+            f"{signed[bad[0]]}), so they have no cosines: use another encoder"
         )
 
 

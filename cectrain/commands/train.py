@@ -137,8 +137,8 @@ def train(
     """Train a corrector on DATA: supervised steps first, then PPO.
 
     Held-out scores are taken before and after PPO. These are the recipes:
-    `warm-consensus` trains the built-in policy on two CPU cores: first supervised steps, then the
-    method of the paper (clipped PPO with a value network and the cluster-consensus reward). The
+    `warm-consensus` trains the built-in policy on two CPU cores. Supervised steps come first, then
+    the method of the paper: clipped PPO with a value network and the cluster-consensus reward. The
     constants of the reward are calibrated to the encoder. `consensus` has no supervised steps.
     `exact-match` rewards exact answers: after supervised steps it uses RLOO (one epoch,
     leave-one-out baseline), with supervised pairs in each step. `paper` has the policy, encoder and
@@ -246,7 +246,7 @@ def diagnose(
     The command derives candidates of known quality from held-out pairs, puts them into groups,
     and rewards them. Candidates are right, copied, nearly right, over-corrected, garbage, or right
     but different from the target. If DATA has no held-out pairs, training pairs are used. The
-    reward must do better than exact match: in the output of --json, `teaches` is false if the
+    reward must do better than exact match. In the output of --json, `teaches` is false if the
     encoder cannot rank right texts that differ from the target above wrong texts.
 
     Example: cectrain diagnose out/data

@@ -167,10 +167,10 @@ def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
     )
     if best.variant_low > EXACT_MATCH:
         return [f"It teaches more than exact match: {shares}."]
-    lines = [f"This reward teaches nothing that exact match does not: {shares}."]
+    lines = [f"This reward teaches no more than exact match: {shares}."]
     for name, figures in diagnosis.rewards.items():
         if figures.variant_low > EXACT_MATCH:
-            lines.append(f"The reward {name} would: {figures.variant_accuracy:.1%}.")
+            lines.append(f"With the reward {name}: {figures.variant_accuracy:.1%}.")
     return lines
 
 
@@ -192,7 +192,7 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
         )
     return (
         f"This reward cannot be trusted here: even {name} ({constants}) rank only {accuracy:.1%} "
-        f"of the pairs within a group correctly. Use another encoder. {HONEST_CHOICE}"
+        f"of the pairs within a group correctly. {HONEST_CHOICE} Or try another encoder."
     )
 
 
