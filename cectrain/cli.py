@@ -9,7 +9,7 @@ from cecdata.common import command_group
 #: title of a group → command → (file in commands/, its line in `--help`)
 COMMANDS = {
     "Correct text": {
-        "correct": ("correct", "Correct sentences, or list what looks wrong in files."),
+        "correct": ("correct", "Correct sentences, or list suspicious places in files."),
         "serve": ("serve", "Serve a web page for correcting text."),
         "lm": ("lm", "Compile an n-gram model for the noisy channel."),
         "calibrate": ("lm", "Fit the weight of a causal language model for `correct --rescore`."),

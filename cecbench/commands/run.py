@@ -235,7 +235,7 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
     help="Folder of the runs and the report.",
 )
 @LIMIT
-@click.option("--overwrite", is_flag=True, help="Replace runs in --out with other data or models.")
+@click.option("--overwrite", is_flag=True, help="Replace runs that used other data or models.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
 def suite(

@@ -136,7 +136,7 @@ def train(
 ) -> None:
     """Train a corrector on DATA: supervised steps first, then PPO.
 
-    Held-out scores are taken before and after PPO. These are the recipes:
+    The policy is scored on held-out pairs before and after PPO. These are the recipes:
     `warm-consensus` trains the built-in policy on two CPU cores. Supervised steps come first, then
     the method of the paper: clipped PPO with a value network and the cluster-consensus reward. The
     constants of the reward are calibrated to the encoder. `consensus` has no supervised steps.
@@ -241,7 +241,7 @@ def diagnose(
     encoder_name: str | None,
     as_json: bool,
 ) -> None:
-    """Measure before training, on the pairs of DATA, whether the reward can teach a policy.
+    """Measure on the pairs of DATA, before training, whether the reward can teach a policy.
 
     The command derives candidates of known quality from held-out pairs, puts them into groups,
     and rewards them. Candidates are right, copied, nearly right, over-corrected, garbage, or right

@@ -296,11 +296,11 @@ def test_held_out_scores_come_back_from_disk(tmp_path):
         if whole:
             assert read_held_out(path) == found
         else:
-            with pytest.raises(VerificationError, match="remove it"):
+            with pytest.raises(VerificationError, match="remove the file"):
                 read_held_out(path)
     write_held_out(path, found)
     path.write_bytes(path.read_bytes().replace(b"0.5", b"0.7"))
-    with pytest.raises(VerificationError, match=r"checksum does not match\): remove it"):
+    with pytest.raises(VerificationError, match=r"checksum does not match\): remove the file"):
         read_held_out(path)
 
 

@@ -97,7 +97,7 @@ def test_replacements_are_exact_and_first():
         ({"model": "nowhere/at/all"}, "no such folder"),
         ({"protect": "习小明"}, "must be a list"),
         ({"terms": "阿莫西林"}, "must be a list"),
-        ({"terms": ["林"]}, "has 1 characters"),
+        ({"terms": ["林"]}, "2 to 32 characters, not 1"),
         ({"terms": ["CT检查"]}, "Han characters only"),
         ({"terms": ["阿莫西林"], "model": "builtin"}, "terms work only with the models channel"),
         ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replace both by the final text"),
@@ -141,7 +141,7 @@ def test_lists_are_read_and_wrong_lines_named(tmp_path):
     path.write_text("己经\t已经\n微信\t企业微信\n", "utf-8")
     assert read_dictionary([path]) == {"己经": "已经", "微信": "企业微信"}
     path.write_text("己经\n己经\t已经\n己经\t以经\n", "utf-8")
-    with pytest.raises(InputError, match=r"line 1 is not .*line 3 replaces .* line 2 of"):
+    with pytest.raises(InputError, match=r"line 1 must .*line 3 replaces .* line 2 of"):
         read_dictionary([path])
     path.write_text("己经\t已经\n已经\t以经\n", "utf-8")
     with pytest.raises(UsageError, match=r"line 1 of .*\(line 2 of"):
@@ -201,8 +201,8 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     ("words", "message"),
     [
         (("binary",), "binary is not UTF-8 text"),
-        (("missing.md",), "missing.md: no such file"),
-        (("no**",), "no**: no such file"),
+        (("missing.md",), "missing.md: no file has this name"),
+        (("no**",), "no**: no file has this name"),
         ((".",), ". is a folder"),
         (("句" * 100,), "cannot be read (File name too long)"),
         (("--json", "binary"), "--check needs files"),

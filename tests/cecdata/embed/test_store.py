@@ -151,7 +151,7 @@ def test_unusable_rows_are_refused():
     for value in (0.0, np.inf, np.nan, 1e6):
         bad = vectors.copy()
         bad[2] = value
-        with pytest.raises(InputError, match=f"the first is that of id {ids[2]}"):
+        with pytest.raises(InputError, match=f"first: id {ids[2]}"):
             range_bytes(ids, bad)
 
 
