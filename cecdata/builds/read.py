@@ -9,7 +9,7 @@ part one is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
@@ -42,6 +42,7 @@ from cecdata.shards.writer import check_whole, write_pairs
 # A sentence with its place in the corpus; `file` is its number among the labels.
 PLACED = pa.schema([f.with_type(pa.int32()) if f.name == "file" else f for f in LOCATED_SENTENCE])
 _PART = 1 << 25  # bytes of sentences, or of rejected rows, in a part
+_RANGES = 4  # bits of an id: of the ranges of a part that are copied one after the other
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Read(Step):
             step("read", len(each.batch) + len(each.rejected), self.rows)
             held.append(each)
             good, bad = good + each.batch.nbytes, bad + each.rejected.nbytes
+            del each  # `_part` frees the batches one by one
             if max(good, bad) >= _PART:
                 yield held
                 held, good, bad = [], 0, 0
@@ -93,15 +95,16 @@ class Read(Step):
         """Write one part: its sentences by bucket, and its rejected rows."""
         part, held = numbered
         bad = pa.Table.from_batches([each.rejected for each in held], REJECTED_ROW)
-        whole = pa.concat_batches([_coded(each.batch, self.labels) for each in held])
-        held.clear()  # they are copied: a part is in memory twice, not three times
-        kept, again = first_of_equal(whole)
-        if len(again):
-            bad = pa.concat_tables([bad, pa.Table.from_batches([refused(again, self.labels)])])
+        runs: list[pa.RecordBatch] = []
+        while held:  # a part is in memory only once
+            runs.append(_by_id(_coded(held.pop(0).batch, self.labels)))
+        repeated: list[pa.RecordBatch] = []
         name, files = f"{number:05d}-{part:04d}", []
-        if len(kept):
-            batches = _buckets(kept, self.bits)
-            files.append(write_batches(self, f"read/{name}.arrow", batches, len(kept)))
+        if any(map(len, runs)):
+            batches = _merged(runs, self.bits, repeated.append)
+            files.append(write_batches(self, f"read/{name}.arrow", batches, PLACED))
+        again = [refused(rows, self.labels) for rows in repeated]
+        bad = pa.concat_tables([bad, pa.Table.from_batches(again, REJECTED_ROW)])
         if len(bad):
             rejects = f"rejects/rows-{name}.parquet"
             files.append(write_rows(self.place, rejects, bad, REJECTED_ROW))
@@ -208,24 +211,48 @@ def located(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
     return batch.set_column(batch.schema.get_field_index("file"), "file", names)
 
 
-def _buckets(kept: pa.RecordBatch, bits: int) -> list[pa.RecordBatch]:
-    """Cut rows that are sorted by id into a batch for each bucket, some of them empty."""
-    starts = [(number << 64 - bits) - 2**63 for number in range(1, 1 << bits)]  # ids are signed
-    cuts = np.searchsorted(np.asarray(kept.column("id")), np.array(starts, np.int64))
-    bounds = [0, *cuts.tolist(), len(kept)]
-    return [kept.slice(a, b - a) for a, b in pairwise(bounds)]
+def _by_id(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.take(pa.array(np.argsort(np.asarray(batch.column("id")), kind="stable")))
 
 
-def write_batches(task: Step, name: str, batches: Sequence[pa.RecordBatch], rows: int) -> File:
+def _merged(
+    runs: Sequence[pa.RecordBatch], bits: int, repeated: Callable[[pa.RecordBatch], object]
+) -> Iterator[pa.RecordBatch]:
+    """Yield a batch for each bucket, some of them empty, from runs that are sorted by id.
+
+    Several buckets at a time are copied. Rows whose sentence is there already go to `repeated`.
+    """
+    several = max(0, bits - _RANGES)
+    pieces = [_cut(run, bits - several, range(1 << bits - several)) for run in runs]
+    for number, equal in enumerate(zip(*pieces, strict=True)):
+        kept, again = first_of_equal(pa.concat_batches(equal))
+        if len(again):  # even an empty slice would keep the whole range in memory
+            repeated(again)
+        yield from _cut(kept, bits, range(number << several, (number + 1) << several))
+
+
+def _cut(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:
+    """Cut rows that are sorted by id, and that lie in these buckets alone, into the buckets."""
+    starts = [(number << 64 - bits) - 2**63 for number in buckets]  # ids are signed
+    cuts = np.searchsorted(np.asarray(rows.column("id")), np.array(starts, np.int64))
+    return [rows.slice(a, b - a) for a, b in pairwise([*cuts.tolist(), len(rows)])]
+
+
+def write_batches(
+    task: Step, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> File:
     """Write batches of one schema as an Arrow file of the state of a build."""
+    rows = 0
 
     def fill(path: Path) -> None:
+        nonlocal rows
         # uncompressed: lz4 made a file of 35 MB a quarter smaller for twice the CPU time
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batches[0].schema) as writer:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
+                rows += len(batch)
 
-    return task.place.write(f".cecdata/{name}", fill, rows=rows)
+    return replace(task.place.write(f".cecdata/{name}", fill), rows=rows)
 
 
 def write_rows(place: Place, name: str, rows: pa.Table, schema: pa.Schema) -> File:
