@@ -23,11 +23,15 @@ from cecdata.corpus.characters import WHITESPACE
 from cecdata.shards.schema import ROW
 
 _ENDS, _HALF_WIDTH, _PAUSE = "。！？｡﹗﹖‼⁇⁈⁉", "!?", "…"
-_QUOTES, _TITLES = "“”‘’「」『』﹁﹂﹃﹄｢｣〝〞«»‹›", "《》〈〉"
-_PARENTHESES = "（）()【】[]〔〕［］｛｝{}〖〗〘〙〚〛"
-_CLOSING_AFTER_PAUSE = _QUOTES[1::2] + '〟"＂）】》'
-_CLOSING = _CLOSING_AFTER_PAUSE + _PARENTHESES[1::2] + "〉"
-_COMMAS = "，、；：,;:—､﹐﹑﹔﹕–―─⸺"
+_QUOTES, _TITLES = "“”‘’「」『』﹁﹂﹃﹄｢｣〝〞«»‹›❛❜❝❞", "《》〈〉＜＞⟨⟩⟪⟫︽︾︿﹀"
+_PARENTHESES = (
+    "（）()【】[]〔〕［］｛｝{}〖〗〘〙〚〛⦅⦆｟｠⟦⟧⦃⦄﹙﹚﹛﹜﹝﹞︵︶︷︸︹︺︻︼﹇﹈⁅⁆❨❩❪❫❲❳❴❵"
+)
+_STRAIGHT = ('"＂', "＇")  # quotation marks without sides
+_CLOSING_AFTER_PAUSE = _QUOTES[1::2] + "".join(_STRAIGHT) + "〟）】》"
+# a tilde draws out the end that it follows
+_CLOSING = _CLOSING_AFTER_PAUSE + _PARENTHESES[1::2] + _TITLES[1::2] + "～〜~"
+_COMMAS = "，、；：,;:—､﹐﹑﹔﹕︐︑︓︔–―─⸺⸻‒‑‐－﹘﹣〰"
 _LINE_ENDS = "\n\r\x0b\x0c\x85\u2028\u2029"
 _SEPARATORS = "\x1c\x1d\x1e\x1f"  # whitespace to Python, besides WHITESPACE
 _CONTINUES = "_&=/%#.+-"  # and ASCII letters and digits: no sentence ends before these
@@ -35,9 +39,9 @@ _OF = np.uint32(ord("的"))  # no sentence begins with it: “着火了！”的
 
 # Classes of characters, as bits
 _END, _HALF, _DOTS, _CLOSE, _AFTER, _LINE, _SPACE, _GOES_ON, _COMMA = (1 << bit for bit in range(9))
-# Above them the number of a pair of brackets, twice, and 1 for the closing one; 2: either one
-_PAIR, _STRAIGHT = 9, 2
-_FIRST_TITLE = 2 + len(_QUOTES) // 2  # numbers of pairs
+# Above them the number of a pair of brackets, twice, and 1 for the closing one; straight ones first
+_PAIR, _FIRST_QUOTE = 9, 1 + len(_STRAIGHT)
+_FIRST_TITLE = _FIRST_QUOTE + len(_QUOTES) // 2  # numbers of pairs
 _FIRST_PARENTHESIS = _FIRST_TITLE + len(_TITLES) // 2
 _LONGEST = 1536  # bytes, some 512 characters: a longer stretch between brackets is cut as any text
 _TABLE = 1 << 16
@@ -65,10 +69,10 @@ def _classes() -> Classes:
     }
     for bit, characters in of_class.items():
         table[[ord(character) for character in characters]] |= bit
-    for number, mark in enumerate(_QUOTES + _TITLES + _PARENTHESES, 4):
+    for number, mark in enumerate(_QUOTES + _TITLES + _PARENTHESES, 2 * _FIRST_QUOTE):
         table[ord(mark)] |= number << _PAIR
-    for mark in '"＂':
-        table[ord(mark)] |= _STRAIGHT << _PAIR
+    for number, marks in enumerate(_STRAIGHT, 1):
+        table[[ord(mark) for mark in marks]] |= 2 * number << _PAIR
     return table
 
 
@@ -144,7 +148,7 @@ def _mates(
     Places count from `start`. A bracket without its other half, or too far from it, has none.
     """
     mates, places, pairs = work[0], work[1], work[2]
-    open_pairs = np.zeros(32, np.int32)  # by number
+    open_pairs = np.zeros(64, np.int32)  # by number
     top = 0
     at = np.uint64(start)
     while at < np.uint64(stop):
@@ -159,7 +163,7 @@ def _mates(
         if number == 0:
             continue
         pair = number >> 1
-        closes = open_pairs[pair] > 0 if number == _STRAIGHT else number & 1
+        closes = open_pairs[pair] > 0 if pair < _FIRST_QUOTE else number & 1
         if not closes:
             places[top], pairs[top] = here, pair
             top += 1

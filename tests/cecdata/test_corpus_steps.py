@@ -74,12 +74,16 @@ def test_splitting(text, expected):
 
 def test_brackets_and_commas_of_any_width_and_style():
     """No sentence begins with a mark that closes one, nor with a comma or dash."""
-    pairs = "［］｛｝{}〖〗｢｣﹁﹂﹃﹄〝〞〝〟«»＂＂"
+    pairs = "［］｛｝{}〖〗｢｣﹁﹂﹃﹄〝〞〝〟«»＂＂＇＇❛❜❝❞"
+    pairs += "＜＞⟨⟩⟪⟫︽︾︿﹀⦅⦆｟｠⟦⟧⦃⦄﹙﹚﹛﹜﹝﹞︵︶︷︸︹︺︻︼﹇﹈⁅⁆❨❩❪❫❲❳❴❵"
     for opened, closed in zip(pairs[::2], pairs[1::2], strict=True):
         text = f"他说：{opened}好的！{closed}，然后就走了。"
         assert sentences_of(text) == [text]
+        assert sentences_of(f"走了。{closed}好。") == [f"走了。{closed}", "好。"]
+    for tail in "～〜~":
+        assert sentences_of(f"好的！{tail}他走了。") == [f"好的！{tail}", "他走了。"]
     assert sentences_of("好｡行‼走⁉") == ["好｡", "行‼", "走⁉"]
-    for mark in "､﹐﹑﹔﹕–―─":
+    for mark in "､﹐﹑﹔﹕–―─－‑⸻︐﹘":
         assert sentences_of(f"好的！{mark}他走了。") == [f"好的！{mark}他走了。"]
 
 
