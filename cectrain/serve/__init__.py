@@ -6,19 +6,22 @@ one holds up nobody; those that find too many before them are refused at once.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
 import json
 import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import click
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -117,6 +120,7 @@ class Service:
                 Route("/openapi.json", self._openapi),
             ],
             middleware=middleware,
+            lifespan=_watched,
             exception_handlers={HTTPException: _refusal, 404: _nothing, 500: _failure},
         )
 
@@ -196,6 +200,25 @@ class Service:
                     "start the server with a higher --max-bytes",
                 )
         return b"".join(parts)
+
+
+@contextlib.asynccontextmanager
+async def _watched(_: Starlette) -> AsyncIterator[None]:
+    """Report what the system refuses, such as more open files, by one line without a traceback."""
+
+    def tell(loop: asyncio.AbstractEventLoop, what: dict[str, Any]) -> None:
+        if isinstance(error := what.get("exception"), OSError):
+            _warn(f"{error.strerror}: clients wait until others have left")
+        elif "_start_serving" not in what["message"]:  # after the end, of a socket that is closed
+            loop.default_exception_handler(what)
+
+    asyncio.get_running_loop().set_exception_handler(tell)
+    yield
+
+
+@cache
+def _warn(line: str) -> None:
+    click.echo(f"Warning: {line}", err=True)  # once, however often it happens
 
 
 class _Connection(H11Protocol):

@@ -8,6 +8,7 @@ import json
 import pickle
 import platform
 import random
+import shlex
 import socket
 import subprocess
 import sys
@@ -220,6 +221,27 @@ def test_a_client_that_asks_nothing_is_hung_up_on(monkeypatch):
                 assert connection.recv(1000) == b""
         slow.go.set()
         assert waiting.result()[0] == 200
+
+
+def test_too_few_descriptors_are_told_in_a_line():
+    """More clients than files that may be open: they wait, and no traceback is printed."""
+    serve = [sys.executable, "-m", "cectrain", "serve", "--port", "0", "--model", "channel"]
+    command = ["bash", "-c", f"ulimit -n 64; exec {shlex.join(serve)}"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with (
+        subprocess.Popen(command, text=True, **pipes) as process,
+        contextlib.ExitStack() as clients,
+    ):
+        address = next(line for line in process.stdout if "http://" in line).split("/")[2]
+        for _ in range(70):
+            at = ("127.0.0.1", int(address.split(":")[1]))
+            clients.enter_context(socket.create_connection(at, timeout=10))
+        warning = process.stdout.readline()
+        clients.close()
+        process.terminate()
+        left = process.stdout.read()
+    assert warning == "Warning: Too many open files: clients wait until others have left\n"
+    assert "Traceback" not in left
 
 
 def test_pages_elsewhere_ask_only_where_they_may():
