@@ -32,7 +32,7 @@ Pair = tuple[str, str]  # source and target
 class Judged(NamedTuple):
     """The changes of all pairs, and whether each is right.
 
-    `features` [N, 3] holds 1, logit p(c) and v(c); `model` and `ngrams` hold log-ratios.
+    `features` [N, 4] holds 1, logit p(c), v(c) and d(c); `model` and `ngrams` hold log-ratios.
     """
 
     features: Doubles

@@ -77,11 +77,11 @@ class CombinedProposer:
     def identity(self) -> dict[str, object]:
         """What the answers depend on, besides the policy."""
         judge = self.rescorer
-        weights = self.weights if judge is None else judge.weights
+        held = (self.weights if judge is None else judge.weights)._asdict()
         return {
             **self.channel.identity,
             "least": self.least,
-            **{f"weight_{name}": value for name, value in weights._asdict().items()},
+            **{f"weight_{name}": held[name] for name in held if judge or name != "distortion"},
             **({"judge": judge.scorer.name, "judge_id": judge.scorer.identity} if judge else {}),
         }
 
@@ -132,8 +132,8 @@ class CombinedProposer:
 
     def evidence(
         self, pieces: Sequence[str], readings: Sequence[Reading]
-    ) -> list[dict[Change, tuple[float, float]]]:
-        """Return logit p(c) and v(c) of the changes of each piece that are judged."""
+    ) -> list[dict[Change, tuple[float, ...]]]:
+        """Return logit p(c) and v(c), for a language model also d(c), of the changes judged."""
         least, most = JUDGED, None
         if self.rescorer is not None:
             least, most = rescoring.JUDGED, rescoring.MOST
@@ -144,15 +144,20 @@ class CombinedProposer:
             near = len(piece) <= self.scorer.longest
             judged.append([c for c in likeliest if near and shares[c] >= least])
         ratios = self.scorer.log_ratios(pieces, judged)
-        evidence = [
+        evidence: list[dict[Change, tuple[float, ...]]] = [
             {c: (logit(reading.posterior[c]), r) for c, r in own.items()}
             for reading, own in zip(readings, ratios, strict=True)
         ]
         if self.rescorer is None:
             return evidence
+        distortion = self.rescorer.channel.distortion
         return [
-            {c: own for c, own in held.items() if self.weights.logit(*own) >= rescoring.HOPELESS}
-            for held in evidence
+            {
+                c: (*own, distortion(piece[c[0] : c[1]], c[2]))
+                for c, own in held.items()
+                if self.weights.logit(*own) >= rescoring.HOPELESS
+            }
+            for piece, held in zip(pieces, evidence, strict=True)
         ]
 
 

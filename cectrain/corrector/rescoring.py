@@ -3,7 +3,10 @@
 For a change c the model gives r(c) = log P(changed text) − log P(text), which joins the log-linear
 model of `combined.py`
 
-    logit P(c) = bias + channel · logit p(c) + policy · v(c) + model · r(c)
+    logit P(c) = bias + channel · logit p(c) + policy · v(c) + distortion · d(c) + model · r(c)
+
+There d(c) = log P(observed | right) of the channel has a weight of its own: p(c) holds it together
+with what the n-grams say, whose share the model takes over.
 
 Two changes that are near each other are also judged together: what both gain beyond the sum of the
 gains of each, i(a, b) = model · (r(ab) − r(a) − r(b)), is the edge of a pairwise model, whose exact
@@ -16,12 +19,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from cecdata.channel import read, shipped_channel
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
@@ -36,9 +41,8 @@ HOPELESS = -6.0  # logit without the model below which it is not asked
 _PLAUSIBLE = -4.0  # least logit of a change that is judged together with another one
 _NEAR = 16  # characters between two changes that are judged together
 _TOGETHER = 6  # changes of a text that are judged in pairs
-_UNKNOWN = 0.5  # share of the measured weight that a model without a calibration gets
-KIND = "cectrain calibration 1"
-Evidence = Mapping[Change, tuple[float, float]]  # logit p(c) and v(c)
+KIND = "cectrain calibration 2"
+Evidence = Mapping[Change, tuple[float, ...]]  # logit p(c), v(c) and, for a model, d(c)
 
 
 class Weights(NamedTuple):
@@ -47,16 +51,18 @@ class Weights(NamedTuple):
     bias: float
     channel: float
     policy: float
+    distortion: float = 0.0
     model: float = 0.0
 
-    def logit(self, posterior: float, log_ratio: float, of_model: float = 0.0) -> float:
-        """Return logit P(c) from logit p(c), v(c) and r(c)."""
-        own = self.bias + self.channel * posterior + self.policy * log_ratio
-        return own + self.model * of_model
+    def logit(self, *evidence: float) -> float:
+        """Return logit P(c) from logit p(c), v(c), d(c) and r(c); the last two may be missing."""
+        weighed: float = sum(map(operator.mul, self[1:], evidence))
+        return self.bias + weighed
 
 
-# What Gemma-3-270m got by `cectrain calibrate`; docs/reports/language-model.md.
-MEASURED = Weights(-1.94, 0.63, 0.18, 0.23)
+# What Gemma-3-270m got by the fit of `cectrain calibrate`: docs/reports/language-model.md. A model
+# without a calibration gets the mean of these and the weights without a model.
+MEASURED = Weights(0.0, 1.0, 0.17, 0.72, 0.39)
 
 
 class Rescorer:
@@ -69,13 +75,10 @@ class Rescorer:
     def __init__(
         self, scorer: Scorer, plain: Weights, lm: str, weights: Weights | None = None
     ) -> None:
-        self.scorer, self.plain = scorer, plain
+        self.scorer, self.plain, self.channel = scorer, plain, read(shipped_channel())
         held = weights or calibration(scorer.identity, lm)
         if held is None:
-            share = _UNKNOWN
-            self.weights = Weights(
-                *(a + share * (b - a) for a, b in zip(plain, MEASURED, strict=True))
-            )
+            self.weights = Weights(*((a + b) / 2 for a, b in zip(plain, MEASURED, strict=True)))
             self.note = (
                 f"{scorer.name} is not calibrated, so it has half of the usual weight: run "
                 "cectrain calibrate"

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.channel import Channel
+from cecdata.channel import Channel, read, shipped_channel
 from cecdata.common.errors import InputError, UsageError
 from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find
@@ -483,6 +483,18 @@ def test_the_model_confirms_and_refuses():
     assert weighed(Opinion([("已", -30.0)], 0.0)).correct(TEXTS[0])[0].edits == ()
 
 
+def test_the_distortion_has_a_weight_of_its_own():
+    """It moves the log-odds of a change by log P(observed | right)."""
+    weights = Weights(0.0, 1.0, 0.0, 0.5, 1.0)
+    proposer = CombinedProposer(lm="words", rescore=Opinion([], 0.0))
+    evidence = proposer.evidence(TEXTS[:1], proposer.channel.readings(TEXTS[:1]))
+    moved = read(shipped_channel()).distortion("己", "已")
+    logits = Rescorer(Opinion([], 0.0), SHIPPED, "none", weights).logits(TEXTS[:1], evidence)
+    assert evidence[0][4, 5, "已"][2] == moved
+    own = evidence[0][4, 5, "已"][0] + 0.5 * moved
+    assert logits[0][4, 5, "已"] == pytest.approx(own, abs=0.01)
+
+
 def test_only_proposals_are_judged_and_only_where_there_are_some():
     """The model is asked for changes that the channel proposes; a calm text is never sent."""
     scorer = Opinion(default=9.0)
@@ -502,8 +514,8 @@ def test_changes_that_belong_together_are_judged_together():
     text, first, second = "甲乙丙丁", (0, 1, "一"), (2, 3, "二")
     scorer = Opinion([("一", -3.0), ("二", -3.0), ("一乙二", 6.0)])
     rescorer = Rescorer(scorer, SHIPPED, "none")
-    rescorer.weights = Weights(0.0, 1.0, 0.0, 1.0)
-    evidence = {first: (0.0, 0.0), second: (0.0, 0.0)}
+    rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 1.0)
+    evidence = {first: (0.0, 0.0, 0.0), second: (0.0, 0.0, 0.0)}
     logits = rescorer.logits([text], [evidence])[0]
     assert logits[first] > 2
     assert logits[second] > 2
@@ -557,7 +569,7 @@ def test_calibrate_weighs_a_model_and_correct_finds_it(tmp_path):
     assert 0.5 < found["auc"] < 1
     again = json.loads(run(cli, [*asked, "--json"]).stdout)
     assert again == found  # same seed, same numbers
-    assert "will not use it" in run(cli, asked).stdout
+    assert "will not use this model" in run(cli, asked).stdout
     corrected = run(cli, ["correct", "--lm", "words", "--rescore", "words", "--json", TEXTS[0]])
     assert json.loads(corrected.stdout)["target"] == "他的病情已经好转。"
     assert "adds nothing to the n-grams" in corrected.stderr
