@@ -18,6 +18,7 @@ from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
 from cecdata.builds.read import Read, look
 from cecdata.common.codec import Json
+from cecdata.common.errors import UsageError
 from cecdata.common.progress import say, step
 from cecdata.common.settings import require
 from cecdata.config import MOST_COPIES, Config
@@ -51,8 +52,8 @@ def build(
     """
     started = time.monotonic()
     with taken(corpus, config) as source:
-        if overwrite:
-            look(source)
+        if overwrite:  # before anything is removed
+            copies_of(config, look(source, -(-(config.pairs or 1) // MOST_COPIES)))
         identity, reads = identity_of(source, config, pool=pool), paths_read(source.given, config)
         with (
             opened(out, identity, overwrite=overwrite, reads=reads) as output,
@@ -66,7 +67,11 @@ def build(
             plan = {"read": len(source.blocks), "distinct": 1 << source.bits}
             output.plan(plan)
             found = run.pool(source, config, counts=not pool)
-            histogram = None if pool else run.histogram(found, config)
+            try:
+                histogram = None if pool else run.histogram(found, config)
+            except UsageError:  # more pairs than the sentences allow: nothing is left behind
+                output.forget()
+                raise
             stage = run.last_stage(found, config, histogram)
             output.plan({**plan, stage.name: stage.count, "sentences": found.sentences})
             chunks = run.all(stage, stage.count)

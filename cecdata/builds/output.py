@@ -91,6 +91,10 @@ class Folder(_Output):
         if self._work.journal.get("begun", "all") is None:
             self._work.journal.record("begun", "all")
 
+    def forget(self) -> None:
+        """Remove what this build wrote, so that it binds no other."""
+        self._work.clear()
+
     def publish(self) -> None:
         """Let the files of all tasks appear."""
         for name in PUBLISHED:
@@ -169,6 +173,10 @@ class Remote(_Output):
 
     def bind(self) -> None:
         """Do nothing: the markers bind the place."""
+
+    def forget(self) -> None:
+        """Remove what this build wrote, so that it binds no other."""
+        self._clear(self._store.list())
 
     def publish(self) -> None:
         """Refuse to publish if another build has taken the place meanwhile."""
@@ -296,15 +304,15 @@ def status(out: Path | str) -> dict[str, Any]:
     every = ("read", "distinct", "publish", "corrupt")
     marked = dict(zip(every, place.marked(*every), strict=True))
     plan, name = planned(place), without_userinfo(str(out))
-    if not plan:
-        raise InputError(f"{name}: no build was started there")
     finished = place.read(MANIFEST) is not None
+    if not plan and not finished:
+        raise InputError(f"{name}: no build was started there")
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
     # of a finished build, the markers of the first stages are gone
     done = plan if finished else marked
     stages: list[dict[str, Any]] = [
-        {"name": n, "done": done.get(n, 0), "total": plan.get(n)} for n in names
-    ]
+        {"name": n, "done": done.get(n, 0), "total": plan.get(n)} for n in names if plan
+    ]  # a copy of a dataset has no plan
     left = [s["name"] for s in stages if s["total"] is None or s["done"] < s["total"]]
     return {
         "out": name,

@@ -111,20 +111,24 @@ class Read(Step):
         return files, bad
 
 
-def look(source: Input) -> None:
-    """Clean rows up to the first sentence, before --overwrite removes anything.
+def look(source: Input, enough: int) -> int:
+    """Clean rows until there are enough sentences, and return their number, equal ones included.
 
     Raises InputError if there is no sentence, or if rows cannot be read as asked.
     """
+    sentences = 0
     rejected: Counter[str] = Counter()
     reports: list[FileReport] = []
     for block in source.blocks:
         clean_rows = _cleaning(block.config)
         for rows in _rows(block, reports.append):
             clean = clean_rows(rows)
-            if len(clean.batch):
-                return
+            sentences += len(clean.batch)
+            if sentences >= enough:
+                return sentences
             rejected.update(by_reason(clean.rejected))
+    if sentences:
+        return sentences
     raise empty_corpus(source.names, rejected, [each.damage for each in reports if each.damage])
 
 

@@ -287,7 +287,7 @@ def test_a_pipe_is_refused_and_stays(tmp_path):
     (tmp_path / "link").symlink_to("fifo")
     reads, writes = os.pipe()  # /dev/stdout is such a link, to no path
     for name in ("fifo", "link", f"/proc/self/fd/{writes}"):
-        with pytest.raises(UsageError, match="is a device or a pipe: name a file"):
+        with pytest.raises(UsageError, match="is a device or a pipe: name a regular file"):
             write_text(tmp_path / name, "text")
     os.close(reads), os.close(writes)
     assert (tmp_path / "fifo").is_fifo()

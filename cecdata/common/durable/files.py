@@ -68,6 +68,8 @@ def write(
     if tmp is None:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise UsageError(f"{path} is a device or a pipe: name a regular file")
+        if str(path) == "-":
+            raise UsageError("- does not stand for standard output here: name a file")
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
     # with the suffix of `path`, because some writers choose a format by it
     temporary = (tmp or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"

@@ -131,7 +131,7 @@ class Workspace:
             self.resumed = True
         elif self._overwrite or self._saved() != self.identity:
             # A run without a recorded step (a mistyped column, an empty corpus) binds no later run.
-            self._clear()
+            self.clear()
             self._journal = Journal(self.state / _JOURNAL)
         else:
             self.resumed = True
@@ -184,7 +184,8 @@ class Workspace:
                 paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
         return paths
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Remove all files that runs here wrote; raise RefusedError where others exist."""
         owned = self._owned()
         foreign = [p for p in _files(self.root, self.state) if p not in owned]
         if foreign:

@@ -198,6 +198,8 @@ def test_a_damaged_plan_is_named_and_written_anew(cecdata, copy_of_built, corpus
     assert (code, "plan.json is damaged" in said) == (4, True)
     assert cecdata("build", corpus, "--out", copy_of_built, *flags)[0] == 0
     assert cecdata("status", copy_of_built)[0] == 0
+    path.unlink()  # as in a copy of a dataset
+    assert cecdata("status", copy_of_built)[1].strip() == f"{copy_of_built}: done"
     assert read_rows(copy_of_built) == before
 
 

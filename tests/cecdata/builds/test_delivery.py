@@ -30,7 +30,7 @@ def rows_of(out):
 
 
 @pytest.mark.parametrize("wanted", [30, 200, 450, 1001])
-def test_a_number_of_pairs(cecdata, text, wanted, tmp_path):
+def test_a_number_of_pairs(cecdata, text, wanted, tmp_path, tree_of):
     """`--pairs N` makes N pairs, those of a build with enough copies, in shards of any size; the
     same command checks the dataset, and every row is derived again."""
     flags = ("--filters", "levenshtein", "--keep-duplicates", "--out")
@@ -44,8 +44,12 @@ def test_a_number_of_pairs(cecdata, text, wanted, tmp_path):
     found = rows_of(tmp_path / "out").drop("cosine").rows()
     assert set(map(str, found)) <= set(map(str, rows_of(tmp_path / "all").drop("cosine").rows()))
     assert cecdata(*words[:-2], "--pairs", 9, "--copies", 2)[0] == 2
-    code, _, said = cecdata("build", text, *flags, tmp_path / "many", "--pairs", 10**12)
-    assert (code, "pairs must be at most 200,000" in said) == (2, True), said
+    kept = tree_of(tmp_path / "out")
+    for many in ((tmp_path / "many",), (tmp_path / "out", "--overwrite")):
+        code, _, said = cecdata("build", text, *flags, *many, "--pairs", 10**12)
+        assert (code, "pairs must be at most 200,000" in said) == (2, True), said
+    assert tree_of(tmp_path / "out") == kept
+    assert cecdata("build", text, *flags, tmp_path / "many")[0] == 0  # a refusal binds nothing
 
 
 @pytest.mark.parametrize("copies", [1, 2, 4, 8])

@@ -245,6 +245,7 @@ def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form, parts):
         (("x.jsonl", "--format", "messages", "--template", "a"), "{source} exactly once"),
         (("x.gz", "--format", "verl"), "verl writes Parquet"),
         (("/dev/null", "--format", "tsv"), "is a device or a pipe"),
+        (("-", "--format", "tsv"), "- does not stand for standard output"),
     ],
 )
 def test_options_that_do_not_fit(dataset, words, message, tmp_path, monkeypatch, capsys):
