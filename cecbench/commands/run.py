@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -101,7 +102,7 @@ def run(
     else:
         print_run(values)
         if out is not None:
-            suggest(report, f"cecbench compare {out} OTHER")
+            suggest(report, f"cecbench compare {quote(str(out))} OTHER")
 
 
 def default_folder(base: Path, benchmark: str, system: str) -> Path:

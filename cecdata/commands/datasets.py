@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -114,7 +115,8 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     with Progress() as progress:
         page = write_report(dataset, sample=limit, to=out, progress=progress)
     click.echo(page)
-    suggest(f"cectrain train {dataset} --out out/train", f"cecdata export {dataset} FILE.jsonl")
+    name = quote(str(dataset))
+    suggest(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -135,7 +136,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
         print_json(fitted.as_dict())
     else:
         click.echo(_told(fitted, out), nl=False)
-        suggest(f"cecdata build CORPUS --recipe {out} --out OUT")
+        suggest(f"cecdata build CORPUS --recipe {quote(str(out))} --out OUT")
 
 
 def _notes(fitted: Fitted) -> list[str]:

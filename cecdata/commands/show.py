@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -84,10 +85,10 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
             for reason, count in counts.rejected.items()
         )
     if pool:
-        lines.append(f"  cecdata build {out} --out OUT   ·   cecdata verify {out}")
+        lines.append(f"  cecdata build {quote(out)} --out OUT   ·   cecdata verify {quote(out)}")
     else:
         lines += (*_operators(manifest), f"  {_cosine(manifest)}")
-        shown = f"cecdata report {out}   ·   cecdata verify {out}"
+        shown = f"cecdata report {quote(out)}   ·   cecdata verify {quote(out)}"
         lines.append(f'  load_dataset("{out}")   ·   {shown}')
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 import click
@@ -117,6 +118,11 @@ def _trained(
         return train(pairs, out, config, overwrite=overwrite, log=log, on_step=on_step)
 
 
+def _suggest(out: Path) -> None:
+    model = quote(str(out))
+    suggest(f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …")
+
+
 @click.command()
 @run_options
 @click.option("--updates", "ppo__updates", type=int, help="PPO batches; overrides the recipe.")
@@ -163,7 +169,7 @@ def train(
         click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
     else:
         click.echo(f"{page}\n{out / PAGE}")
-        suggest(f"cectrain correct --model {out} TEXT", f"cecbench run --system policy:{out} …")
+        _suggest(out)
 
 
 @click.command()
@@ -224,7 +230,7 @@ def sft(
     known = isinstance(exact, float)
     line = f"held-out exact rate {exact:.1%}" if known else "the held-out exact rate is unknown"
     click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)
-    suggest(f"cectrain correct --model {out} TEXT", f"cecbench run --system policy:{out} …")
+    _suggest(out)
 
 
 @click.command()
@@ -274,4 +280,4 @@ def diagnose(
     as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
     click.echo(as_text if as_json else text(diagnosis))
     if not as_json:
-        suggest(f"cectrain train {data} --out out/train")
+        suggest(f"cectrain train {quote(str(data))} --out out/train")
