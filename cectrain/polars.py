@@ -31,10 +31,9 @@ class Cec:
         """
 
         def whole(series: pl.Series) -> pl.Series:
-            if series.dtype != pl.String:
+            if series.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
                 raise InputError(f"the column {series.name!r} must be text, not {series.dtype}")
-            chosen = corrector or _default()
-            answers = chosen.stream(series.drop_nulls().to_list())
+            answers = (corrector or _default()).stream(series.drop_nulls().to_list())
             texts = [None if text is None else next(answers).target for text in series]
             return pl.Series(series.name, texts, pl.String)
 
