@@ -32,6 +32,11 @@ _BUCKET = 3 << 23  # bytes of text in a bucket, about
 _MOST_BITS = 10  # more buckets would make too many small pieces
 _SWELLS = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}  # text bytes for each compressed one, about
 
+
+class ChangedError(InputError):
+    """A file was not the same from the beginning of a build to the end of its reading."""
+
+
 Group = tuple[Sequence[str], Config]  # names of files, and the settings that they are read with
 
 
@@ -71,7 +76,7 @@ class Input:
         """Raise InputError for a file that is no longer the one whose SHA-256 was taken."""
         changed = [str(path) for path, state in self.states if _state(path) != state]
         if changed:
-            raise InputError(
+            raise ChangedError(
                 f"{', '.join(changed)} changed while it was read: wait until it is complete, and "
                 "run the same command again"
             )

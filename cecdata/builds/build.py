@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cecdata.builds.blocks import Input, taken
+from cecdata.builds.blocks import ChangedError, Input, taken
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Cluster, Step, Threads, engine_of
@@ -66,10 +66,10 @@ def build(
             run = Run(output.place, output.build, runner, output.bind)
             plan = {"read": len(source.blocks), "distinct": 1 << source.bits}
             output.plan(plan)
-            found = run.pool(source, config, counts=not pool)
             try:
+                found = run.pool(source, config, counts=not pool)
                 histogram = None if pool else run.histogram(found, config)
-            except UsageError:  # more pairs than the sentences allow: nothing is left behind
+            except (ChangedError, UsageError):  # no other run could use what is there
                 output.forget()
                 raise
             stage = run.last_stage(found, config, histogram)

@@ -217,6 +217,8 @@ def _source_or_problem(path: Path, name: str | None = None) -> Source:
 
 def _neighbours(path: Path) -> str:
     folder = path.parent
+    if path.is_symlink():
+        return f"It is a link to {path.readlink()}, which does not exist."
     if not folder.is_dir():
         return f"{folder} does not exist either."
     names = sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))

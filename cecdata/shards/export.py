@@ -194,6 +194,8 @@ def _check(path: Path, form: str, compressed: str, template: str | None) -> None
             f"{path}: {form} writes Parquet, which is already compressed: leave out the suffix "
             ".gz or .zst"
         )
+    if path.suffix in (".bz2", ".xz", ".lz4", ".zip"):
+        raise UsageError(f"{path}: the suffix of a compressed file must be .gz or .zst")
     if template is not None and form not in TEMPLATE:
         raise UsageError(f"{form} has no prompt: --template works only with {', '.join(TEMPLATE)}")
     if template is not None and template.count("{source}") != 1:

@@ -300,13 +300,13 @@ SPOILT = {
 @pytest.mark.parametrize("make", [begun, build], ids=["begun", "finished"])
 @pytest.mark.parametrize("seed", [42, 43])
 def test_a_fingerprint_that_is_not_the_journals_is_refused(tmp_path, make, spoil, seed):
-    """Lost, damaged, edited: what lies there is bound to none, and the whole folder has to go."""
+    """Lost, damaged, edited: what lies there is bound to none; only --overwrite replaces it."""
     make(tmp_path)
     before = tree(tmp_path)
     spoil(tmp_path / STATE / "fingerprint.json")
     for _ in range(2):  # the refusal itself must not mend it
         message = refused(tmp_path, {**CONFIG, "seed": seed})
-        assert f"{tmp_path} is unknown: remove this folder" in message
+        assert f"{tmp_path} is unknown: replace them with --overwrite" in message
         assert "fingerprint.json" in message
     assert tree(tmp_path) == before
     assert build(tmp_path, {"seed": 7}, overwrite=True) is False

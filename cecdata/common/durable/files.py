@@ -66,7 +66,11 @@ def write(
     """
     path = Path(path)
     if tmp is None:
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder: name a file")
+        if path.parent.is_file():
+            raise UsageError(f"{path.parent} is a file: name a folder")
+        if path.exists() and not path.is_file():
             raise UsageError(f"{path} is a device or a pipe: name a regular file")
         if str(path) == "-":
             raise UsageError("- does not stand for standard output here: name a file")

@@ -155,9 +155,9 @@ class Workspace:
         saved = self._saved()
         if saved is None:
             raise RefusedError(
-                f"{self._fingerprint} is missing, damaged or edited, so the configuration of the "
-                f"files in {self.root} is unknown: remove this folder, or choose another output "
-                "folder."
+                f"{self._fingerprint} is missing, damaged, edited or of an earlier version, so the "
+                f"configuration of the files in {self.root} is unknown: replace them with "
+                "--overwrite, or choose another output folder."
             )
         if saved != self.identity:
             raise RefusedError(

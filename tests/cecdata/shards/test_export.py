@@ -245,6 +245,9 @@ def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form, parts):
         (("x.jsonl", "--format", "messages", "--template", "a"), "{source} exactly once"),
         (("x.gz", "--format", "verl"), "verl writes Parquet"),
         (("/dev/null", "--format", "tsv"), "is a device or a pipe"),
+        ((".", "--format", "tsv"), ". is a folder: name a file"),
+        ((f"{__file__}/x.tsv",), "test_export.py is a file: name a folder"),
+        (("x.tsv.bz2", "--format", "tsv"), "must be .gz or .zst"),
         (("-", "--format", "tsv"), "- does not stand for standard output"),
     ],
 )
