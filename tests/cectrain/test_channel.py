@@ -485,14 +485,13 @@ def test_the_model_confirms_and_refuses():
 
 def test_the_distortion_has_a_weight_of_its_own():
     """It moves the log-odds of a change by log P(observed | right)."""
-    weights = Weights(0.0, 1.0, 0.0, 0.5, 1.0)
     proposer = CombinedProposer(lm="words", rescore=Opinion([], 0.0))
     evidence = proposer.evidence(TEXTS[:1], proposer.channel.readings(TEXTS[:1]))
-    moved = read(shipped_channel()).distortion("己", "已")
-    logits = Rescorer(Opinion([], 0.0), SHIPPED, "none", weights).logits(TEXTS[:1], evidence)
-    assert evidence[0][4, 5, "已"][2] == moved
-    own = evidence[0][4, 5, "已"][0] + 0.5 * moved
-    assert logits[0][4, 5, "已"] == pytest.approx(own, abs=0.01)
+    proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, 0.5, 1.0)
+    posterior, _, moved = evidence[0][4, 5, "已"]
+    assert moved == read(shipped_channel()).distortion("己", "已")
+    logits = proposer.rescorer.logits(TEXTS[:1], evidence)[0]
+    assert logits[4, 5, "已"] == pytest.approx(posterior + 0.5 * moved, abs=0.01)
 
 
 def test_only_proposals_are_judged_and_only_where_there_are_some():
@@ -582,11 +581,7 @@ def test_a_damaged_calibration_is_named():
     path.parent.mkdir(parents=True)
     for text in ("{", "[]", '{"kind": "other"}', '{"kind": "cectrain calibration 1"}'):
         path.write_text(text, "utf-8")
-        with pytest.raises(
-            InputError,
-            match=r"is not a calibration .*run cectrain calibrate "
-            r"again",
-        ):
+        with pytest.raises(InputError, match=r"not a calibration .*run cectrain calibrate again"):
             CombinedProposer(lm="words", rescore=scorer)
 
 
