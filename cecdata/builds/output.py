@@ -20,9 +20,9 @@ from typing import Any
 
 from cecdata.builds.blocks import Input
 from cecdata.builds.place import DONE, PUBLISHED, Place
-from cecdata.common.codec import Json, parse, unsealed
+from cecdata.common.codec import Json, parse
 from cecdata.common.durable import STATE, Workspace, running, sha256_of
-from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint
+from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint, refuse_another
 from cecdata.common.errors import InputError, RefusedError, VerificationError, without_userinfo
 from cecdata.common.store import Store, is_remote, scratch
 from cecdata.common.version import __version__
@@ -145,19 +145,7 @@ class Remote(_Output):
         self._store.put_bytes(_FINGERPRINT, fingerprint(self._identity))
 
     def _refuse_another(self) -> None:
-        try:
-            saved = unsealed(self._store.read(_FINGERPRINT))
-        except ValueError as error:
-            raise RefusedError(
-                f"{self.place}/{_FINGERPRINT} is damaged, so the configuration of the objects "
-                "there is unknown: replace them with --overwrite, or choose another name for the "
-                "output"
-            ) from error
-        if changes := differences(saved, self._identity):
-            raise RefusedError(
-                f"{self.place} holds a build with another configuration:{changes}\n"
-                "Choose another name for the output, or replace the build with --overwrite."
-            )
+        refuse_another(self._store.read(_FINGERPRINT), self._identity, str(self.place))
 
     def _clear(self, names: Iterable[str]) -> None:
         """Remove a dataset: the manifest first, and the fingerprint that marks it as ours last."""

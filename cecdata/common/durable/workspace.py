@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import final
 
-from cecdata.common.codec import Json, sealed, unsealed
+from cecdata.common.codec import sealed, unsealed
 from cecdata.common.durable.files import (
     FileRecord,
     below,
@@ -127,9 +127,9 @@ class Workspace:
     def _open(self) -> None:
         self._journal = Journal(self.state / _JOURNAL)
         if self._begun() and not self._overwrite:
-            self._refuse_another()
+            refuse_another(self._saved(), self.identity, str(self.root))
             self.resumed = True
-        elif self._overwrite or self._saved() != self.identity:
+        elif self._overwrite or self._saved() != fingerprint(self.identity):
             # A run without a recorded step (a mistyped column, an empty corpus) binds no later run.
             self.clear()
             self._journal = Journal(self.state / _JOURNAL)
@@ -141,30 +141,10 @@ class Workspace:
         if not self._begun():
             self.write_bytes(f"{STATE}/{FINGERPRINT}", fingerprint(self.identity))
 
-    def _saved(self) -> dict[str, Json] | None:
-        """Return the identity in the fingerprint; None where it is missing, damaged or edited."""
+    def _saved(self) -> bytes:
+        """Return the bytes of the fingerprint; none where it is missing."""
         with naming(self._fingerprint):
-            text = self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
-        try:
-            return unsealed(text)
-        except ValueError:
-            return None
-
-    def _refuse_another(self) -> None:
-        """Raise RefusedError unless the run here was begun with this identity."""
-        saved = self._saved()
-        if saved is None:
-            raise RefusedError(
-                f"{self._fingerprint} is missing, damaged, edited or of an earlier version, so the "
-                f"configuration of the files in {self.root} is unknown: replace them with "
-                "--overwrite, or choose another output folder."
-            )
-        if saved != self.identity:
-            raise RefusedError(
-                f"{self.root} holds a run with another configuration:"
-                f"{differences(saved, self.identity)}\n"
-                "Choose another output folder, or replace the run with --overwrite."
-            )
+            return self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
 
     def _begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a file, an answer."""
@@ -288,6 +268,23 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
 def fingerprint(identity: Mapping[str, object]) -> bytes:
     """Return the bytes of the file that holds the identity of a run."""
     return sealed(json.loads(json.dumps(identity, sort_keys=True)))
+
+
+def refuse_another(saved: bytes, identity: Mapping[str, object], where: str) -> None:
+    """Raise RefusedError unless `saved` is the fingerprint of a run with this identity."""
+    try:
+        was = unsealed(saved)
+    except ValueError as error:
+        raise RefusedError(
+            f"{where}/{STATE}/{FINGERPRINT} is missing, damaged, edited or of an earlier version, "
+            "so the configuration of the files there is unknown: replace them with --overwrite, or "
+            "choose another output."
+        ) from error
+    if was != identity:
+        raise RefusedError(
+            f"{where} holds a run with another configuration:{differences(was, identity)}\n"
+            "Choose another output, or replace the run with --overwrite."
+        )
 
 
 def differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:
