@@ -194,15 +194,17 @@ def _rule(
     return Rule(placeholder, re.compile(trace), re.compile(pattern), holds)
 
 
+def _not_behind(labels: str) -> str:
+    """Return the pattern of a place behind none of these labels, with a sign or without one."""
+    signs = ("", "：", ":", "是", "为", " ")
+    return "".join(rf"(?<!{label}{sign})" for label in labels.split("|") for sign in signs)
+
+
 _IS = r"[ ]?[是为]?[ ]?[：:（(=#→-]?[ ]?"  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
 _PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 # Eleven digits after one of these labels are no telephone number, although they begin like one.
-_NO_PHONE = "".join(
-    rf"(?<!{label}{sign})"
-    for label in ("单号", "编号", "流水号", "序列号", "批号", "货号", "型号", "订单", "运单")
-    for sign in ("", "：", ":", "是", "为", " ")
-)
+_NO_PHONE = _not_behind("单号|编号|流水号|序列号|批号|货号|型号|订单|运单")
 _GAP = r"[ \-−./·•_]{0,2}"  # between the groups of a number
 _WIDE_GAP = "[ \u3000−./~～*·•_-]{0,3}"  # the same, where the groups have few sizes
 _EDGE = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z][._-])"  # no longer number or code begins before
@@ -229,14 +231,9 @@ _HOST = "[A-Za-z0-9-]{1,63}"
 
 _INTRODUCES = "在到至于往址住"  # none of them is part of the name of the place itself
 _NAME_OF_PLACE = rf"(?:(?![{_INTRODUCES}是为即])[{_HAN}])"
-_UNITS = "".join(
-    rf"(?:{_NAME_OF_PLACE}{{{size}}}{kind})?"
-    for size, kind in (
-        ("2,7", "(?:省|自治区)"),
-        ("2,7", "市"),
-        ("1,6", "[区县]"),
-        ("2,6", "(?:[镇乡]|街道)"),
-    )
+_UNITS = (
+    rf"(?:{_NAME_OF_PLACE}{{2,7}}(?:省|自治区))?(?:{_NAME_OF_PLACE}{{2,7}}市)?"
+    rf"(?:{_NAME_OF_PLACE}{{1,6}}[区县])?(?:{_NAME_OF_PLACE}{{2,6}}(?:[镇乡]|街道))?"
 )
 _STREET = "(?:(?:大道|路|街|巷|弄|胡同|村)(?:[一二三四五六七八九十东西南北中]段)?)"
 _ROAD = rf"{_NAME_OF_PLACE}{{2,6}}?{_STREET}"
@@ -262,11 +259,8 @@ _START = "(?:^|(?<=[，。；、 “（(]))"
 
 _POINT = r"(?:[.。]|\[\.\]|[ ]\.[ ])"
 _FOUR = rf"(?:[0-9]{{1,3}}{_POINT}){{3}}[0-9]{{1,3}}"
-_NO_IP = "".join(  # four numbers with points are also versions, and places in a document
-    rf"(?<!{label}{sign})"
-    for label in ("版本", "版本号", "升级到", "更新到", "内容", "节", "章", "条", "款", "第", "§")
-    for sign in ("", "：", ":", "是", "为", " ")
-)
+# Four numbers with points are also versions, and places in a document.
+_NO_IP = _not_behind("版本|版本号|升级到|更新到|内容|节|章|条|款|第|§")
 
 # Longer and stricter patterns first: an identity number is no card, a card is no telephone.
 RULES: tuple[Rule, ...] = (

@@ -163,35 +163,6 @@ def test_split_rows_keep_their_place():
     assert sentences.split(whole) is whole
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("邮箱a.b+c@mail.com.cn，请回复", "邮箱<EMAIL>，请回复"),
-        ("见https://a.cn/b?c=1。谢谢", "见<URL>。谢谢"),
-        ("证号11010519491231002X。", "证号<ID>。"),
-        ("证号110105194912310021。", "证号110105194912310021。"),
-        ("证号110105194913310021。", "证号110105194913310021。"),
-        ("卡号4111 1111 1111 1111。", "卡号<CARD>。"),
-        ("卡号4111 1111 1111 1112。", "卡号4111 1111 1111 1112。"),
-        ("电话+86 138-1234-5678或010-12345678", "电话<PHONE>或<PHONE>"),
-        ("拨打400-820-8820", "拨打<PHONE>"),
-        ("版本1.13812345678", "版本1.13812345678"),
-        ("住在上海市浦东新区世纪大道100号2号楼301室。", "住在<ADDR>。"),
-        ("他走了5号线到人民广场。", "他走了5号线到人民广场。"),
-        ("到南京路12号线换乘", "到南京路12号线换乘"),
-        ("联系人：张伟，请问找李女士吗", "联系人：<NAME>，请问找<NAME>女士吗"),
-        ("任何先生都行，何先生说", "任何先生都行，<NAME>先生说"),
-        ("我叫高兴得跳起来。", "我叫高兴得跳起来。"),
-        ("圆周率3.14159265358979", "圆周率3.14159265358979"),
-        ("他的病情已经好转。", "他的病情已经好转。"),
-    ],
-)
-def test_personal_data(text, expected):
-    """Only what its checksum or its context proves becomes a placeholder."""
-    assert privacy.mask_text(text) == expected
-    assert privacy.mask(pa.array([text])).to_pylist() == [expected]
-
-
 @given(st.text("张伟先生女士13800号路市在到住我叫@a.c/: -京AQ微信加护照", max_size=40))
 @settings(deadline=None)  # the first call compiles
 def test_masking_is_stable(text):

@@ -103,7 +103,7 @@ def test_the_page_comes_with_a_policy(server):
         (b'{"texts": [], "protect": ["a", 1]}', {}, 400, "must hold"),
         (b'{"texts": [], "dictionary": {"a": "a"}}', {}, 400, "changes nothing"),
         (b'{"texts": [], "terms": [1]}', {}, 400, "must hold"),
-        (b'{"texts": [], "terms": ["a"]}', {}, 400, "has 1 characters"),
+        (b'{"texts": [], "terms": ["a"]}', {}, 400, "2 to 32 characters"),
         ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "with the models channel"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
         (b"{}", {"Content_Type": "text/plain"}, 415, "application/json"),
