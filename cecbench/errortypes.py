@@ -34,17 +34,17 @@ STROKE = ("more-stroke", "fewer-stroke", "same-stroke")
 #: a sentence's category: that of its errors, `stroke` if all are of STROKE, else mixed
 SENTENCE = (*LEAVES[:5], "stroke", *LEAVES[5:], "mixed", "clean")
 MEANING = {
-    "homophone": "one character for another of the same reading, tone included",
-    "near-sound": "one for another that sounds similar: tone, zh/z, n/l, an/ang, a key beside",
-    "more-stroke": "a look-alike with more strokes than the right character",
-    "fewer-stroke": "a look-alike with fewer strokes",
-    "same-stroke": "a look-alike with the same number of strokes",
+    "homophone": "one character for another with the same sound and tone",
+    "near-sound": "one character for another with a similar sound: tone, zh/z, n/l, an/ang, nearby key",
+    "more-stroke": "a similar-looking character with more strokes than the right one",
+    "fewer-stroke": "a similar-looking character with fewer strokes",
+    "same-stroke": "a similar-looking character with the same number of strokes",
     "radical": "a component was dropped, added or exchanged",
     "split-merge": "a character written as its parts, or parts as one character",
     "symbol": "a punctuation mark or symbol that is added, missing or wrong",
-    "order": "two parts of the text in exchanged places",
-    "other": "none of these: a missing, added or wrong word",
-    "stroke": "several look-alikes, with more, fewer or equally many strokes",
+    "order": "two parts of the text that were swapped",
+    "other": "another error: a missing, added or wrong word",
+    "stroke": "several similar-looking characters, whose strokes differ in number or not",
     "mixed": "errors of several categories in one sentence",
     "clean": "no error",
 }

@@ -14,7 +14,7 @@ COMMANDS = {
     "Make a dataset": {
         "build": ("build", "Make training pairs from clean text."),
         "pool": ("build", "Gather clean, distinct sentences into a dataset."),
-        "status": ("build", "Show how far a running build is."),
+        "status": ("build", "Show the progress of a build."),
     },
     "Check and use a dataset": {
         "verify": ("datasets", "Check that a dataset is undamaged and correct."),
@@ -22,7 +22,7 @@ COMMANDS = {
         "report": ("datasets", "Write an HTML page about a dataset."),
         "export": ("datasets", "Write the pairs of a dataset in the format of another tool."),
     },
-    "Look at spelling errors": {
+    "Examine spelling errors": {
         "preview": ("look", "Show the errors that a build puts into a sentence."),
         "audit": ("recipes", "Measure how well a recipe's errors resemble real ones."),
         "fit": ("recipes", "Fit a recipe to real errors with their corrections (labels)."),
@@ -30,7 +30,7 @@ COMMANDS = {
     "More": {
         "contamination": ("look", "Count the rows of a corpus that are also in benchmarks."),
         "neighbours": ("look", "Find the sentences most similar to a given sentence."),
-        "doctor": ("doctor", "Show what this machine and installation have."),
+        "doctor": ("doctor", "Show the hardware and the packages of this machine."),
     },
 }
 

@@ -229,7 +229,7 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read as one of ChERRANT's dictionaries ({error.strerror})"
+            f"{path}: cannot be read as a dictionary of ChERRANT ({error.strerror})"
         ) from error
 
 

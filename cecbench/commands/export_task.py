@@ -43,8 +43,8 @@ def export_task(
     """Write BENCHMARK as a task for lm-evaluation-harness or Inspect.
 
     The folder holds the task and the rows of the benchmark, which keep their licence. The task uses
-    the prompt of cecbench, reads answers as `cecbench run` does and prints the same numbers, so
-    cecbench must be installed beside the harness.
+    the prompt of cecbench, and reads and scores answers like `cecbench run`. Install cecbench in
+    the environment of the harness.
     """
     prompts.prompt(prompt)
     find_scorer(scorer, Options())

@@ -24,8 +24,8 @@ from cecbench.scorers import score_file
 @scoring_options
 @click.option(
     "--benchmark",
-    help="Name of the benchmark in the signature; for a FILE of a run, the default is the "
-    "benchmark of the run.",
+    help="Name of the benchmark in the signature; if FILE belongs to a run, the default is "
+    "the benchmark of that run.",
 )
 @click.option(
     "--bootstrap",

@@ -77,8 +77,8 @@ class Input:
         changed = [str(path) for path, state in self.states if _state(path) != state]
         if changed:
             raise ChangedError(
-                f"{', '.join(changed)} changed while it was read: wait until it is complete, and "
-                "run the same command again"
+                f"{', '.join(changed)} changed during the build: when all files are complete, run "
+                "the same command again"
             )
 
 

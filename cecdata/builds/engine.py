@@ -173,7 +173,7 @@ class Cluster:
             said = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise CecError(
                 f"{step.place}: Ray lost a task or its cluster ({said}). Run the same command "
-                "again: it resumes after the finished tasks"
+                "again to continue"
             ) from error
 
     def _run(self, ray: Any, step: Step, numbers: Sequence[int]) -> Iterator[Done]:

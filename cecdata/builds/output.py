@@ -294,7 +294,7 @@ def status(out: Path | str) -> dict[str, Any]:
     plan, name = planned(place), without_userinfo(str(out))
     finished = place.read(MANIFEST) is not None
     if not plan and not finished:
-        raise InputError(f"{name}: no build was started there")
+        raise InputError(f"{name} has no build")
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
     # of a finished build, the markers of the first stages are gone
     done = plan if finished else marked
@@ -323,7 +323,7 @@ def planned(place: Place) -> dict[str, int]:
             raise ValueError("it must have a number for each stage")  # noqa: TRY301
     except ValueError as error:
         raise VerificationError(
-            f"{place}/{PLAN} is damaged ({error}): run the build again, which writes it anew"
+            f"{place}/{PLAN} is damaged ({error}): run the build again to replace it"
         ) from error
     return dict(plan)
 

@@ -74,7 +74,7 @@ _NAMED = 10  # most unreadable files that are named one by one
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names that stay without errors, one per line.",
+    help="File of names that must not get errors, one per line.",
 )
 @click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, but write no dataset.")
 def build(
@@ -89,7 +89,7 @@ def build(
     """Make a dataset of pairs from the clean text in CORPUS.
 
     CORPUS is one or more files, globs or folders of datasets. A TOML file lists such sources; `-`
-    is standard input, and `sample` is the text that ships.
+    is standard input, and `sample` is the packaged text.
 
     \b
     cecdata build sample --out out/data
@@ -124,7 +124,7 @@ def pool(corpus: tuple[str, ...], **options: Any) -> None:
     cecdata build out/pool --out out/data
 
     `cecdata build CORPUS` does the work of both commands. The pool also holds a licence for each
-    row, a card, and the rejected rows with the reasons. The same command checks a finished pool.
+    row, a card, and the rejected rows with reasons. To check a pool, run the same command again.
     """
     settings, how = _split(options)
     _make(corpus, load(**settings), how, pool=True)

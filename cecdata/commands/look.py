@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 @click.argument("text")
 @click.option("--copies", type=click.IntRange(1, 1000), default=12, help="Number of copies.")
 @click.option(
-    "--seed", type=int, show_default="that of the recipe", help="Seed of all random draws."
+    "--seed", type=int, show_default="the seed of the recipe", help="Seed of all random draws."
 )
 @click.option("--recipe", default="paper", help="Name of a recipe, or a path to a TOML file.")
 @click.option(
     "--protect",
     "names",
     type=click.Path(path_type=Path),
-    help="File of names that stay without errors, one per line.",
+    help="File of names that must not get errors, one per line.",
 )
 @click.option("--operator", help="Show the replacements of TEXT by this operator.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
@@ -47,7 +47,7 @@ def preview(
     cecdata preview 他的病情已经好转。
     cecdata preview 在 --operator homophone     replacements of 在
 
-    Each kind of error is made by an operator, such as homophone. With --operator, TEXT is one
+    An operator, such as homophone, makes one kind of error. With --operator, TEXT is one
     character; for an operator that rewrites spans, TEXT has two to four characters.
     """
     if operator:

@@ -40,8 +40,8 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     cecdata audit --errors pairs.tsv
     cecdata audit --errors pairs.tsv --recipe paper --json
 
-    Coverage is the share of the real substitutions that the recipe can write. Bits per error are
-    the mean surprise of the recipe at a real error; lower is better. Candidates are the mean number
+    Coverage is the share of the real substitutions that the recipe can write. Bits per error say
+    how improbable real errors are under the recipe; lower is better. Candidates are the mean number
     of replacements for a character of running text. `cecdata fit` fits a recipe to real errors.
     """
     from cecdata.audit import read_errors, recipe_choices, score
@@ -99,7 +99,7 @@ def _examined(found: dict[str, Any]) -> str:
 def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     """Fit a recipe to a small sample of real errors.
 
-    The fit uses labels; the recipe file that it writes records this.
+    The fit uses labels, and the recipe file says so.
 
     \b
     cecdata fit --errors two_hundred_pairs.tsv --out mine.toml
@@ -107,8 +107,8 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     cecdata audit --errors other_pairs.tsv --recipe mine.toml
 
     The fit estimates the shares of the operators, a factor for each kind of error, and two
-    exponents of weights. The recipe file stores no pairs of characters. Cross-validation within
-    the sample decides how strongly the fit changes the recipe.
+    exponents for the weights of confusions. The recipe file stores no pairs of characters.
+    Cross-validation within the sample decides how strongly the fit changes the recipe.
     """
     from cecdata import __version__
     from cecdata.audit import read_errors

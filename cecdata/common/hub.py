@@ -194,7 +194,7 @@ def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
         if number is not None and number >= rows:
             raise InputError(
                 f"{checkpoint}: the tokenizer's {name} is {number}, but the model has only {rows} "
-                "tokens: does tokenizer_config.json belong to this model?"
+                "tokens: use the tokenizer_config.json of this model"
             )
 
 

@@ -87,9 +87,9 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
         streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
         tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
         raise InputError(
-            f"{path}: unknown suffix {suffix + compression!r}; known are {streams} (each also "
-            f"with {' '.join(COMPRESSIONS)}) and {tables}. For other suffixes, set --format of "
-            "`cecdata build`"
+            f"{path}: unknown suffix {suffix + compression!r}; known suffixes are {streams} (each "
+            f"also with {' '.join(COMPRESSIONS)}) and {tables}. For other suffixes, set --format "
+            "of `cecdata build`"
         )
     # Arrow takes a relative name such as "s3:x" for an address.
     source = Source(

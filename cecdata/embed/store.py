@@ -148,7 +148,7 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
     for part in store.contents.ranges:
         if what := store.fault(part, whole=False):
             raise VerificationError(
-                f"{store.folder / part.file}: {what}. `cecdata verify` lists all damaged files; "
+                f"{store.folder / part.file} {what}. `cecdata verify` lists all damaged files; "
                 "the command that wrote the embeddings replaces them"
             )
     return store
@@ -239,18 +239,18 @@ class Store:
         found = [Problem(name, self.fault(part, whole=True)) for name, part in parts.items()]
         listed = sorted(path.name for path in self.folder.glob("*.faiss"))
         foreign = (name for name in listed if name not in parts)
-        found += (Problem(name, f"a file that {STORE} does not name") for name in foreign)
+        found += (Problem(name, f"is not listed in {STORE}") for name in foreign)
         return tuple(problem for problem in found if problem.what)
 
     def fault(self, part: Range, *, whole: bool) -> str:
         """Return what is wrong with the presence or size of a file, and, if `whole`, its bits."""
         path = self.folder / part.file
         if not path.is_file():
-            return "missing"
+            return "is missing"
         if (size := path.stat().st_size) != part.bytes:
             return f"has {size:,} bytes, not {part.bytes:,}"
         if whole and durable.sha256_of(path).sha256 != part.sha256:
-            return f"damaged: its SHA-256 is not the one in {STORE}"
+            return f"is damaged: its SHA-256 differs from that in {STORE}"
         return ""
 
     @cached_property
@@ -266,11 +266,11 @@ class Store:
             path = self.folder / part.file
             # a search reads every vector anyway, and FAISS may crash over a damaged file
             if what := self.fault(part, whole=True):
-                raise VerificationError(f"{path}: {what}")
+                raise VerificationError(f"{path} {what}")
             try:
                 opened = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
             except RuntimeError as error:
-                raise VerificationError(f"{path}: FAISS cannot open it, it is damaged") from error
+                raise VerificationError(f"{path} is damaged: FAISS cannot open it") from error
             self._kept.append(opened)  # it owns the index below it
             shards.add_shard(opened.index)
         return shards
@@ -325,8 +325,8 @@ def _read_contents(folder: Path) -> Contents:
         raise _damaged(path, str(error)) from error
     if contents.version != VERSION:
         raise InputError(
-            f"{path}: version {contents.version}; this program reads version {VERSION}: build "
-            "the dataset again"
+            f"{path} has version {contents.version}, but this program reads version {VERSION}: "
+            "build the dataset again"
         )
     parts = contents.ranges
     if odd := [part.file for part in parts if not _FILE.fullmatch(part.file)]:
@@ -340,6 +340,6 @@ def _read_contents(folder: Path) -> Contents:
 
 def _damaged(path: Path, what: str) -> VerificationError:
     return VerificationError(
-        f"{path}: damaged ({what}). Nothing of this store is used; remove the folder and run the "
-        "command that wrote it again"
+        f"{path}: damaged ({what}). The embeddings here are not used: remove the folder, and "
+        "run the command that wrote it again"
     )

@@ -165,5 +165,6 @@ def _check_folder(folder: Path, name: str) -> None:
     foreign = [each for each in types if not each.startswith("sentence_transformers.")]
     if foreign:
         raise InputError(
-            f"{path}: {foreign[0]} is not part of sentence-transformers, so it is not loaded"
+            f"{path} needs {foreign[0]}, which is not part of sentence-transformers: use another "
+            "model"
         )

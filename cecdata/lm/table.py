@@ -101,7 +101,7 @@ class Ngrams:
             trigrams, bigrams, marks, self.triples, kernels.quantise(self.triple_log_prob)
         )
         if lost:
-            raise InputError(f"{self.name}: {lost} trigrams continue a bigram that is not listed")
+            raise InputError(f"{self.name}: {lost} trigrams begin with a bigram that is not listed")
         bound = self.word_log_prob.copy()
         np.maximum.at(bound, self.pairs[:, 1], self.pair_log_prob)
         edge_shift = _shift(edge_keys)

@@ -117,7 +117,7 @@ def corrector_of(
     "checks",
     is_flag=True,
     help="Read SENTENCES as file names, patterns of file names, or - (standard input), and list "
-    "the places that look wrong. The exit code is 1 if there is one.",
+    "the places that look wrong. The exit code is 1 if a place looks wrong.",
 )
 @click.option(
     "--format",
@@ -154,7 +154,7 @@ def correct(
     """Correct SENTENCES, or the lines of a file or of standard input.
 
     For each text, one line with the corrected text is printed; on a terminal, it shows the edits as
-    with --diff. Only Chinese characters that the model can read are changed. Text that it could not
+    with --diff. Only Chinese characters that the model can read are changed. Text that it cannot
     read or correct is reported on stderr, with the reason.
 
     \b

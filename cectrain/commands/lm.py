@@ -13,8 +13,8 @@ import click
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File for the table.  [default: a file in the user's data folder, the default model of "
-    "`cectrain correct` from then on]",
+    help="File for the table.  [default: a file in the user's data folder, which `cectrain "
+    "correct` reads by default]",
 )
 def lm(model: Path, out: Path | None) -> None:
     """Compile MODEL, an ARPA file of words, into a table for the noisy channel.
@@ -60,9 +60,9 @@ def calibrate(
 ) -> None:
     """Fit the weight that `cectrain correct --rescore` gives MODEL, a causal language model.
 
-    The fit makes errors itself and needs no labels. A model gets the weight 0 if it separates
-    right changes from wrong ones no better than n-grams. The result is saved in the user's data
-    folder for `cectrain correct --rescore`.
+    The command makes the errors itself, and needs no labels. A model gets the weight 0 if it
+    separates right changes from wrong ones no better than n-grams. The result is saved in the
+    user's data folder for `cectrain correct --rescore`.
 
     Example: cectrain calibrate Qwen/Qwen3-0.6B-Base
     """

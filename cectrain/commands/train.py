@@ -191,8 +191,8 @@ def sft(
 ) -> None:
     """Train on the pairs of DATA by supervised steps only, without PPO.
 
-    DATA is a dataset of `cecdata build`, or a file of labelled pairs. Each line of such a file is
-    the source, a tab and the target; a label or an id and a tab may come first. Tables and JSON
+    DATA is a dataset of `cecdata build`, or a file of labelled pairs. Each line of such a file has
+    a source, a tab and a target; a label or an id, with a tab, may come first. Tables and JSON
     that name their columns are read, too. A pair whose source equals its target teaches the policy
     to leave right text alone. A tenth of the targets in a file is held out for scoring. Without
     --sft-steps, training reads a file three times; the recipe sets the steps for a dataset.

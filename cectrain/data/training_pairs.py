@@ -283,8 +283,8 @@ def _read(path: Path) -> tuple[pa.Table, str]:
     """Return the pairs of a file, and a sentence on those that are doubtful."""
     if not path.exists() or path.is_dir():
         raise InputError(
-            f"{path} is not a file: name a file of pairs or, to train on, the folder of a dataset "
-            "that `cecdata build` wrote"
+            f"{path} is not a file: name a file of pairs. DATA may also be a dataset that `cecdata "
+            "build` wrote"
         )
     rows = []
     seen: Counter[str] = Counter()

@@ -27,13 +27,13 @@ TOGETHER = {
 _SERIES = ("as given", "calibrated")
 #: what is shown of `RewardFigures`
 _ROWS = {
-    "α*: with a higher α, a lone right one beats copies": "alpha_star",
-    "R of a lone right candidate beside copies": "lone_exact",
-    "R of such a copy": "lone_copy",
-    "groups in which the lone right one wins": "lone_wins",
+    "α*: with a higher α, a single right candidate beats copies": "alpha_star",
+    "reward of a single right candidate among copies": "lone_exact",
+    "reward of such a copy": "lone_copy",
+    "groups in which the single right candidate wins": "lone_wins",
     "right but different above wrong (exact match: 50 %)": "variant_accuracy",
-    "clean sentence: R of a copy": "clean_kept",
-    "clean sentence: R of one over-correction": "clean_over_corrected",
+    "clean sentence: reward of a copy": "clean_kept",
+    "clean sentence: reward of one over-correction": "clean_over_corrected",
 }
 
 

@@ -57,8 +57,8 @@ class GroupReward:
         size = self._size
         if len(completions) % size:
             raise UsageError(
-                f"this process got {len(completions)} candidates, which is not a multiple of the "
-                f"group size {size}: make ppo.groups a multiple of the number of processes"
+                f"this process got {len(completions)} candidates, not a multiple of the group "
+                f"size {size}: set ppo.groups to a multiple of the number of processes"
             )
         texts = [text_of(completion) for completion in completions]
         groups = [texts[start : start + size] for start in range(0, len(texts), size)]

@@ -109,5 +109,5 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if rise >= _RISE and fall >= _FALL:
             self._log(
                 f"batch {batch}: the reward rose by {rise:.3f} while the held-out exact rate fell "
-                f"by {fall:.3f}: the policy learns to please the reward, not to correct"
+                f"by {fall:.3f}: the policy raises the reward, but corrects worse"
             )

@@ -162,7 +162,7 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
     def save_overload(self, sig: object, data: object) -> None:
         """Keep a compiled kernel in the first folder that can be written."""
         if data.library.has_dynamic_globals:  # type: ignore[attr-defined]
-            warnings.warn(f"{self._family} has a large global array: not kept", stacklevel=1)
+            warnings.warn(f"{self._family} is not kept: it has a large global array", stacklevel=1)
             return
         name = self._name(sig, data.codegen)  # type: ignore[attr-defined]
         body = dumps((sig, data._reduce()))  # type: ignore[attr-defined]  # noqa: SLF001

@@ -166,7 +166,7 @@ def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
 
     config = load(filters=("levenshtein",))
     monkeypatch.setattr("cecdata.builds.read.step", grow)
-    with pytest.raises(InputError, match=r"a\.txt changed while it was read: wait"):
+    with pytest.raises(InputError, match=r"a\.txt changed during the build: when"):
         make([str(path)], out, config)
     monkeypatch.undo()
     assert not (out / "data").exists()
