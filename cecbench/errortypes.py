@@ -35,7 +35,7 @@ STROKE = ("more-stroke", "fewer-stroke", "same-stroke")
 SENTENCE = (*LEAVES[:5], "stroke", *LEAVES[5:], "mixed", "clean")
 MEANING = {
     "homophone": "one character for another with the same sound and tone",
-    "near-sound": "one character for another with a similar sound: tone, zh/z, n/l, an/ang, nearby key",
+    "near-sound": "one character for another with a similar sound: tone, zh/z, n/l, an/ang, keys",
     "more-stroke": "a similar-looking character with more strokes than the right one",
     "fewer-stroke": "a similar-looking character with fewer strokes",
     "same-stroke": "a similar-looking character with the same number of strokes",

@@ -70,7 +70,7 @@ def test_a_bad_line_costs_itself_alone(cecdata, tmp_path):
         (["."], 1, "cut.parquet: the file is damaged, incomplete, or not a parquet file"),
         (["empty.txt"], 1, "empty.txt: the corpus is empty (no lines, no rows)"),
         (["blank.txt"], 1, "no sentence is left; rejected rows by reason: empty 2"),
-        (["a.doc"], 1, "unknown suffix '.doc'; known are"),
+        (["a.doc"], 1, "unknown suffix '.doc'; known suffixes are"),
         (["t.parquet", "--text-column", "txet"], 1, "no column 'txet'; did you mean 'text'?"),
         (["t.parquet", "--text-column", "n"], 1, "column 'n' does not hold strings"),
         (["cut.parquet"], 1, "cut.parquet: the file is damaged, incomplete, or not a parquet file"),
