@@ -193,7 +193,7 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
     with pytest.raises(InputError, match=r"gives no finite results in torch\.float32"):
         open_scorer(tmp_path / "broken.lm")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="holds no model"):
+    with pytest.raises(InputError, match="is not a model"):
         open_scorer(tmp_path / "empty")
     (tmp_path / "bare").mkdir()
     for name in ("config.json", "model.safetensors"):

@@ -181,10 +181,10 @@ def test_the_key_is_in_the_header_alone(serve, monkeypatch, caplog):
     assert SECRET not in str(told.value)
     with pytest.raises(InputError, match="login"):
         open_scorer("http://me:secret@127.0.0.1:9/v1")
-    with pytest.raises(UsageError, match="is no URL"):
+    with pytest.raises(UsageError, match="is not a URL"):
         open_scorer("http://[::1/v1")
     monkeypatch.setenv("CEC_LM_KEY", f"{SECRET}\nx")
-    with pytest.raises(UsageError, match="CEC_LM_KEY holds no key") as told:
+    with pytest.raises(UsageError, match="CEC_LM_KEY must hold a key") as told:
         open_scorer(server.url)
     assert SECRET not in str(told.value)
 
