@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.options import build_options, setting
+from cecdata.commands.options import PROTECT, build_options, setting
 from cecdata.commands.show import OutPath, print_json, shown, summary, summary_text
 from cecdata.common.command_group import LongCommand
 from cecdata.common.errors import TooManyRejectsError, UsageError, without_userinfo
@@ -70,12 +70,7 @@ _NAMED = 10  # most unreadable files that are named one by one
     metavar="MODEL",
 )
 @setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.")
-@click.option(
-    "--protect",
-    "names",
-    type=click.Path(path_type=Path),
-    help="File of names that must not get errors, one per line.",
-)
+@PROTECT
 @click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, but write no dataset.")
 def build(
     corpus: tuple[str, ...],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cecdata.commands.build import named
+from cecdata.commands.options import PROTECT
 from cecdata.commands.show import print_json
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
@@ -24,12 +25,7 @@ if TYPE_CHECKING:
     "--seed", type=int, show_default="the seed of the recipe", help="Seed of all random draws."
 )
 @click.option("--recipe", default="paper", help="Name of a recipe, or a path to a TOML file.")
-@click.option(
-    "--protect",
-    "names",
-    type=click.Path(path_type=Path),
-    help="File of names that must not get errors, one per line.",
-)
+@PROTECT
 @click.option("--operator", help="Show the replacements of TEXT by this operator.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(

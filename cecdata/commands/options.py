@@ -135,6 +135,13 @@ _OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object."),
 )
 
+PROTECT = click.option(
+    "--protect",
+    "names",
+    type=click.Path(path_type=Path),
+    help="File of names that must not get errors, one per line.",
+)
+
 
 def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add to a command the argument CORPUS and the options above."""

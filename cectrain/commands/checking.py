@@ -181,9 +181,5 @@ def _sarif(found: Sequence[Suspicion]) -> dict[str, object]:
         for one in found
     ]
     driver = {"name": "cectrain", "rules": rules}
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "results": results,
-    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}

@@ -173,10 +173,7 @@ def logistic(log_odds: float) -> float:
 
 
 def chosen(
-    piece: str,
-    confidences: dict[Change, float],
-    least: float,
-    terms: Collection[Change] = (),
+    piece: str, confidences: dict[Change, float], least: float, terms: Collection[Change] = ()
 ) -> list[Edit]:
     """Return the surest changes that do not overlap, in order of place."""
     taken: list[Change] = []

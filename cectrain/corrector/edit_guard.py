@@ -211,11 +211,7 @@ class Protected:
 
 
 def filtered(
-    plain: Plain,
-    piece: Piece,
-    edits: Sequence[Edit],
-    unread: Sequence[bool],
-    protected: Protected,
+    plain: Plain, piece: Piece, edits: Sequence[Edit], unread: Sequence[bool], protected: Protected
 ) -> tuple[list[Edit], list[Kept]]:
     """Return the edits of a piece that are let through, and what was kept for the others.
 

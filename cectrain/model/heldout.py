@@ -37,6 +37,10 @@ class HeldOut:
     samples: tuple[tuple[str, ...], ...]  # (source, answer, target)
     answers: tuple[str, ...] = ()  # to all sentences: first the pairs, then the clean ones
 
+    def __post_init__(self) -> None:
+        if any(len(row) != 3 for row in self.samples):
+            raise ValueError("a sample must be a source, an answer and a target")
+
 
 def write_held_out(path: Path, scores: HeldOut) -> None:
     """Write the scores, sealed, for a resumed run, whose summary needs them."""
@@ -48,18 +52,11 @@ def write_held_out(path: Path, scores: HeldOut) -> None:
 def read_held_out(path: Path) -> HeldOut:
     """Read what `write_held_out` wrote. Raises VerificationError where it is damaged."""
     try:
-        scores = decode_record(HeldOut, unsealed(path.read_bytes()), str(path))
+        return decode_record(HeldOut, unsealed(path.read_bytes()), str(path))
     except ValueError as error:
-        raise _damaged(path, str(error)) from error
-    if any(len(row) != 3 for row in scores.samples):
-        raise _damaged(path, "a sample must be a source, an answer and a target")
-    return scores
-
-
-def _damaged(path: Path, why: str) -> VerificationError:
-    return VerificationError(
-        f"{path}: damaged ({why}): remove the file, and run the same command again"
-    )
+        raise VerificationError(
+            f"{path}: damaged ({error}): remove the file, and run the same command again"
+        ) from error
 
 
 def shown(scores: HeldOut, count: int = 3) -> list[str]:

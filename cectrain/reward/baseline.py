@@ -29,11 +29,7 @@ class Baseline:
     """The value network that `ppo.baseline` names; for a baseline without one V(x) is 0."""
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        ppo: PpoConfig,
-        accelerator: Accelerator,
-        seed: int,
+        self, model: PreTrainedModel, ppo: PpoConfig, accelerator: Accelerator, seed: int
     ) -> None:
         self._ppo, self._accelerator = ppo, accelerator
         self._value: ValueNetwork | None = None
@@ -43,10 +39,7 @@ class Baseline:
             self._value = ValueNetwork(width, seed, rate=rate, steps=steps, frozen=frozen)
 
     def advantages(
-        self,
-        model: PreTrainedModel,
-        prompts: Mapping[str, torch.Tensor],
-        rewards_P_L: torch.Tensor,
+        self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor], rewards_P_L: torch.Tensor
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Return the advantages [P, L] of all ranks' groups and their figures, then fit V.
 

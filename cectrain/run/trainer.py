@@ -267,12 +267,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
 
 _GIVEN = ("prompt_ids", "prompt_mask")
-_WRITTEN = (
-    "completion_ids",
-    "completion_mask",
-    "old_per_token_logps",
-    "sampling_per_token_logps",
-)
+_WRITTEN = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps")
 _TINY = 1e-6  # smaller advantages are rounding errors of 0
 
 

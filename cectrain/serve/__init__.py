@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,20 +205,16 @@ class Service:
 @contextlib.asynccontextmanager
 async def _watched(_: Starlette) -> AsyncIterator[None]:
     """Report what the system refuses, such as more open files, by one line without a traceback."""
+    warn = cache(partial(click.echo, err=True))  # once, however often it happens
 
     def tell(loop: asyncio.AbstractEventLoop, what: dict[str, Any]) -> None:
         if isinstance(error := what.get("exception"), OSError):
-            _warn(f"{error.strerror}: clients wait until others have left")
+            warn(f"Warning: {error.strerror}: clients wait until others have left")
         elif "_start_serving" not in what["message"]:  # after the end, of a socket that is closed
             loop.default_exception_handler(what)
 
     asyncio.get_running_loop().set_exception_handler(tell)
     yield
-
-
-@cache
-def _warn(line: str) -> None:
-    click.echo(f"Warning: {line}", err=True)  # once, however often it happens
 
 
 class _Connection(H11Protocol):
