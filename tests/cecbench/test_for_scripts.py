@@ -201,7 +201,7 @@ def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: P
     costs.character_table.cache_clear()
     refused = CliRunner().invoke(cli, ["compare", *both])
     assert refused.exit_code == 1
-    assert "dictionaries" in refused.output
+    assert "dictionary of ChERRANT" in refused.output
 
 
 def test_few_draws_are_refused(table: Path) -> None:

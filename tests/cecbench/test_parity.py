@@ -569,5 +569,5 @@ def test_files_that_are_no_dictionaries_are_refused(tmp_path: Path) -> None:
     path.write_text("甲 乙\n", encoding="utf-8")
     with pytest.raises(InputError, match="no line such as"):
         annotate("甲", "乙", Dictionaries(cilin=path))
-    with pytest.raises(InputError, match="cannot be read as one of ChERRANT"):
+    with pytest.raises(InputError, match="cannot be read as a dictionary of ChERRANT"):
         annotate("甲", "乙", Dictionaries(cilin=tmp_path / "none.txt"))

@@ -191,7 +191,7 @@ def test_no_output_of_two_seeds(place, zygote):
     for seed in (42, 43):
         ended = zygote.run(*words, "--seed", seed)
         assert ended.code == 5, ended.text
-        assert f"remove the folder {out}" in ended.text
+        assert "replace them with --overwrite" in ended.text
     assert scenarios.tree(out, {}) == before
 
 

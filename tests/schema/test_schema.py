@@ -178,7 +178,7 @@ def test_a_later_dataset_is_refused(copied):
 def test_a_later_score_is_refused(copied):
     """A score of a later format names it and says what to install."""
     later(copied / "run" / "score.json", r'("format": )(\d+)')
-    with pytest.raises(InputError, match=r"format 1002.*install a newer"):
+    with pytest.raises(InputError, match=r"format 1002.*upgrade"):
         read_run(copied / "run")
 
 

@@ -55,8 +55,8 @@ def test_frequent_characters_have_the_lowest_slots():
 @pytest.mark.parametrize(
     ("operators", "said"),
     [
-        (toys(17), "17 operators, and at most 16 are possible"),
-        (toys(16, kinds=2), "32 kinds of edits, and at most 31 are possible"),
+        (toys(17), "17 operators, but at most 16 are possible"),
+        (toys(16, kinds=2), "32 kinds of edits, but at most 31 are possible"),
         (
             [
                 Operator(
@@ -68,7 +68,7 @@ def test_frequent_characters_have_the_lowest_slots():
                 )
                 for n in range(9)
             ],
-            "9 operators that rewrite spans, and at most 8 are possible",
+            "9 operators that rewrite spans, but at most 8 are possible",
         ),
     ],
 )
