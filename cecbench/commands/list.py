@@ -25,11 +25,7 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
     from cecbench.systems.table import broken, kinds
 
     if as_json:
-        record = {
-            "benchmarks": _listed(data),
-            "systems": {kind.name: kind.form for kind in kinds()},
-        }
-        click.echo(json.dumps(record, ensure_ascii=False, indent=1))
+        click.echo(json.dumps(_record(data), ensure_ascii=False, indent=1))
         return
     width = max(map(len, benchmarks()))
     for name, entry in benchmarks().items():
@@ -44,10 +40,12 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
         click.echo(f"left out: {reason}", err=True)
 
 
-def _listed(data: Path | None) -> dict[str, object]:
-    listed: dict[str, object] = {}
+def _record(data: Path | None) -> dict[str, object]:
+    from cecbench.systems.table import kinds
+
+    listed = {}
     for name, entry in benchmarks().items():
         place = find(entry, data)
         found = [str(path) for path in place[1]] if place else None
         listed[name] = {**asdict(entry), "found": found}
-    return listed
+    return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in kinds()}}

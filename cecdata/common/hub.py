@@ -180,8 +180,8 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     model, info = loaded
     if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
         raise InputError(
-            f"{checkpoint} lacks {len(missing)} of the model's tensors ({_some(missing)}): copy "
-            "the complete checkpoint again, or name one that was trained for this task"
+            f"{checkpoint} lacks {len(missing)} of the model's tensors (such as {missing[0]}): "
+            "copy the complete checkpoint again, or name one that was trained for this task"
         )
     return model
 
@@ -196,7 +196,3 @@ def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
                 f"{checkpoint}: the tokenizer's {name} is {number}, but the model has only {rows} "
                 "tokens: use the tokenizer_config.json of this model"
             )
-
-
-def _some(names: list[str], count: int = 5) -> str:
-    return ", ".join(names[:count]) + (" …" if len(names) > count else "")

@@ -56,8 +56,7 @@ class Weights(NamedTuple):
 
     def logit(self, *evidence: float) -> float:
         """Return logit P(c) from logit p(c), v(c), d(c) and r(c); the last two may be missing."""
-        weighed: float = sum(map(operator.mul, self[1:], evidence))
-        return self.bias + weighed
+        return self.bias + float(sum(map(operator.mul, self[1:], evidence)))
 
 
 # What Gemma-3-270m got by the fit of `cectrain calibrate`: docs/reports/language-model.md. A model

@@ -526,24 +526,6 @@ def test_a_column_may_be_a_part_of_the_summary(tmp_path):
     assert [run.number(n) for n in ("after", "after.f2", "seed.f1", "note", "none")] == [None] * 5
 
 
-def test_a_study_with_a_dot_in_its_name_prints_its_table(experiment, tmp_path, monkeypatch):
-    """What follows the last dot of the name is no suffix."""
-    from click.testing import CliRunner
-
-    from experiments.__main__ import cli
-
-    def run(experiment, study):
-        experiment.out.mkdir()
-        (experiment.out / f"{study.name}.md").write_text("the table")
-
-    monkeypatch.setattr("experiments.training.study.run_study", run)
-    path = tmp_path / "tiny.v1.toml"
-    path.write_text('title = "T"\nseeds = [1]\nvariants = [{name = "a", settings = []}]')
-    words = ["study", str(path), str(experiment.data), "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(cli, words)
-    assert (done.exit_code, "the table" in done.output) == (0, True), done.output
-
-
 def test_a_run_waits_for_the_process_that_has_its_folder(tmp_path):
     """A killed command leaves its run at work; the same command waits for it, and says so."""
     code = (
