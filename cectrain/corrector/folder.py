@@ -119,5 +119,5 @@ def _trained_max_chars(folder: Path) -> int | None:
 
 def _damaged(path: Path, why: str) -> VerificationError:
     return VerificationError(
-        f"{path}: damaged ({why}): copy the run again, or name its {MODEL} folder"
+        f"{path}: damaged ({why}): copy the run again, or give the path of its folder {MODEL}"
     )
