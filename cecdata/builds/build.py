@@ -69,7 +69,7 @@ def build(
             try:
                 found = run.pool(source, config, counts=not pool)
                 histogram = None if pool else run.histogram(found, config)
-            except (ChangedError, UsageError):  # no other run could use what is there
+            except (ChangedError, UsageError):
                 output.forget()
                 raise
             stage = run.last_stage(found, config, histogram)

@@ -92,8 +92,9 @@ class Folder(_Output):
             self._work.journal.record("begun", "all")
 
     def forget(self) -> None:
-        """Remove what this build wrote, so that it binds no other."""
-        self._work.clear()
+        """Remove what a build wrote from its beginning, so that it binds no other."""
+        if not self._work.resumed:  # what an earlier run made stays
+            self._work.clear()
 
     def publish(self) -> None:
         """Let the files of all tasks appear."""
@@ -163,8 +164,7 @@ class Remote(_Output):
         """Do nothing: the markers bind the place."""
 
     def forget(self) -> None:
-        """Remove what this build wrote, so that it binds no other."""
-        self._clear(self._store.list())
+        """Do nothing: another driver may be at work here."""
 
     def publish(self) -> None:
         """Refuse to publish if another build has taken the place meanwhile."""

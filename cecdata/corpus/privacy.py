@@ -321,7 +321,7 @@ RULES: tuple[Rule, ...] = (
         rf"(?P<it>{_DIAL}(?:[(（]1[3-9][0-9][)）][ -]?[0-9]{{4}}[ -]?[0-9]{{4}}"
         rf"|(?=1{_WIDE_GAP}[3-9])(?:{_MOBILE})"
         rf"|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}})){_END}(?!{_HAN_DIGIT})",
-        lambda text: not re.search(rf"\b{_YEAR}\b[^0-9]+{_YEAR}\b", text),
+        lambda text: not re.match(rf"{_YEAR}[^0-9]+{_YEAR}\b", text),
     ),
     _rule(
         "<PHONE>",

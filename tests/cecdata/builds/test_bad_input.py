@@ -174,6 +174,20 @@ def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     assert found.inputs[0].sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def test_a_file_that_is_touched_costs_no_earlier_work(cecdata, tmp_path, monkeypatch):
+    """A run that resumes, here to mend a dataset, removes nothing when a file of it changes."""
+    path, out = tmp_path / "a.txt", tmp_path / "out"
+    path.write_text("".join(f"第{n}次列车今晚准时到达。\n" for n in range(30)), "utf-8")
+    config = load(filters=("levenshtein",))
+    make([str(path)], out, config)
+    next((out / "data").glob("validation*")).unlink()
+    monkeypatch.setattr("cecdata.builds.read.step", lambda *_: path.touch())
+    with pytest.raises(InputError, match="changed during the build"):
+        make([str(path)], out, config)
+    assert (out / "manifest.json").is_file()
+    assert list((out / "data").glob("train*"))
+
+
 def test_overwrite_leaves_a_dataset_alone_that_it_could_not_replace(cecdata, tmp_path, tree_of):
     """A slip in the command costs nothing: what cannot be read is found before anything goes."""
     path, out = tmp_path / "a.jsonl", tmp_path / "out"
