@@ -23,7 +23,7 @@ from cectrain.diagnosis.measures import (
     verdict,
 )
 from cectrain.reward.batch import Batch
-from cectrain.reward.cluster import FloatArray, distances
+from cectrain.reward.cluster import FloatArray, distances, unit
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import Rewards, alpha_star, total_reward
 
@@ -94,9 +94,8 @@ def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardC
 
     τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
     earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
-    stretched as far as possible. `unchanged` is
-    unset because its value assumes that wrong answers earn 0. `epsilon` is that of `radius`; two
-    answers of one meaning are a cluster, so `min_samples` is 2.
+    stretched as far as possible. `unchanged` is unset: its value assumes that wrong answers earn 0.
+    Two answers of one meaning are a cluster, so `min_samples` is 2. `epsilon` is that of `radius`.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
@@ -140,10 +139,9 @@ def _encode(candidates: Bank, encoder: Encoder) -> FloatArray:
     """Return the unit vectors of all candidates, shape [P, K, D]."""
     texts = sorted({text for row in candidates.texts_P_K for text in row})
     position = {text: number for number, text in enumerate(texts)}
-    vectors = np.asarray(encoder.encode(texts), dtype=np.float64)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     rows = np.array([[position[text] for text in row] for row in candidates.texts_P_K])
-    return np.asarray(vectors[rows])
+    vectors_P_K_D: FloatArray = unit(encoder.encode(texts))[rows]
+    return vectors_P_K_D
 
 
 def _reward_figures(

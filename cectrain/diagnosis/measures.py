@@ -176,8 +176,7 @@ def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
 
 def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
-    c = best.config
-    constants = c.words()
+    constants = best.config.words()
     accuracy = _ranking(best)
     if accuracy >= TEACHES:
         what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, it"

@@ -6,7 +6,7 @@ import json
 import os
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -243,7 +243,7 @@ def choose_constants(job: Job) -> RewardConfig:
         return config.reward
     if not config.reward.is_consensus:
         name = config.reward.reward or f"the {config.reward.kind} vote"
-        job.log(f"the reward is {name}, which has no constants")
+        job.log(f"the reward is {name}, which uses no α, τ, β, ε and no reward.unchanged")
         return config.reward
     from cectrain.diagnosis.diagnose import diagnose
     from cectrain.diagnosis.measures import choice_reason
@@ -256,8 +256,7 @@ def choose_constants(job: Job) -> RewardConfig:
         pairs, job.encoder, config.reward, size=config.ppo.candidates, seed=config.seed
     )
     if distributed.is_rank0():
-        text = json.dumps(encode(diagnosis)) + "\n"
-        durable.write_text(job.state / "diagnosis.json", text)
+        durable.write_text(job.state / "diagnosis.json", json.dumps(encode(diagnosis)) + "\n")
     if config.constants == "auto":
         chosen, reason = diagnosis.favoured, choice_reason(diagnosis.rewards)
     else:
@@ -267,6 +266,10 @@ def choose_constants(job: Job) -> RewardConfig:
     for line in diagnosis.verdict:
         job.log(line)
     job.log(f"constants {chosen}: {reward.words()}, ε {reward.epsilon:g}, because {reason}")
+    given, used = asdict(config.reward), asdict(reward)
+    replaced = [f"reward.{name} = {given[name]:g}" for name in given if given[name] != used[name]]
+    if replaced:
+        job.log(f"calibration replaces {', '.join(replaced)}: set constants=given to keep them")
     return reward
 
 

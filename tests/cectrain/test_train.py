@@ -27,6 +27,7 @@ SETTINGS = [
     "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10",
     "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40", "ppo.oversampling=1",
     "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=20",
+    "constants=calibrated",
 ]  # fmt: skip
 
 
@@ -53,8 +54,7 @@ def finished(dataset_path, start, tmp_path_factory):
     """A finished run of two supervised steps and three PPO batches."""
     out = tmp_path_factory.mktemp("run") / "out"
     lines = []
-    found = train(dataset_path, out, configured(start, "sft.steps=2"), log=lines.append)
-    return out, found, lines
+    return out, train(dataset_path, out, configured(start, "sft.steps=2"), log=lines.append), lines
 
 
 def test_a_run_leaves_what_scripts_read(finished):
@@ -81,11 +81,13 @@ def test_a_run_leaves_what_scripts_read(finished):
 
 
 def test_the_choice_of_constants_is_logged(finished):
-    """The log says which constants were chosen and why."""
+    """The log says which constants were chosen and why, and which settings they replace."""
     _, found, lines = finished
-    told = next(line for line in lines if line.startswith("constants"))
+    told, replaced = (line for line in lines if line.startswith(("constants", "calibration")))
     assert "because" in told
     assert f"α {found['reward']['alpha']:g}" in told
+    given = "reward.alpha = 1, reward.tau = 0.995, reward.beta = 0.856, reward.epsilon = 0.1"
+    assert f"replaces {given}, reward.unchanged = 0.3: " in replaced
 
 
 def test_the_reason_matches_the_choice_of_constants():
