@@ -61,20 +61,15 @@ class _Pack(NamedTuple):
 class CausalScorer(Scorer):
     """A causal language model. A text begins behind the token that begins documents."""
 
-    def __init__(
-        self, name: str, *, device: str = "auto", dtype: str = "auto", reach: int = REACH
-    ) -> None:
-        """Load a model.
+    def __init__(self, name: str, *, reach: int = REACH) -> None:
+        """Load a model onto the first GPU, or the processor without one.
 
-        device: cpu, cuda, …; auto is the first GPU, if there is one. dtype: auto is the stored one
-        on a GPU; on a processor float32, or bfloat16 where that would not fit. reach: tokens behind
-        a change that are judged with it.
+        reach: tokens behind a change that are judged with it.
         """
         self._torch, _ = torch_and_transformers("lm")
-        found = Checkpoint.at(name, device, dtype)
+        found = Checkpoint.at(name)
         self.name = Path(name).resolve().name if Path(name).exists() else name
         self.device, self.dtype = found.device, found.dtype
-        self._kind = "cuda" if self.device.startswith("cuda") else "cpu"
         self._tokenizer, self._model = found.tokenizer(), found.model()
         text = found.config.get_text_config()
         self._vocabulary = int(text.vocab_size)
@@ -112,7 +107,7 @@ class CausalScorer(Scorer):
             elif len(ids) > 1:
                 rows[n] = ids
         order = sorted(rows, key=lambda n: len(rows[n]))
-        most = _LOGITS_BYTES[self._kind] // (4 * self._vocabulary)
+        most = _LOGITS_BYTES[self.device] // (4 * self._vocabulary)
         for batch in _batches([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
             found[members] = self._plain([rows[n] for n in members])
@@ -131,7 +126,7 @@ class CausalScorer(Scorer):
             else:
                 packs += self._packs_of(n, ids, text, of_text, ratios[n])
         packs.sort(key=lambda pack: pack.size)
-        for batch in _batches([pack.size for pack in packs], _TOKENS[self._kind]):
+        for batch in _batches([pack.size for pack in packs], _TOKENS[self.device]):
             members = [packs[at] for at in batch]
             for pack, values in zip(members, self._packed(members), strict=True):
                 ratios[pack.text][pack.places] = values
@@ -147,7 +142,7 @@ class CausalScorer(Scorer):
             if suffix is None or self._unknown in suffix.new:
                 ratios[at] = 0.0 if suffix is None else math.nan
                 continue
-            if pack.places and pack.size + len(suffix.new) > _TOKENS[self._kind]:
+            if pack.places and pack.size + len(suffix.new) > _TOKENS[self.device]:
                 yield pack
                 pack = _Pack(n, ids, [], [])
             pack.places.append(at)

@@ -26,7 +26,7 @@ class Checkpoint:
     dtype: torch.dtype
 
     @classmethod
-    def at(cls, name: str, device: str, dtype: str) -> Checkpoint:
+    def at(cls, name: str) -> Checkpoint:
         """Return the model that a folder, a GGUF file or a hub name has.
 
         Raises InputError for what is no causal model, and where the weights exceed the memory.
@@ -34,10 +34,8 @@ class Checkpoint:
         import torch
 
         folder, gguf = _located(name)
-        config = _config(folder, gguf)
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        return cls(folder, gguf, config, device, _fitting_dtype(name, config, device, dtype))
+        config, device = _config(folder, gguf), "cuda" if torch.cuda.is_available() else "cpu"
+        return cls(folder, gguf, config, device, _fitting_dtype(name, config, device))
 
     def tokenizer(self) -> Any:
         """Load the tokenizer."""
@@ -105,19 +103,20 @@ def _config(folder: str, gguf: str | None) -> Any:
     return config
 
 
-def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dtype:
-    """Return the number format; raise InputError where the weights exceed the memory."""
+def _fitting_dtype(name: str, config: Any, device: str) -> torch.dtype:
+    """Return the number format: on a processor float32, or bfloat16 where that would not fit.
+
+    Raises InputError where the weights exceed the memory.
+    """
     import torch
     from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):  # the number of parameters, without making them
         model = AutoModelForCausalLM.from_config(config)
     count = sum(each.numel() for each in model.parameters())
-    on_gpu = device.startswith("cuda")
+    on_gpu = device == "cuda"
     free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory()
-    if wanted != "auto":
-        dtype = getattr(torch, wanted)
-    elif on_gpu:
+    if on_gpu:
         dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     else:
         dtype = torch.float32 if free is None or 8 * count < free else torch.bfloat16

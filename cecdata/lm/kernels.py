@@ -70,6 +70,15 @@ def _marked(marks, key, shift):
     return (marks[bit >> _SIX] >> (bit & _63)) & np.uint64(1) != EMPTY
 
 
+@inlined
+def _held_at(slots, key, low, shift):
+    """Return the place of a key above the `low` bits of its slot, or the empty one that ends it."""
+    at = place_of(key, len(slots) - 1, shift)
+    while slots[at] != EMPTY and slots[at] >> low != key:
+        at = (at + 1) & (len(slots) - 1)
+    return at
+
+
 @compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
     """Put each bigram into its slot: 40 bits of words, then 8 of log P and 8 of back-off."""
@@ -111,16 +120,9 @@ def find_bigram(slots, marks, shift, left, right):
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
     place = -1
     if _marked(marks, key, shift):
-        mask = len(slots) - 1
-        at = place_of(key, mask, shift)
-        while True:
-            slot = slots[at]
-            if slot == EMPTY:
-                break
-            if slot >> PAIR == key:
-                place = at
-                break
-            at = (at + 1) & mask
+        at = _held_at(slots, key, PAIR, shift)
+        if slots[at] != EMPTY:
+            place = at
     return place
 
 
@@ -128,33 +130,21 @@ def find_bigram(slots, marks, shift, left, right):
 def find_trigram(slots, shift, first, word):
     """Return the 8-bit log P of a trigram whose bigram is in slot `first`, or -1."""
     key = np.uint64(first) << np.uint64(20) | np.uint64(word)
-    mask = len(slots) - 1
-    at = place_of(key, mask, shift)
-    wanted = key + np.uint64(1)
-    value = -1
-    while True:
-        slot = slots[at]
-        if slot == EMPTY:
-            break
-        if slot >> BYTE == wanted:
-            value = np.int64(slot & LOWER)
-            break
-        at = (at + 1) & mask
-    return value
+    at, wanted = place_of(key, len(slots) - 1, shift), key + np.uint64(1)
+    while slots[at] != EMPTY and slots[at] >> BYTE != wanted:
+        at = (at + 1) & (len(slots) - 1)
+    return np.int64(slots[at] & LOWER) if slots[at] != EMPTY else -1
 
 
 @compiled
 def fill_trie(keys, nodes, word, points, bounds, numbers):
     """Add each text to the trie; return the number of nodes, the root being 0."""
-    mask, shift = len(keys) - 1, shift_of(len(keys))
-    used = 1
+    shift, used = shift_of(len(keys)), 1
     for n in range(len(numbers)):
         node = 0
         for p in range(bounds[n], bounds[n + 1]):
             key = np.uint64(node) << np.uint64(21) | np.uint64(points[p])
-            at = place_of(key, mask, shift)
-            while keys[at] != EMPTY and keys[at] != key:
-                at = (at + 1) & mask
+            at = _held_at(keys, key, np.uint64(0), shift)
             if keys[at] == EMPTY:
                 keys[at] = key
                 nodes[at] = used
@@ -170,15 +160,9 @@ def child(keys, nodes, marks, shift, node, point):
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
     to = -1
     if _marked(marks, key, shift):
-        mask = len(keys) - 1
-        at = place_of(key, mask, shift)
-        while True:
-            if keys[at] == EMPTY:
-                break
-            if keys[at] == key:
-                to = nodes[at]
-                break
-            at = (at + 1) & mask
+        at = _held_at(keys, key, np.uint64(0), shift)
+        if keys[at] != EMPTY:
+            to = nodes[at]
     return to
 
 
