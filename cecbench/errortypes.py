@@ -44,7 +44,7 @@ MEANING = {
     "symbol": "a punctuation mark or symbol that is added, missing or wrong",
     "order": "two parts of the text that were swapped",
     "other": "another error: a missing, added or wrong word",
-    "stroke": "several similar-looking characters, whose strokes differ in number or not",
+    "stroke": "similar-looking characters with more, fewer or equally many strokes",
     "mixed": "errors of several categories in one sentence",
     "clean": "no error",
 }
@@ -52,7 +52,7 @@ MEANING = {
 EDITS = {
     "missing": "one or more characters were missing",
     "surplus": "one or more characters were too many",
-    "word": "several characters that differ in category",
+    "word": "several characters whose errors are of different categories",
     "term": "a word of the user's list that sounds or looks like the text",
     "dictionary": "a replacement of the user's list",
 }

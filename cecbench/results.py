@@ -74,9 +74,9 @@ def _values(file: Path) -> RunScore:
         data = file.read_bytes()
         values = parse(data)
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}): name a run's score") from None
+        raise InputError(f"{file} cannot be read ({error.strerror}): name a run's folder") from None
     except ValueError as error:
-        raise InputError(f"{file} is not JSON ({error})") from None
+        raise InputError(f"{file} is not JSON ({error}): run `cecbench run` again") from None
     if not isinstance(values, dict) or not isinstance(version := values.get("format"), int):
         raise InputError(f"{file} is not a score that `cecbench run` wrote")
     if version > FORMAT:
@@ -184,6 +184,6 @@ def rescored(run: Run) -> Score:
     if dictionaries.files and costs != dictionaries.name:
         raise InputError(
             f"{run.folder / SCORE} was made with {costs}, but the files are now "
-            f"{dictionaries.name}: score it with the original files"
+            f"{dictionaries.name}: put the original files back"
         )
     return again

@@ -319,7 +319,7 @@ class Tally:
         if self._stopped:
             values["error"] = scorer.stop_error
             values["error_because"] = (
-                "the published script stops where source, target and prediction are not of one"
+                "the published script stops where source, target and prediction differ in"
                 f" length; the numbers here are those of policy {used}"
             )
         if self.kept == 0:

@@ -90,7 +90,7 @@ class RunSums:
             "system_identity": dict(system.identity),
             "answers": statuses,
             "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
-            "unanswered_means": "scored as unchanged; an empty line of a predictions file as it is",
+            "unanswered_means": "scored as unchanged; in a predictions file, as an empty answer",
             "traditional_predictions": self._traditional,
             "retried": dict(getattr(system, "troubles", {})),  # requests of this process
             "usage": self._usage(),

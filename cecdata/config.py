@@ -103,7 +103,7 @@ class Config:
         require(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")
         require(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
         margin = self.plausibility_margin
-        require(abs(margin) < 1e6, "plausibility_margin", margin, "a finite number")
+        require(abs(margin) < 1e6, "plausibility_margin", margin, "within ±1e6")
         most = self.max_perplexity
         require(most > 1, "max_perplexity", most, "a number above 1")
         require(0 <= self.seed < 2**63, "seed", self.seed, "from 0 to 2**63 - 1")

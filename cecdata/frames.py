@@ -111,7 +111,7 @@ def _corpus(
             f"give exactly one of paths=…, texts=… and frame=…, not {', '.join(given) or 'none'}"
         )
     if column is not None and texts is not None:
-        raise UsageError("column names a column of a frame; leave it out with texts=…")
+        raise UsageError("column=… is for frames and files; leave it out with texts=…")
     if paths is not None:
         listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
         yield [os.fspath(path) for path in _listed("paths", listed, (str, os.PathLike))]

@@ -32,7 +32,7 @@ class ChannelOptions(NoOptions):
 
     lm: str = option(
         "words",
-        "N-gram model: a table of `cectrain lm`, an ARPA file, or `words`, the table that ships.",
+        "N-gram model: a table of `cectrain lm`, an ARPA file, or `words`, the packaged table.",
     )
     confidence: float = option(
         0.0,

@@ -173,7 +173,7 @@ def load(name: str, data: Path | None = None) -> Dataset:
         notes += _checked(path, file.sha256)
     rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
-        notes.append(f"{len(rows)} rows were read, {benchmark.rows} are published")
+        notes.append(f"{len(rows)} rows were read, but the published file has {benchmark.rows}")
     return Dataset(name, rows, digest(paths), benchmark.licence, notes=tuple(notes))
 
 
@@ -238,7 +238,7 @@ def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
 
 def _checked(path: Path, sha256: str | None) -> list[str]:
     if sha256 is None:
-        return [f"no digest is published for {path.name}; {digest((path,))[:8]} was read"]
+        return [f"no SHA-256 is published for {path.name}; yours is {digest((path,))[:8]}…"]
     read = digest((path,))
     if read != sha256:
         raise VerificationError(

@@ -168,7 +168,7 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     for number, line in lines(paths[0]):
         match = _TRUTH_ID.match(line)
         if match is None or match["id"] not in truths:
-            raise _bad_line(paths[0], number, f"has an id that is not in {paths[1].name}")
+            raise _bad_line(paths[0], number, f"has no (pid=ID), or an ID not in {paths[1].name}")
         name, text = match["id"], match["text"]
         yield Example(name, text, _mended(paths[1], text, truths[name]))
 
@@ -265,7 +265,7 @@ def _m2_row(path: Path, name: str, source: list[str], edits: list[_Edit]) -> Exa
     done = 0
     for start, end, text, number in sorted(edits, key=lambda edit: edit[:2]):
         if start < done or not start <= end <= len(source):
-            raise _bad_line(path, number, f"has a span {start} {end} that overlaps another edit")
+            raise _bad_line(path, number, f"has an overlapping or impossible span {start} {end}")
         tokens += (*source[done:start], *text)
         done = end
     return Example(name, "".join(source), "".join([*tokens, *source[done:]]))
@@ -278,7 +278,7 @@ def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
         sound = re.fullmatch("[0-9]{1,9}", position)
         if sound is None or not 0 < int(position) <= len(characters):
             raise _bad_line(
-                path, number, f"has no position {position:.20} (1 to {len(characters)})"
+                path, number, f"has a position {position:.20} outside 1 to {len(characters)}"
             )
         characters[int(position) - 1] = character
     return "".join(characters)

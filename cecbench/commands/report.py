@@ -132,7 +132,7 @@ def power(
         click.echo(json.dumps(record))
         return
     least = percent(test.detectable)
-    click.echo(f"{rows:,} rows show a difference of {least} points or more")
+    click.echo(f"{rows:,} rows can show a difference of {least} points or more")
     for one, count in needed.items():
         click.echo(f"a difference of {one} points needs {count:,} rows")
 
@@ -241,5 +241,5 @@ def _in_words(pair: Mapping[str, Any]) -> str:
     return (
         f"{text}  difference {difference} points [{low}, {high}] at {LEVEL:.0%}, p = "
         f"{pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired randomisation{whole}, "
-        f"{pair['draws']} draws); these rows show a difference of {least} points or more"
+        f"{pair['draws']} draws); these rows can show a difference of {least} points or more"
     )

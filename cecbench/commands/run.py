@@ -145,7 +145,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
     if detectable := values.get("interval", {}).get("detectable"):  # 0 of a system without hits
         least = percent(detectable)
-        yield f"  smallest difference that the rows show (independent errors): {least} points"
+        yield f"  smallest difference that these rows can show (independent errors): {least} points"
     if set(values["answers"]) != {"ok"}:
         for status, count in values["answers"].items():
             yield f"  {count:>6} × {status}: {STATUSES.get(status, 'a status of another version')}"
@@ -169,8 +169,8 @@ def lines_of(values: RunScore) -> Iterator[str]:
 
 def _curve(curve: Mapping[str, Any]) -> Iterator[str]:
     yield (
-        f"  best F by maximum share of clean sentences changed; mean up to "
-        f"{curve['reach']:.0%}: {percent(curve['area'])}"
+        f"  best F for each maximum share of clean sentences changed (mean of F up to a share of "
+        f"{curve['reach']:.0%}: {percent(curve['area'])})"
     )
     for point in curve["points"]:
         least = point["threshold"]

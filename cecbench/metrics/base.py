@@ -49,7 +49,7 @@ MEANING = {
     "drop": "rows where any length differs are left out",
     "project": "rows whose target changes the length or whose prediction is empty are left out;"
     " predictions are projected on the source's length",
-    "revert_ignore_punct": "revert, and positions where the source has a punctuation mark do not"
+    "revert_ignore_punct": "as revert, but positions where the source has a punctuation mark do not"
     " count",
 }
 

@@ -95,7 +95,7 @@ class Cscd(Scorer):
             values["raises"] = ZERO_DIVISION
             values["raises_because"] = (
                 "no sentence was changed or none has an error: the published script divides by "
-                "zero and prints nothing; the counts stand, the numbers are null"
+                "zero and prints nothing; the counts are right, the percentages are null"
             )
         return values
 

@@ -193,7 +193,7 @@ def _sentence(sums: Totals, prefix: str) -> Report:
     tp, fp, fn, tn = (sums[f"{prefix}{name}"] for name in SENTENCE_FIELDS)
     rows = tp + fp + fn + tn
     if rows == 0:
-        words = "every line is a comment (it begins with #) or not two cells: the published script"
+        words = "every line begins with # (a comment) or has not two cells: the published script"
         return {
             "error": "ZeroDivisionError: float division by zero",
             "error_because": f"{words} divides by zero here",

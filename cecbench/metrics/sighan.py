@@ -121,8 +121,8 @@ def _paddle(sums: Totals) -> Report:
     if sums["paddle_space"]:
         return {
             "error": "ValueError: invalid literal for int() with base 10: ''",
-            "error_because": f"{sums['paddle_space']} rows have an edit that writes a space, with"
-            " another one behind it, and the published script splits its own files at spaces",
+            "error_because": f"{sums['paddle_space']} rows have an edit that writes a space, and a"
+            " later edit: the published script splits its own files at spaces, and stops",
         }
     wrong, gold = sums["paddle_clean_changed"], sums["paddle_error"]
     table: Report = {}
@@ -146,7 +146,7 @@ def _read(sums: Totals, prefix: str = "") -> Report | None:
     return {
         "error": f"ValueError: invalid literal for int() with base 10: {place}",
         "error_because": f"in {rows} rows the last edit writes whitespace, which the published"
-        " script takes off the line before it splits it",
+        " script strips from the line that it reads back",
     }
 
 

@@ -123,7 +123,7 @@ def _caption(groups: Mapping[str, Mapping[str, Entry]], *, quoted: bool) -> Iter
     entries = [entry for group in groups.values() for entry in group.values()]
     beta = f"{entries[0].runs[0][1].scorer.beta:g}"
     yield "Precision, recall and F, and the share of error-free sentences changed (OC), in percent."
-    yield "Bold: the best of a column; for OC, of the systems that change something."
+    yield "Bold: the best of a column; for OC, the lowest of systems that change text."
     yield (
         f"{_MARK}: differs significantly from the highest F (paired randomisation, p < {LEVEL:g} "
         "after Holm's correction for all pairs)."

@@ -20,13 +20,13 @@ from cecdata.hanzi.edits import splice
 
 #: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
 STATUSES = {
-    "ok": "the answer is the sentence",
+    "ok": "the answer is a sentence and nothing else",
     "cleaned": "labels, marks, an echo or remarks around the sentence were removed",
     "empty": "the answer was empty",
     "refusal": "the system declined to answer",
     "unclear": "the answer holds several sentences, and it is unclear which one is the correction",
     "chatter": "the system talked about the sentence instead of correcting it",
-    "unparsable": "the answer holds no sentence, or ends inside the model's reasoning",
+    "unparsable": "the answer holds no sentence, or was cut off (see --max-new-tokens)",
     "truncated": "the sentence was too long for the system; the rest was kept unchanged",
     "unknown": "characters that the system does not know were kept unchanged",
     "failed": "there was no answer after all retries",
@@ -144,7 +144,7 @@ class LocalOptions(NoOptions):
 class PromptOptions(NoOptions):
     """Options of models that get a prompt."""
 
-    prompt: str = option(prompts.DEFAULT, "Version of the prompt.")
+    prompt: str = option(prompts.DEFAULT, "Version of the prompt, or a text with {sentence}.")
     max_new_tokens: int = option(
         0,
         "Maximum number of tokens in an answer. 0 means the limit of the endpoint; for a local "

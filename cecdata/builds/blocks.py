@@ -212,7 +212,7 @@ def _sources(name: str) -> list[dict[str, Json]]:
     tree = read_recipe(name, "cecdata", ())
     sources = tree.get("source")
     if not isinstance(sources, list) or not sources or set(tree) != {"source"}:
-        raise UsageError(f"{name}: a list of sources must have one or more [[source]] tables")
+        raise UsageError(f"{name}: a list of sources must have [[source]] tables and nothing else")
     for source in sources:
         if not isinstance(source, dict):
             raise UsageError(f"{name}: {source!r} must be a [[source]] table")

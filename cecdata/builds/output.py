@@ -294,7 +294,7 @@ def status(out: Path | str) -> dict[str, Any]:
     plan, name = planned(place), without_userinfo(str(out))
     finished = place.read(MANIFEST) is not None
     if not plan and not finished:
-        raise InputError(f"{name} has no build")
+        raise InputError(f"{name} has no build: name the --out of a `cecdata build`")
     names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
     # of a finished build, the markers of the first stages are gone
     done = plan if finished else marked

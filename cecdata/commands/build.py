@@ -43,8 +43,8 @@ _NAMED = 10  # most unreadable files that are named one by one
     show_default=False,
 )
 @setting("seed", int, "Seed of all random draws.")
-@setting("filters", str, "Filters of the pairs, separated by commas.")
-@setting("cosine", str, "Pairs that the filter cosine measures: auto, all, sample, or a number.")
+@setting("filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.")
+@setting("cosine", str, "Pairs that get a cosine: all, sample, a number, or auto (all if quick).")
 @setting(
     "encoder",
     str,
@@ -65,7 +65,8 @@ _NAMED = 10  # most unreadable files that are named one by one
     "plausibility",
     str,
     "Reject pairs whose source is as likely as the target under this language model. MODEL is "
-    "`words` (the packaged n-gram table), a table, an ARPA file, a transformers model, or a URL.",
+    "`words` (the packaged n-gram table), another n-gram table, an ARPA file, a transformers "
+    "model, or the URL of an endpoint.",
     show_default=False,
     metavar="MODEL",
 )

@@ -149,7 +149,7 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
     if not folders:
         raise InputError(f"{data} has no embeddings: build a dataset with the filter cosine")
     if len(folders) > 1:
-        raise InputError(f"DATA must be one of these folders: {', '.join(map(str, folders))}")
+        raise InputError(f"several encoders: set DATA to one of {', '.join(map(str, folders))}")
     store = open_store(folders[0])
     model = encoder(store.contents.encoder, alone=False)
     store.check_encoder(model)

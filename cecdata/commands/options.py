@@ -87,7 +87,8 @@ _OPTIONS = (
         "perplexity",
         str,
         "Reject sentences that are unlikely under this language model. MODEL is `words` (the "
-        "packaged n-gram table), a table, an ARPA file, a transformers model, or a URL.",
+        "packaged n-gram table), another n-gram table, an ARPA file, a transformers model, or "
+        "the URL of an endpoint.",
         show_default=False,
         metavar="MODEL",
     ),

@@ -82,7 +82,7 @@ def _examined(found: dict[str, Any]) -> str:
         f"{found['errors']:,} wrong characters in {found['wrong_pairs']:,} of "
         f"{found['pairs']:,} pairs; recipe {found['recipe']}{fitted}\n"
         f"coverage       {found['coverage']:.2%}\n"
-        f"bits an error  {found['bits_per_error']:.3f}\n"
+        f"bits per error {found['bits_per_error']:.3f}\n"
         f"candidates     {found['mean_candidates']:.1f}\n"
         f"other errors   {shown(found['other_errors'])}\n"
         f"not covered    {' '.join(uncovered) or 'nothing'}"
@@ -158,7 +158,7 @@ def _told(fitted: Fitted, out: Path) -> str:
     unanswered = ", ".join(f"{kind} {count}" for kind, count in fitted.unanswered.items())
     rows += [
         "",
-        f"prior strength {fitted.strength:g} errors; held-out bits by strength: {shown}",
+        f"the recipe counts as {fitted.strength:g} errors; held-out bits by this number: {shown}",
         f"errors in the sample that no operator makes: {unanswered or 'none'}",
         f"bits/error was measured on the sample itself; the recipe is in {out}",
     ]

@@ -123,7 +123,7 @@ def by_benchmark(rejected: pa.Table) -> dict[str, int]:
 def _detail(flags: Flags, names: Sequence[str]) -> str:
     """Return the name of the first benchmark that a row matches, and how."""
     first = int(np.flatnonzero(flags)[0])
-    named = ((EXACT, "the same text"), (OVERLAP, "a text inside the other"))
+    named = ((EXACT, "the same text"), (OVERLAP, "a text that contains it or is part of it"))
     what = next((what for flag, what in named if flags[first] & flag), "a stretch of it")
     return f"{names[first]} has {what}"
 

@@ -256,7 +256,7 @@ def _fault(length: int, options: Options) -> Fault:
     if length == 0:
         return Fault("empty", "nothing but whitespace")
     if length < options.min_chars:
-        return Fault("too_short", f"{length} characters, at least {options.min_chars}")
+        return Fault("too_short", f"{length} characters; the minimum is {options.min_chars}")
     return Fault("too_long", f"{length} characters; the limit is {options.max_chars}")
 
 

@@ -113,7 +113,7 @@ QUALITY: dict[str, Quality] = {
     ),
     "simplified": Quality(
         lambda _: _number(_HAN) - _number(_standard()) > MOST_OTHERS * _number(_HAN),
-        f"more than {MOST_OTHERS:.0%} of its Han characters are not standard",
+        f"more than {MOST_OTHERS:.0%} of its Han characters are not standard simplified ones",
         lambda: (_HAN, _standard()),
     ),
     "signs": Quality(

@@ -104,7 +104,7 @@ class EndpointScorer(Scorer):
                 return
         raise InputError(
             f"{self._base} returns the log-probabilities of a prompt neither with "
-            f"`prompt_logprobs` (vLLM) nor with `echo`: {said}"
+            f"`prompt_logprobs` (vLLM) nor with `echo`: use another server, such as vLLM ({said})"
         )
 
     def _asked_and_kept(self, text: str) -> float:

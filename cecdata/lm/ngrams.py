@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHIPPED = "words"  # what a user names the model in the package
 SHIPPED_NAME = "words of open texts"  # the name in its table
 _SHIPPED_FILE = Path(str(files("cecdata.lm").joinpath(f"{SHIPPED}.ngram")))
-_FORMS = "name an n-gram table, an ARPA file, or `words` for the table that ships"
+_FORMS = "name an n-gram table, an ARPA file, or `words` for the packaged table"
 _COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)", re.IGNORECASE)
 _SECTION = re.compile(r"\\\s*(\d+)-grams?\s*:?", re.IGNORECASE)
 # A word may hold other white space, such as U+3000 and U+00A0.
@@ -119,7 +119,7 @@ class _Reader:
         for order, count in sorted(self.announced.items()):
             held = len(self.rows.get(order, []))
             if held != count:
-                raise ValueError(f"it has {held} {order}-grams, but its header says {count}")
+                raise ValueError(f"the file has {held} {order}-grams, but its header says {count}")
         if not self.rows.get(2):
             raise InputError(f"{path} has only unigrams: name a model of order 2 or higher")
         one = self.rows[1]

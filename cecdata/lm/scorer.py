@@ -88,7 +88,7 @@ def open_scorer(name: str | Path | None = None) -> Scorer:
         raise InputError(f"{text[:200]} cannot be opened: {error.strerror}") from error
     raise InputError(
         f"{text} is not a language model: name an n-gram table, an ARPA file, `words` for the "
-        "table that ships, the folder or hub name of a causal model, or the URL of an endpoint"
+        "packaged table, the folder or hub name of a causal model, or the URL of an endpoint"
     )
 
 

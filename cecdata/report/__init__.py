@@ -87,7 +87,7 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
         _sources(manifest),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
-        "than the target.</p>" + table(RATE, rates(manifest)),
+        "than the wanted one.</p>" + table(RATE, rates(manifest)),
         "<h2>Distances, lengths and places</h2><div class='figures'>",
         *(histogram(title, column) for title, column in figures.items()),
         "</div>",

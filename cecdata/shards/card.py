@@ -169,7 +169,7 @@ def steps(configuration: Mapping[str, Json]) -> str:
     quality = configuration.get("quality")
     against = configuration.get("decontaminate")
     lines = [
-        "Each was brought to its normal form (NFC, single spaces); of equal ones one was kept."
+        "Each sentence was brought to normal form (NFC, single spaces). Duplicates were removed."
     ]
     if configuration.get("join_lines"):
         lines.append("The lines of a paragraph were joined.")
@@ -188,7 +188,7 @@ def steps(configuration: Mapping[str, Json]) -> str:
         most = configuration.get("max_perplexity")
         lines.append(f"Sentences with a perplexity above {most} per character were rejected.")
     if configuration.get("near_duplicates"):
-        lines.append("Sentences a few edits from an earlier one were rejected.")
+        lines.append("Sentences that differ little from an earlier one were rejected.")
     if isinstance(against, list) and against:
         listed = ", ".join(map(code, against))
         lines.append(f"Sentences that also occur in these benchmarks were rejected: {listed}.")
@@ -218,7 +218,7 @@ def _made(manifest: Manifest) -> str:
 
 
 def _rates(manifest: Manifest) -> str:
-    text = "## Error rates\n\nDistance over length, on average.\n\n"
+    text = "## Error rates\n\nEdit distance divided by length, on average.\n\n"
     return text + table(RATE, _named(rates(manifest))) if manifest.calibration else ""
 
 

@@ -22,14 +22,14 @@ _UNITS = {
     "operators": "pairs",
     "origins": "pairs",
     "kinds": "edits",
-    "lengths": f"characters of the target, {LENGTH_BIN} to a line: pairs",
+    "lengths": f"characters of the target, in steps of {LENGTH_BIN}: pairs",
     "distances": "characters: pairs",
     "edits_of_pairs": "edits: pairs",
     "places": "tenth of the target, from 0: edits",
     "cosines": f"cosine from, in steps of {COSINE_BIN}: pairs",
-    "cosine": "share of the scored pairs: highest cosine",
+    "cosine": "quantile of the scored pairs: cosine",
     "scored": "pairs with a cosine",
-    "mean_edits": "a pair",
+    "mean_edits": "per pair",
 }
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 

@@ -235,7 +235,7 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
     """Yield, for each rule, the name of its breach and the rows that break it."""
     rows = batch.select(["target", "source", "operator", "edits"]).to_pylist()
     written = [_carried_out(row["target"], row["edits"]) for row in rows]
-    yield "edits out of order or not of the target", _mask(made is None for made in written)
+    yield "edits that overlap or do not fit the target", _mask(made is None for made in written)
     both = list(zip(written, rows, strict=True))
     yield (
         "edits that do not give the source",
@@ -288,7 +288,7 @@ def not_rederived(
     for name in ("a source", "an operator", "edits"):
         column = name.split()[-1]
         differs = rows[column].ne_missing(again[column])
-        yield f"{name} unlike a new build", differs.to_numpy()
+        yield f"{name} different from a new build's", differs.to_numpy()
     yield (
         "a sentence that belongs to the other split",
         again["held_out"].ne_missing(pl.Series([held_out])).to_numpy(),

@@ -73,7 +73,7 @@ def corrector_options(function: F) -> F:
         click.option(
             "--lm",
             help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file, or "
-            "`words`, the table that ships.  [default: the table that `cectrain lm` wrote, "
+            "`words`, the packaged table.  [default: the table that `cectrain lm` wrote, "
             "or else words]",
         ),
         click.option(
@@ -236,7 +236,7 @@ class _Report:
                 self._unreadable.update(one.source)
             elif one.reason in _PIECES and self._named() <= _NAMED:
                 length = one.end - one.start
-                what = f"characters {one.start} to {one.end} ({length} characters)"
+                what = f"characters {one.start + 1} to {one.end} ({length} characters)"
                 click.echo(f"{place}: {what} not changed: {REASONS[one.reason]}", err=True)
 
     def end(self) -> None:

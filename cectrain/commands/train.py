@@ -210,7 +210,7 @@ def sft(
     if is_file := not data.is_dir():
         settings = (*_LABELLED, *settings)
     elif held_out:
-        raise click.UsageError(f"{data} is a dataset, but --held-out needs a file of pairs")
+        raise click.UsageError(f"--held-out needs a file of pairs as DATA, but {data} is a dataset")
     config = configured(recipe, settings, ppo__updates=0, **flags)
     pairs: Path | LabelledPairs = data
     if is_file:

@@ -136,7 +136,7 @@ def calibrated(found: Judged, plain: Weights) -> Calibration:
     known = np.isfinite(found.model)
     right, model = found.right[known], found.model[known]
     if right.all() or not right.any():
-        raise InputError("the changes are all right or all wrong: calibrate on more sentences")
+        raise InputError("no proposed change is right, or none is wrong: raise --sentences")
     features = np.column_stack([found.features[known], model])
     own, others = auc(model, right), auc(found.ngrams[known], right)
     gain = _gain(features, right)

@@ -12,11 +12,11 @@ from cecdata.hanzi.edits import splice
 REASONS = {
     "unreadable": "characters that the model cannot read",
     "unfamiliar": "sentences or clauses with too many characters that the model cannot read",
-    "not_han": "changes to characters that are not Han",
-    "protected": "changes to protected names",
-    "strayed": "answers that differ too much from their source",
+    "not_han": "characters other than Han that the model would change",
+    "protected": "protected names that the model would change",
+    "strayed": "text for which the model gave a very different answer",
     "form": "radicals and compatibility forms, read as the characters that they stand for",
-    "script": "changes that have no certain form in traditional characters",
+    "script": "text whose correction has no certain form in traditional characters",
     "too_long": "text without punctuation that is longer than the model reads",
 }
 

@@ -93,7 +93,7 @@ class Wordlists:
         )
         for wrong in made.dictionary:
             if any(True for _ in made.protected.find(wrong)):
-                raise UsageError(f"{wrong!r} contains a protected name or term: do not replace it")
+                raise UsageError(f"dictionary: {wrong!r} has a protected name or term: remove one")
         return made
 
 
@@ -170,8 +170,8 @@ def read_dictionary(paths: Iterable[Path]) -> dict[str, str]:
             wrong, right = parts
             if pairs.setdefault(wrong, right) != right:
                 bad.append(
-                    f"line {number} replaces {wrong!r} by {right!r}, but {origin[wrong]} by "
-                    f"{pairs[wrong]!r}"
+                    f"line {number} replaces {wrong!r} by {right!r}, and {origin[wrong]} by "
+                    f"{pairs[wrong]!r}: keep one of them"
                 )
             origin.setdefault(wrong, f"line {number} of {path.name}")
         _refuse(path, bad)

@@ -242,7 +242,7 @@ class LabelledPairs:
         """Return the numbers of pairs, and of those with equal sides, as one line."""
         equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
         return (
-            f"{self.rows(TRAIN):,} labelled pairs for training ({equal:,} with equal sides), "
+            f"{self.rows(TRAIN):,} labelled pairs for training ({equal:,} without errors), "
             f"{self.rows(HELD_OUT):,} for scoring" + (f". {self.remark}" if self.remark else "")
         )
 
@@ -263,8 +263,8 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
         shared = pc.sum(pc.is_in(kept["id"], table["id"])).as_py()
         if shared:
             remark += (
-                f"{' ' if remark else ''}{shared:,} of {len(kept):,} held-out pairs have a target "
-                "of the training pairs, so the scores may be too high."
+                f"{' ' if remark else ''}{shared:,} of {len(kept):,} held-out pairs share their "
+                "target with a training pair, so the scores may be too high."
             )
         return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: kept}, remark)
     ids = np.asarray(table["id"]).view(np.uint64)

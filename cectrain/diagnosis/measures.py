@@ -31,7 +31,7 @@ _ROWS = {
     "reward of a single right candidate among copies": "lone_exact",
     "reward of such a copy": "lone_copy",
     "groups in which the single right candidate wins": "lone_wins",
-    "right but different above wrong (exact match: 50 %)": "variant_accuracy",
+    "right texts unlike the target ranked above wrong ones (exact match: 50 %)": "variant_accuracy",
     "clean sentence: reward of a copy": "clean_kept",
     "clean sentence: reward of one over-correction": "clean_over_corrected",
 }
@@ -101,8 +101,8 @@ def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
     """Return the reason for the choice of `favoured` as a sentence."""
     ranked = [round(_ranking(figures), 3) for figures in rewards.values()]
     if len({*ranked}) == 1:
-        return "the other constants rank right above wrong no more often within a group"
-    return "they rank right above wrong more often within a group"
+        return "the other constants do not rank right above wrong answers more often"
+    return "they rank right above wrong answers of a group more often"
 
 
 def verdict(diagnosis: Diagnosis) -> list[str]:
@@ -170,7 +170,7 @@ def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
     lines = [f"This reward teaches no more than exact match: {shares}."]
     for name, figures in diagnosis.rewards.items():
         if figures.variant_low > EXACT_MATCH:
-            lines.append(f"With the reward {name}: {figures.variant_accuracy:.1%}.")
+            lines.append(f"With constants {name}, this share is {figures.variant_accuracy:.1%}.")
     return lines
 
 

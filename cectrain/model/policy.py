@@ -119,8 +119,8 @@ tags: [chinese-spelling-correction]
 
 {count / 1e6:.1f} M parameters, {type(policy.model).__name__}. It is asked with prompt version
 {policy.prompt} of `cecbench.prompts` through its chat template, thinking off, and
-answers with the corrected sentence alone. Decode greedily: `generation_config.json` says so to
-transformers. vLLM does not read `do_sample`: give it the temperature.
+answers with the corrected sentence alone. Decode greedily: `generation_config.json` makes
+transformers do so, but vLLM does not read its `do_sample`: set the temperature of vLLM to 0.
 
     cectrain correct --model FOLDER 他己经来了。
     cecbench run --system policy:FOLDER --benchmark lemon/car

@@ -83,7 +83,7 @@ def grpo_settings(
     )
     if clash := sorted(own.keys() & ppo.trl.keys()):
         raise UsageError(
-            f"ppo.trl.{clash[0]} must not be set, because the run sets it: use [ppo] or seed"
+            f"ppo.trl.{clash[0]} must not be set: change the setting in [ppo] or seed instead"
         )
     return {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl, **own}
 

@@ -35,15 +35,15 @@ def check_settings(config: Config, processes: int) -> None:
     ppo = config.ppo
     if config.sft.steps and distributed.sharded():
         raise UsageError(
-            "supervised steps need all weights in each process: first run `cectrain sft` with "
-            "ddp.yaml or in one process, then name the folder of that run with --model"
+            "supervised steps need all weights in each process: run `cectrain sft` in one process "
+            "(or with ddp.yaml), then train with --sft-steps 0 and --model FOLDER_OF_THAT_RUN"
         )
     if config.sft.steps and config.sft.batch < processes:
         raise UsageError(f"sft.batch = {config.sft.batch} must be at least {processes} (processes)")
     if not ppo.updates:
         return
     if processes > 1 and ppo.supervised:
-        raise UsageError("ppo.supervised works only in one process: its gradients are not shared")
+        raise UsageError("ppo.supervised works only in one process: set ppo.supervised=0")
     check_shares(ppo, processes)
     for name in functions_of(config.reward):
         load(name)

@@ -202,8 +202,8 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> str:
         for title, (phase, columns) in _FIGURES.items()
     ]
     note = (
-        f"{summary['heldout_rows']} held-out sentences with synthetic errors. One seed cannot "
-        "compare methods: <code>python -m experiments evidence</code> runs several."
+        f"{summary['heldout_rows']} held-out sentences with synthetic errors. To compare methods, "
+        "train with several seeds: <code>python -m experiments evidence</code> does so."
     )
     tables = [_scores(summary), (["run", "value"], facts)]
     title = f"Training run {out.resolve().name}"

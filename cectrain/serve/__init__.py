@@ -134,7 +134,7 @@ class Service:
         named = request.headers.get("host", "")
         host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
         if self._local and not is_loopback(host.strip("[]")):
-            response = _error(403, f"Host must be localhost or its address, not {host!r}")
+            response = _error(403, f"only localhost is answered, not {host!r}: see --host")
         else:
             response = await answer(request)
         self._counts.answers[response.status_code] += 1
@@ -178,7 +178,7 @@ class Service:
             return Response(status_code=499)  # nobody reads it
         except TimeoutError:
             raise HTTPException(
-                504, f"stopped after {self._limits.seconds:g} seconds: send less text at once"
+                504, f"stopped after {self._limits.seconds:g} seconds: send less text per request"
             ) from None
         finally:
             stop.set()
@@ -209,7 +209,7 @@ async def _watched(_: Starlette) -> AsyncIterator[None]:
 
     def tell(loop: asyncio.AbstractEventLoop, what: dict[str, Any]) -> None:
         if isinstance(error := what.get("exception"), OSError):
-            warn(f"Warning: {error.strerror}: clients wait until others have left")
+            warn(f"Warning: {error.strerror}: new clients wait until others disconnect")
         elif "_start_serving" not in what["message"]:  # after the end, of a socket that is closed
             loop.default_exception_handler(what)
 
@@ -251,7 +251,7 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
         if name not in _REQUEST:
             raise HTTPException(400, f"unknown key {name!r}: known are {', '.join(_REQUEST)}")
         if not isinstance(value, _TYPES[_REQUEST[name]["type"]]) or isinstance(value, bool):
-            raise HTTPException(400, f"{name} has the wrong type: {value!r}")
+            raise HTTPException(400, f"{name} must be of type {_REQUEST[name]['type']}: {value!r}")
     return texts, document
 
 

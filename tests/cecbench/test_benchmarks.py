@@ -113,7 +113,7 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
     assert [row.target for row in rows] == ["他已经去"]
     both = "S 他 来\n" + edit.format("0 2", "我") + edit.format("1 2", "去")
     for bad in (both, "S 他\n" + edit.format("0 5", "我")):
-        with pytest.raises(InputError, match=r"line \d has a span"):
+        with pytest.raises(InputError, match=r"line \d has an overlapping or impossible span"):
             catalogue.load(str(write(tmp_path / "b.m2", bad)))
 
 

@@ -187,7 +187,7 @@ def test_groups_that_processes_cannot_divide_are_refused_before_the_first_step(
 ):
     """Two processes cannot divide three sources without cutting a group."""
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UsageError, match=r"2 processes.*whole groups"):
+    with pytest.raises(UsageError, match=r"2 processes.*change ppo.groups"):
         train(dataset_path, tmp_path / "out", configured(start, "ppo.groups=3"))
     assert not (tmp_path / "out").exists()
 

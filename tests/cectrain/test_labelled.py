@@ -112,7 +112,7 @@ def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
     path = written(tmp_path / "pairs.tsv", PAIRS)
     other = written(tmp_path / "other.tsv", [("明夭见。", "明天见。"), PAIRS[0], PAIRS[0]])
     told = labelled_pairs(path, other, 5).described()
-    assert "2 of 3 held-out pairs have a target of the training pairs" in told
+    assert "2 of 3 held-out pairs share their target with a training pair" in told
     clean = written(tmp_path / "clean.tsv", [("明夭见。", "明天见。")])
     assert "trained on" not in labelled_pairs(path, clean, 5).described()
 
@@ -128,7 +128,7 @@ def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
     assert len(held) == 2
     turned = labelled_pairs(written(tmp_path / "turned.tsv", PAIRS[::-1]), None, 5)
     assert {*turned.tables[HELD_OUT]["target"].to_pylist()} == held
-    assert "1 with equal sides" in pairs.described()
+    assert "1 without errors" in pairs.described()
     assert len({(r["id"], r["copy"]) for part in parts for r in part}) == len(PAIRS)
 
 

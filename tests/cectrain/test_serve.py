@@ -99,7 +99,7 @@ def test_the_page_comes_with_a_policy(server):
         (b'{"texts": ' + b"[" * 5000, {}, 400, "not JSON"),
         (b'{"texts": [], "lm": "words"}', {}, 400, "unknown key 'lm'"),
         (b'{"texts": [], "confidence": 3}', {}, 400, "from 0 to 1"),
-        (b'{"texts": [], "confidence": true}', {}, 400, "wrong type"),
+        (b'{"texts": [], "confidence": true}', {}, 400, "must be of type"),
         (b'{"texts": [], "protect": ["a", 1]}', {}, 400, "must hold"),
         (b'{"texts": [], "dictionary": {"a": "a"}}', {}, 400, "changes nothing"),
         (b'{"texts": [], "terms": [1]}', {}, 400, "must hold"),
@@ -240,7 +240,7 @@ def test_too_few_descriptors_are_told_in_a_line():
         clients.close()
         process.terminate()
         left = process.stdout.read()
-    assert warning == "Warning: Too many open files: clients wait until others have left\n"
+    assert warning == "Warning: Too many open files: new clients wait until others disconnect\n"
     assert "Traceback" not in left
 
 

@@ -102,11 +102,11 @@ def test_the_reason_matches_the_choice_of_constants():
         return dict(zip(names, (SimpleNamespace(profiles=p) for p in profiles), strict=True))
 
     assert favoured(ranking(0.9962, 0.9961)) == "as given"
-    assert "no more often" in choice_reason(ranking(0.9962, 0.9961))
+    assert "do not rank" in choice_reason(ranking(0.9962, 0.9961))
     for both, taken in (((0.9, 0.8), "as given"), ((0.8, 0.9), "calibrated")):
         assert favoured(ranking(*both)) == taken
         reason = choice_reason(ranking(*both))
-        assert reason == "they rank right above wrong more often within a group"
+        assert reason == "they rank right above wrong answers of a group more often"
 
 
 def test_the_model_loads_and_answers_like_cecbench(finished):

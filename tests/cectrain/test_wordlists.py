@@ -104,8 +104,8 @@ def test_replacements_are_exact_and_first():
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
         ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),
         ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),
-        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "contains a protected name"),
-        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "contains a protected name"),
+        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "has a protected name"),
+        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "has a protected name"),
     ],
 )
 def test_arguments_out_of_range_are_refused_at_once(wrong, message):

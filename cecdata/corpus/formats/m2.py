@@ -104,7 +104,7 @@ def _edited(tokens: list[str], edits: list[tuple[int, int, list[str]]]) -> list[
     at = 0
     for start, end, words in sorted(edits, key=lambda edit: edit[:2]):
         if not at <= start <= end <= len(tokens):
-            raise ValueError(f"the edit {start} {end} must lie between {at} and {len(tokens)}")
+            raise ValueError(f"the edit {start} {end} overlaps or exceeds {len(tokens)} tokens")
         parts += tokens[at:start] + words
         at = end
     return parts + tokens[at:]

@@ -394,10 +394,10 @@ def repeat(rows):
     ("change", "what"),
     [
         (spoil(source=lambda r: r["source"] + "。"), "do not give the source"),
-        (spoil(edits=edit_of(start=-1)), "edits out of order"),
-        (spoil(edits=edit_of(end=10**6)), "edits out of order"),
-        (spoil(edits=lambda r: r["edits"] * 2), "edits out of order"),
-        (spoil(edits=edit_of(target="另")), "not of the target"),
+        (spoil(edits=edit_of(start=-1)), "edits that overlap"),
+        (spoil(edits=edit_of(end=10**6)), "edits that overlap"),
+        (spoil(edits=lambda r: r["edits"] * 2), "edits that overlap"),
+        (spoil(edits=edit_of(target="另")), "do not fit the target"),
         (spoil(edits=edit_of(source="另")), "do not give the source"),
         (spoil(edits=edit_of(operator="near_glyph")), "operator that differs"),
         (spoil(operator="mixed"), "operator that differs"),
@@ -429,10 +429,10 @@ def test_a_sentence_in_two_splits_is_found(build, rows):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"source": "。"}, "a source unlike a new build"),
-        ({"operator": "radical"}, "an operator unlike a new build"),
-        ({"edits": []}, "edits unlike a new build"),
-        ({"kind": "other"}, "edits unlike a new build"),
+        ({"source": "。"}, "a source different from a new build's"),
+        ({"operator": "radical"}, "an operator different from a new build's"),
+        ({"edits": []}, "edits different from a new build's"),
+        ({"kind": "other"}, "edits different from a new build's"),
         ({"held_out": True}, "a sentence that belongs to the other split"),
     ],
 )
