@@ -27,7 +27,7 @@ COMMANDS = {
 )
 @click.version_option(package_name="cec-zero", prog_name="cectrain")
 def cli() -> None:
-    """Train Chinese spelling correctors on pairs that cecdata built, without labels.
+    """Correct Chinese text, and train spelling correctors on pairs that cecdata built.
 
     \b
     cectrain diagnose out/data                    measure what the reward can teach

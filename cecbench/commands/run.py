@@ -76,8 +76,8 @@ def run(
     """Run a system on a benchmark and score it.
 
     Runs of models and endpoints are written to --out, by default out/bench/runs/BENCHMARK/SYSTEM;
-    the same command continues an interrupted run. The systems `copy` and `predictions:FILE` write
-    a run only if --out is given.
+    the same command continues an interrupted run. The systems `copy`, `channel`,
+    `combined` and `predictions:FILE` write a run only if --out is given.
     """
     # without folders of its own, `cecbench report` reads the runs below the default one
     report = "cecbench report" if out is None else f"cecbench report {out.parent}"

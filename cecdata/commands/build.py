@@ -55,16 +55,17 @@ _NAMED = 10  # most unreadable files that are named one by one
     "policy",
     type=click.Choice(["encoder", "builtin"]),
     default="encoder",
-    help="`encoder`: --encoder measures all pairs. `builtin`: the built-in encoder measures all "
-    "pairs, and --encoder only those about which the built-in one is unsure. The manifest "
-    "records the share of these pairs, and the remaining error.",
+    help="`encoder`: --encoder measures the pairs that --cosine selects. `builtin`: the built-in "
+    "encoder measures them, and --encoder only those about which the built-in one is unsure. The "
+    "manifest records the share of these pairs, and the remaining error.",
 )
 @setting("holdout", float, "Share of the sentences that go into the validation split.")
 @setting("unchanged", float, "Share of pairs whose source equals the target.")
 @setting(
     "plausibility",
     str,
-    "Reject pairs whose source is as likely as the target under this language model. MODEL is "
+    "Reject pairs whose source is at least as likely as the target under this language model. "
+    "MODEL is "
     "`words` (the packaged n-gram table), another n-gram table, an ARPA file, a transformers "
     "model, or the URL of an endpoint.",
     show_default=False,
@@ -84,8 +85,8 @@ def build(
 ) -> None:
     """Make a dataset of pairs from the clean text in CORPUS.
 
-    CORPUS is one or more files, globs or folders of datasets. A TOML file lists such sources; `-`
-    is standard input, and `sample` is the packaged text.
+    CORPUS is one or more files, globs, folders (also of a dataset), or URIs of an object store.
+    A TOML file lists such sources; `-` is standard input, and `sample` is the packaged text.
 
     \b
     cecdata build sample --out out/data

@@ -23,7 +23,7 @@ _DATASET = click.argument("dataset", type=DatasetPath())
 @click.option(
     "--quick", "level", flag_value="quick", help="Check only the presence and size of files."
 )
-@click.option("--full", "level", flag_value="full", help="Also generate and compare all rows.")
+@click.option("--full", "level", flag_value="full", help="Also make all rows again, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     """Check the checksums and every row of DATASET, which may also be a folder of embeddings.

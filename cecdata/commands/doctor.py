@@ -51,7 +51,7 @@ FILES = {
 
 
 @click.command()
-@click.option("--compile", "compiles", is_flag=True, help="Compile now, not at first use.")
+@click.option("--compile", "compiles", is_flag=True, help="Compile all kernels now.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def doctor(compiles: bool, as_json: bool) -> None:
     """Show versions, cores, memory, disk, GPUs, and which optional packages are installed.

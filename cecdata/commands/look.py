@@ -43,7 +43,7 @@ def preview(
     cecdata preview 他的病情已经好转。
     cecdata preview 在 --operator homophone     replacements of 在
 
-    An operator, such as homophone, makes one kind of error. With --operator, TEXT is one
+    An operator, such as homophone, makes one family of errors. With --operator, TEXT is one
     character; for an operator that rewrites spans, TEXT has two to four characters.
     """
     if operator:
@@ -104,9 +104,9 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
 
     CORPUS is clean text or pairs in any format. A row counts as `exact` if one of its texts equals
-    a benchmark's text apart from width, punctuation and spaces. It counts as `overlap` if one text
-    contains the other. Other rows count as `shared` if they have 13 consecutive characters in
-    common with a benchmark's text; they are not in the total.
+    a benchmark's text apart from width, case, accents, punctuation and spaces. It counts as
+    `overlap` if one text contains the other. Other rows count as `shared` if they have 13
+    consecutive characters in common with a benchmark's text; they are not in the total.
     """
     from dataclasses import asdict
 

@@ -118,7 +118,7 @@ _OPTIONS = (
         "--workers",
         type=click.IntRange(1),
         show_default="cores of this machine",
-        help="Number of threads. It does not change the dataset.",
+        help="Number of threads, or of Ray tasks at once. It does not change the dataset.",
     ),
     click.option(
         "--engine",
@@ -130,7 +130,7 @@ _OPTIONS = (
         "--max-reject-rate",
         type=click.FloatRange(0, 1),
         default=1.0,
-        help="Exit with code 3 if a larger share of rows or pairs is rejected.",
+        help="Exit with code 3 if a larger share of rows or pairs is rejected; the dataset stays.",
     ),
     click.option("--overwrite", is_flag=True, help="Replace an earlier dataset in --out."),
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object."),

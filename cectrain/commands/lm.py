@@ -58,7 +58,7 @@ def lm(model: Path, out: Path | None) -> None:
 def calibrate(
     model: str, lm: str | None, sentences: int, corpus: str, seed: int, as_json: bool
 ) -> None:
-    """Fit the weight that `cectrain correct --rescore` gives MODEL, a causal language model.
+    """Fit the weights of `cectrain correct --rescore` for MODEL, a causal language model.
 
     The command makes the errors itself, and needs no labels. A model gets the weight 0 if it
     separates right changes from wrong ones no better than n-grams. The result is saved in the

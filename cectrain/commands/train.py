@@ -195,7 +195,7 @@ def sft(
     a source, a tab and a target; a label or an id, with a tab, may come first. Tables and JSON
     that name their columns are read, too. A pair whose source equals its target teaches the policy
     to leave right text alone. A tenth of the targets in a file is held out for scoring. Without
-    --sft-steps, training reads a file three times; the recipe sets the steps for a dataset.
+    --sft-steps, a file is read three times; for a dataset, the recipe has the number of steps.
 
     \b
     cectrain sft out/data --out out/sft --sft-steps 2000
@@ -251,9 +251,9 @@ def diagnose(
 
     The command derives candidates of known quality from held-out pairs, puts them into groups,
     and rewards them. Candidates are right, copied, nearly right, over-corrected, garbage, or right
-    but different from the target. If DATA has no held-out pairs, training pairs are used. The
-    reward must do better than exact match. In the output of --json, `teaches` is false if the
-    encoder cannot rank right texts that differ from the target above wrong texts.
+    but different from the target. If DATA has no held-out pairs, training pairs are used. A
+    reward is of use if it teaches more than exact match. In the output of --json, `teaches` is true
+    if it ranks right above wrong often enough, also right texts that differ from the target.
 
     Example: cectrain diagnose out/data
     """
