@@ -3,5 +3,3 @@
 The rules are inferred from the published ones and their outputs (HillZhang1999/MuCGEC,
 scorers/ChERRANT).
 """
-
-from __future__ import annotations

@@ -1,3 +1,1 @@
 """The published scorers: counts per sentence that add up, and reports of their sums."""
-
-from __future__ import annotations

@@ -36,10 +36,6 @@ class MalformedError(ValueError):
     """A JSON value has the wrong type for its place; the message begins with the place."""
 
 
-class BrokenSealError(ValueError):
-    """The bytes are not those of a sealed object."""
-
-
 def encode(value: object) -> Json:
     """Return the JSON value of a dataclass, tuple, mapping or scalar."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -205,14 +201,14 @@ def is_sealed(data: bytes) -> bool:
 def unsealed(data: bytes) -> dict[str, Json]:
     """Return the object without its seal.
 
-    Raises ValueError for bytes that are not JSON, and BrokenSealError for a value that is not an
-    object, or in which a bit was changed.
+    Raises ValueError for bytes that are not JSON, for a value that is not an object, and for one in
+    which a bit was changed.
     """
     document = parse(data)
     if not isinstance(document, dict):
-        raise BrokenSealError("not a JSON object")
+        raise ValueError("not a JSON object")  # noqa: TRY004 - as of what is no JSON
     if not is_sealed(data):
-        raise BrokenSealError("its checksum does not match")
+        raise ValueError("its checksum does not match")
     return {name: value for name, value in document.items() if name != SEAL}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
@@ -197,8 +198,6 @@ def check_columns(columns: Columns, sources: Sequence[Source]) -> None:
 
 def _first(rows: Rows, count: int) -> Rows:
     """Return the first `count` rows of a part, counting sound and rejected ones together."""
-    import numpy as np
-
     if rows.batch.num_rows + rows.rejected.num_rows <= count:
         return rows
     good, bad = (np.asarray(batch.column("row")) for batch in (rows.batch, rows.rejected))

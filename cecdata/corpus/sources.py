@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,9 +74,6 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
 
     Raises InputError if the file cannot be read, and DamagedError if compressed data is damaged.
     """
-    import lzma
-    import zlib
-
     try:
         with _open(source) as stream:
             yield stream
@@ -84,10 +85,6 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
 
 
 def _open(source: Source) -> IO[bytes]:
-    import bz2
-    import gzip
-    import lzma
-
     if source.path is None:
         if sys.stdin is None:  # the shell's `<&-`
             raise InputError("standard input is closed: pipe a corpus into it, or name a file")

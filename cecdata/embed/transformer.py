@@ -66,13 +66,11 @@ class SentenceTransformerEncoder(Encoder):
         vectors = self._model.encode(
             list(sentences), batch_size=self._batch, convert_to_numpy=True, show_progress_bar=False
         ).astype(np.float32)
-        check_vectors(vectors, self.name)
-        sizes = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
-        return np.asarray(vectors / sizes[:, None], np.float32)
+        return unit_vectors(vectors, self.name)
 
 
-def check_vectors(vectors: Floats, name: str) -> None:
-    """Raise InputError for a vector that is zero or not finite."""
+def unit_vectors(vectors: Floats, name: str) -> Floats:
+    """Return vectors of length 1; raise InputError for one that is zero or not finite."""
     sizes = np.einsum("nd,nd->n", vectors, vectors)
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
     if len(bad):
@@ -80,6 +78,7 @@ def check_vectors(vectors: Floats, name: str) -> None:
             f"{name}: {len(bad)} of {len(vectors)} vectors are zero or not finite, first for "
             f"sentence {bad[0] + 1}: the weights are damaged or exceed fp16; use another model"
         )
+    return np.asarray(vectors / np.sqrt(sizes)[:, None], np.float32)
 
 
 def _load(name: str) -> tuple[Any, str]:

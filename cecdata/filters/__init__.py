@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.settings import require_known
 from cecdata.config import Config
 from cecdata.filters import cosine, levenshtein, plausibility
 from cecdata.filters.base import Filter, Tally
@@ -32,8 +32,7 @@ def active(config: Config) -> dict[str, Filter]:
     Raises UsageError for a name that is not in the table.
     """
     for name in config.filters:
-        if name not in FILTERS:
-            raise UsageError(f"no filter {name!r}; {did_you_mean(name, list(FILTERS))}")
+        require_known("filter", name, FILTERS)
     return {n: each for n, each in FILTERS.items() if n in config.filters or each.on(config)}
 
 

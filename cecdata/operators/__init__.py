@@ -5,7 +5,7 @@ A new operator needs one new module with `OPERATOR`, and one entry here.
 
 from __future__ import annotations
 
-from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.settings import require_known
 from cecdata.operators import (
     function_word,
     homophone,
@@ -48,6 +48,5 @@ OPERATORS: dict[str, Operator] = {
 
 def operator(name: str) -> Operator:
     """Return the operator of that name; otherwise raise UsageError with the nearest name."""
-    if name not in OPERATORS:
-        raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
+    require_known("operator", name, OPERATORS)
     return OPERATORS[name]

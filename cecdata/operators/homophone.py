@@ -1,7 +1,5 @@
 """Homophone swap: a character for one that sounds the same or nearly so (教 → 胶)."""
 
-from __future__ import annotations
-
 from cecdata.operators.base import CharConfusions, Operator, shipped
 
 KINDS = ("same_sound", "tone", "initial", "final", "keyboard", "edit1")

@@ -5,8 +5,6 @@ writer thought of a word with the same other half, or typed a character of the w
 twice.
 """
 
-from __future__ import annotations
-
 from cecdata.operators.base import CharConfusions, Operator, shipped
 
 KINDS = ("word_frame", "word_neighbour")

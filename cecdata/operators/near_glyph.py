@@ -3,8 +3,6 @@
 The paper's evaluation tells more-stroke from fewer-stroke errors; `equal_stroke` is the rest.
 """
 
-from __future__ import annotations
-
 from cecdata.operators.base import CharConfusions, Operator, shipped
 
 KINDS = ("more_stroke", "fewer_stroke", "equal_stroke")

@@ -1,7 +1,5 @@
 """Radical deletion, addition and exchange: a component dropped, added or swapped (锦 → 帛)."""
 
-from __future__ import annotations
-
 from cecdata.operators.base import CharConfusions, Operator, shipped
 
 KINDS = ("deletion", "addition", "exchange")

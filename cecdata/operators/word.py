@@ -3,8 +3,6 @@
 The set ships; `tools/operators/spans.py` makes it of the lexicon.
 """
 
-from __future__ import annotations
-
 from cecdata.operators.base import Operator
 from cecdata.operators.spans import SpanConfusions, shipped
 

@@ -115,10 +115,8 @@ class Perturber:
         return cls(config, histogram.tables, histogram.rates())
 
     @classmethod
-    def from_manifest(
-        cls, manifest: Manifest, prior: Mapping[str, float] | None = None
-    ) -> Perturber:
-        """Return the engine that built a dataset, with its rates; `prior` in place of its own.
+    def from_manifest(cls, manifest: Manifest) -> Perturber:
+        """Return the engine that built a dataset, with its rates.
 
         Raises VerificationError where this installation's confusion sets are not the dataset's.
         """
@@ -130,8 +128,6 @@ class Perturber:
                 f"the dataset was built with other confusion sets ({', '.join(changed)}) by "
                 f"version {manifest.version}; install that version"
             )
-        if prior is not None:
-            config = replace(config, prior=prior)
         rates = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
         return cls.of(config, rates)
 

@@ -116,13 +116,13 @@ def repeated(rows: Offsets, texts: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), texts)
 
 
-def pair_table(columns: dict[str, pa.Array], schema: pa.Schema = PAIR) -> pa.Table:
-    """Return a table in the schema's order and nullability; dictionary arrays stay as they are.
+def pair_table(columns: dict[str, pa.Array]) -> pa.Table:
+    """Return a table of the schema PAIR; dictionary arrays stay as they are.
 
     A nullable column that is not given is null, until a filter measures it.
     """
     rows = len(next(iter(columns.values())))
-    empty = {f.name: pa.nulls(rows, f.type) for f in schema if f.nullable}
+    empty = {f.name: pa.nulls(rows, f.type) for f in PAIR if f.nullable}
     columns = {**empty, **columns}
-    fields = [schema.field(name).with_type(columns[name].type) for name in schema.names]
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=pa.schema(fields))
+    fields = [PAIR.field(name).with_type(columns[name].type) for name in PAIR.names]
+    return pa.Table.from_arrays([columns[name] for name in PAIR.names], schema=pa.schema(fields))

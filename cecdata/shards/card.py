@@ -17,17 +17,15 @@ from cecdata.common import markdown
 from cecdata.common.codec import Json
 from cecdata.common.markdown import Markdown, code, table
 from cecdata.common.settings import from_tree, read_recipe
-from cecdata.shards.manifest import POOL, About, Counts, File, Manifest
+from cecdata.shards.manifest import PAIRS, POOL, About, Counts, File, Manifest
 from cecdata.shards.schema import MEANINGS, PAIR, POOLED
 
 CARD = "README.md"
 ORIGINS = 100  # that the card lists; the manifest has all
 RATE = ("operator", "wanted", "reachable", "achieved")
 ORIGIN = ("origin", "licence", "sentences", "characters")
-_TITLES = {POOL: "Chinese sentences"}
-_TITLE = "Chinese spelling pairs"
-_TAGS = {POOL: ("chinese",)}
-_TAG = ("chinese-spelling-correction", "synthetic")
+_TITLES = {POOL: "Chinese sentences", PAIRS: "Chinese spelling pairs"}
+_TAGS = {POOL: ("chinese",), PAIRS: ("chinese-spelling-correction", "synthetic")}
 # Identifiers that the Hub knows; any other licence is `other` there, and only the table names it.
 _IDENTIFIERS = (
     "apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-4.0",
@@ -68,7 +66,7 @@ def about(file: str | Path | None = None, **stated: str | None) -> About:
 
 def title(manifest: Manifest) -> str:
     """Return the title that the publisher gave, or one for the kind of dataset."""
-    return manifest.about.title or _TITLES.get(manifest.kind, _TITLE)
+    return manifest.about.title or _TITLES[manifest.kind]
 
 
 def _stated_licence(manifest: Manifest) -> str:
@@ -97,7 +95,7 @@ def _front_matter(manifest: Manifest) -> str:
         # `other` where there is no single one, or one that the Hub does not know
         "license": licence if licence in _IDENTIFIERS else "other",
         "task_categories": ["text-generation"],
-        "tags": [*_TAGS.get(manifest.kind, _TAG), manifest.product],
+        "tags": [*_TAGS[manifest.kind], manifest.product],
         "configs": [{"config_name": "default", "data_files": data_files}],
     }
     # JSON is YAML, too

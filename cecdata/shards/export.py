@@ -74,7 +74,8 @@ def _verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> p
     A reward function gets `ground_truth` and `extra_info`.
     """
     index = (pl.int_range(pl.len()) + start).alias("index")
-    about = pl.struct(pl.lit(split).alias("split"), index, "source", _key().alias("id"))
+    pair = pl.format("{}-{}", "id", "copy").alias("id")  # of its sentence, and of the copy
+    about = pl.struct(pl.lit(split).alias("split"), index, "source", pair)
     reward = pl.struct(pl.lit("rule").alias("style"), pl.col("target").alias("ground_truth"))
     return rows.select(
         pl.lit("cec-zero").alias("data_source"),
@@ -93,11 +94,6 @@ def _prompt(template: str | None) -> pl.Expr:
     """Return the template with the sentence in place of {source}."""
     before, _, after = (PROMPT if template is None else template).partition("{source}")
     return pl.concat_str(pl.lit(before), pl.col("source"), pl.lit(after))
-
-
-def _key() -> pl.Expr:
-    """Return the name of a pair: the id of its sentence and its copy."""
-    return pl.format("{}-{}", "id", "copy")
 
 
 TEXT: Mapping[str, Convert] = {

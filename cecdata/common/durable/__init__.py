@@ -4,8 +4,6 @@ The order of every write: temporary file on the same filesystem → fsync → re
 rename → fsync of the folder → journal. A file with its final name is therefore complete.
 """
 
-from __future__ import annotations
-
 from cecdata.common.durable.files import (
     FileRecord,
     publish,

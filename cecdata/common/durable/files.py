@@ -112,9 +112,9 @@ def write_bytes(path: Path, data: bytes, *, tmp: Path | None = None) -> FileReco
     return write(path, fill, check, tmp=tmp)
 
 
-def write_text(path: Path, text: str, *, tmp: Path | None = None) -> FileRecord:
+def write_text(path: Path, text: str) -> FileRecord:
     """Write the UTF-8 of `text` as `write_bytes` does."""
-    return write_bytes(path, text.encode("utf-8"), tmp=tmp)
+    return write_bytes(path, text.encode("utf-8"))
 
 
 def publish(staged: Path, final: Path, *, again: bool = False) -> None:

@@ -23,9 +23,8 @@ class Lock:
     The kernel releases it when its holder ends, so a held lock means a running process.
     """
 
-    def __init__(self, path: Path, name: str = "") -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._name = name or str(path.parent.parent)  # in messages
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
@@ -39,8 +38,8 @@ class Lock:
                 holder = _holder(os.pread(descriptor, 4096, 0))
                 os.close(descriptor)
                 raise RefusedError(
-                    f"{self._name} is in use by {holder}. "
-                    "Wait for that process, stop it, or choose another output folder."
+                    f"{self.path.parent.parent} is in use by {holder}. Wait for that process, "
+                    "stop it, or choose another output folder."
                 ) from None
             except BaseException:
                 os.close(descriptor)

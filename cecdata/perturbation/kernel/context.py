@@ -10,8 +10,6 @@ proposals, each with a probability in proportion to the factors of the two pairs
 it makes.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ Bytes are copied in blocks, edits written in columns. The Levenshtein distance o
 computed where it is not the sum of their costs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -48,7 +46,7 @@ def edit_character(tables, operator, position, n, scratch, data, word, base, out
     facts = tables.texts[text, 1]
     size = np.int64(facts & np.uint64(0xFF))
     _store_word(out.data, np.uint64(to), tables.texts[text, 0])
-    _copy(out.data, to + size, data, bounds[done], bounds[n])
+    copy_bytes(out.data, to + size, data, bounds[done], bounds[n])
     _note(out, edit, position, done, slot, text, operator, packed >> np.uint64(TEXT_BITS))
     return base + size - (bounds[done] - bounds[position]), facts
 
@@ -68,19 +66,13 @@ def edit_span(tables, operator, position, n, scratch, data, word, base, out, edi
         _store_word(out.data, np.uint64(to), tables.texts[text, 0])
         to += np.int64(tables.texts[text, 1] & np.uint64(0xFF))
         signs >>= np.uint64(TEXT_BITS)
-    _copy(out.data, to, data, bounds[done], bounds[n])
+    copy_bytes(out.data, to, data, bounds[done], bounds[n])
     singles = len(tables.texts)
     old = singles + np.int64((row >> np.uint64(SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
     new = singles + np.int64(packed & np.uint64(_SPAN_TEXT))
     _note(out, edit, position, done, old, new, operator, packed >> np.uint64(SPAN_TEXT_BITS))
     cost = np.int64(packed >> np.uint64(_COST)) & ((1 << COST_BITS) - 1)
     return base + (to - start) - (bounds[done] - bounds[position]), cost
-
-
-@inlined
-def copy_whole(out, base, data, start, stop):
-    """Copy the whole target, before any edit."""
-    _copy(out.data, base, data, start, stop)
 
 
 @inlined
@@ -119,7 +111,7 @@ def span_candidate_of(row, candidates, word):
 
 
 @inlined
-def _copy(out, at, data, start, stop):
+def copy_bytes(out, at, data, start, stop):
     """Copy data[start:stop] to out[at:], in blocks: up to 31 bytes beyond are overwritten."""
     size, to, source = np.uint64(stop - start), np.uint64(at), np.uint64(start)
     done = np.uint64(0)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cecdata.common.kernels.jit import entry, inlined
 from cecdata.perturbation.kernel.context import read_bonds, suggest
 from cecdata.perturbation.kernel.edit import (
-    copy_whole,
+    copy_bytes,
     distance_of,
     edit_character,
     edit_span,
@@ -143,7 +143,7 @@ def _write(text, n, o, count, at, edits, tables, scratch, out):
     # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
     base, first, spent, sure = at - scratch.bounds[0], edits, 0, True
     if o >= 0:
-        copy_whole(out, at, text.data, scratch.bounds[0], scratch.bounds[n])
+        copy_bytes(out.data, at, text.data, scratch.bounds[0], scratch.bounds[n])
     else:
         base = at - scratch.bounds[n]
     mixed = o == len(tables.inserts)

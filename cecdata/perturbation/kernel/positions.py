@@ -4,8 +4,6 @@ Draws are pure functions of (seed, id, copy, purpose, index): each is the finali
 over a counter, so that order, sharding, workers and restarts change no row.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cecdata.common.kernels.jit import called, inlined, mix

@@ -4,8 +4,6 @@ A processor cannot predict which positions begin a span: a branch on it would be
 every third. So `look_up` avoids such branches, and its tables are small enough for the cache.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 from numba.extending import intrinsic

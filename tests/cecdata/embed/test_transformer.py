@@ -18,7 +18,7 @@ import pytest
 
 from cecdata.common.errors import InputError
 from cecdata.embed import encoder
-from cecdata.embed.transformer import check_vectors
+from cecdata.embed.transformer import unit_vectors
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of torch and its kin, none ours
@@ -275,4 +275,4 @@ def test_vectors_that_are_none_are_an_error(value):
     vectors = np.ones((3, 4), np.float32)
     vectors[1] = value
     with pytest.raises(InputError, match=r"1 of 3 vectors.*sentence 2"):
-        check_vectors(vectors, "x")
+        unit_vectors(vectors, "x")
