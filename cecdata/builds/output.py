@@ -136,13 +136,14 @@ class Remote(_Output):
         names = list(self._store.list())
         if names and _FINGERPRINT not in names:
             raise RefusedError(
-                f"{self.place} is not empty and was not made by this tool "
-                f"({', '.join(names[:3])}): choose another name for the output"
+                f"{self.place} is not empty ({', '.join(names[:3])}) and has no {_FINGERPRINT}: "
+                f"choose another name for the output, or copy {STATE}, too, if a copy left it out"
             )
-        if overwrite:
-            self._clear(names)
-        elif MANIFEST in names or any(name.startswith(f"{DONE}/") for name in names):
+        begun = MANIFEST in names or any(name.startswith(f"{DONE}/") for name in names)
+        if begun and not overwrite:
             self._refuse_another()
+        elif names and (overwrite or self._store.read(_FINGERPRINT) != fingerprint(identity)):
+            self._clear(names)  # a run that was killed before its first marker binds no other
         self._store.put_bytes(_FINGERPRINT, fingerprint(self._identity))
 
     def _refuse_another(self) -> None:

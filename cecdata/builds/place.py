@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode, encode, sealed, unsealed
-from cecdata.common.durable import STATE, FileRecord
+from cecdata.common.durable import STATE
 from cecdata.common.durable.files import naming
 from cecdata.common.store import Store, is_remote
 from cecdata.shards.manifest import File
@@ -62,14 +62,11 @@ class Place:
             path, tmp = self.staged(name), self.root / STATE / "tmp"
             record = durable.write(path, fill, check, tmp=tmp)
         else:
-            record = self._upload(self.store, name, fill, check)
+            with tempfile.TemporaryDirectory(prefix="cecdata-") as folder:
+                path, tmp = Path(folder) / Path(name).name, Path(folder)
+                record = durable.write(path, fill, check, tmp=tmp)
+                self.store.put(path, name)
         return File(name, record.sha256, record.bytes, rows)
-
-    def _upload(self, store: Store, name: str, fill: Fill, check: Fill) -> FileRecord:
-        with tempfile.TemporaryDirectory(prefix="cecdata-") as folder:
-            record = durable.write(Path(folder) / Path(name).name, fill, check, tmp=Path(folder))
-            store.put(record.path, name)
-        return record
 
     def staged(self, name: str) -> Path:
         """Return the path at which a file of a folder is written."""

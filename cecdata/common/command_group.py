@@ -228,8 +228,9 @@ def explained(error: Exception) -> CecError:
     if isinstance(error, UnicodeEncodeError):
         return _cannot_write(error)
     if isinstance(error, OSError):
-        where = "" if error.filename is None else f"{error.filename}: "
-        return CecError(f"{where}{error.strerror or _first_line(error)}")
+        reason = error.strerror or _first_line(error)
+        remedy = "Check the disk and the permissions of its folder."
+        return CecError(f"{error.filename}: {reason}. {remedy}" if error.filename else reason)
     return _bug(error)
 
 

@@ -175,7 +175,7 @@ def test_foreign_folders_are_refused(tmp_path):
     """A folder with anything in it that is no workspace stays as it is, also with `overwrite`."""
     (tmp_path / "thesis.docx").write_text("x")
     for overwrite in (False, True):
-        assert "was not made by this tool" in refused(tmp_path, overwrite=overwrite)
+        assert "is not empty and has no .cecdata" in refused(tmp_path, overwrite=overwrite)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.docx"]
     (tmp_path / "empty").mkdir()
     assert build(tmp_path / "empty") is False

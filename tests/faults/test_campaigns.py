@@ -169,7 +169,7 @@ def test_full_at_many_points(place, zygote, name, shares):
 
 
 def test_an_export_to_a_full_disk(place, zygote):
-    """The folder is named, and the file that was there is there as it was."""
+    """The folder is named, and the file that was there is there as it was; a read-only one, too."""
     made = zygote.run(*scenarios.build(place, 120, 40).words(place / "data"))
     assert made.code == 0, made.text
     with disk(place / "disk", 48) as remount:
@@ -184,6 +184,12 @@ def test_an_export_to_a_full_disk(place, zygote):
         assert [path.name for path in out.parent.iterdir()] == [out.name]
         assert remount("size=64m")
         assert zygote.run(*words).code == 0
+        assert remount("ro")
+        page = place / "disk" / "page"
+        report = ["cecdata", "report", place / "data", "--out", page]
+        for command, name in ((words, out), (report, page)):
+            said = zygote.run(*command).text
+            assert f"{name}: Read-only file system. Check the disk" in said
 
 
 def test_a_disk_that_becomes_read_only(place, zygote):

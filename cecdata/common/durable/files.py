@@ -102,14 +102,11 @@ def write(
 def write_bytes(path: Path, data: bytes, *, tmp: Path | None = None) -> FileRecord:
     """Write bytes as `write` does, read them back and compare."""
 
-    def fill(temporary: Path) -> None:
-        temporary.write_bytes(data)
-
     def check(temporary: Path) -> None:
         if temporary.read_bytes() != data:
             raise CecError(f"{path}: the bytes on disk differ from those that were written")
 
-    return write(path, fill, check, tmp=tmp)
+    return write(path, lambda temporary: temporary.write_bytes(data), check, tmp=tmp)
 
 
 def write_text(path: Path, text: str) -> FileRecord:
@@ -237,6 +234,8 @@ def describe_os_error(error: BaseException, path: Path) -> CecError | None:
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         where = error.filename2 or error.filename or path
+        if re.search(r"(^|/)\.\d+-\d+-[^/]+$", str(where)):  # a temporary file of `write`
+            where = path
         return CecError(f"{where}: {reason}. Check the disk and the permissions of its folder.")
     if any(words in text for words in _BROKEN_TEXT):
         return CecError(f"{path}: {error}. Check the disk and the permissions of its folder.")

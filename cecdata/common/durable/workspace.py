@@ -219,7 +219,8 @@ def _make_state(root: Path, state: Path) -> None:
     with naming(state):
         if root.is_dir() and not os.path.lexists(state) and any(root.iterdir()):
             raise RefusedError(
-                f"{root} is not empty and was not made by this tool: choose another output folder "
+                f"{root} is not empty and has no {STATE}, which names the files of this tool: "
+                f"choose another output folder, or copy {STATE}, too, if a copy left it out "
                 "(--overwrite does not help here)"
             )
         _refuse_links(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 
 import pyarrow as pa
@@ -212,13 +213,25 @@ def test_overwrite_refuses_a_bad_language_model_first(
     assert tree_of(copy_of_built) == before
 
 
+def test_a_copy_without_hidden_folders_is_read(cecdata, corpus, flags, copy_of_built, tmp_path):
+    """Every reader takes it; a build of it says what is missing, and changes nothing."""
+    shutil.rmtree(copy_of_built / ".cecdata")
+    for words in (["status"], ["verify", "--full"], ["stats"], ["report"], ["export", "t.tsv"]):
+        rest = [tmp_path / word if word == "t.tsv" else word for word in words[1:]]
+        assert cecdata(words[0], copy_of_built, *rest)[0] == 0
+    before = sorted(copy_of_built.rglob("*"))
+    for more in ((), ("--overwrite",)):
+        code, _, errors = cecdata("build", corpus, "--out", copy_of_built, *flags, *more)
+        assert (code, "copy .cecdata, too, if a copy left it out" in errors) == (5, True)
+    assert sorted(copy_of_built.rglob("*")) == before
+
+
 def test_a_foreign_folder_is_refused(cecdata, corpus, flags, tmp_path):
     """A folder that holds something else stays as it is, also with --overwrite."""
     (tmp_path / "letter.txt").write_text("mine", "utf-8")
     for more in ((), ("--overwrite",)):
         code, _, errors = cecdata("build", corpus, "--out", tmp_path, *flags, *more)
-        assert code == 5
-        assert "not made by this tool" in errors
+        assert (code, "has no .cecdata" in errors) == (5, True)
     file = tmp_path / "letter.txt"
     code, _, errors = cecdata("build", corpus, "--out", file, *flags)
     assert code == 5

@@ -139,7 +139,7 @@ def test_a_damaged_object_is_replaced(uploaded, bucket, cecdata, flags, corpus, 
     code, _, said = cecdata(*words, "--seed", 7)
     assert (code, out in said, "seed: 42 → 7" in said) == (5, True, True)
     code, _, said = cecdata("build", corpus, "--out", uploaded, *flags)
-    assert (code, "was not made by this tool (corpus.txt)" in said) == (5, True)
+    assert (code, "is not empty (corpus.txt)" in said) == (5, True)
 
 
 def test_another_machine_goes_on(
@@ -192,6 +192,38 @@ def test_two_drivers_on_one_place_are_harmless(corpus, bucket, cecdata, flags, b
     assert (drivers[1].returncode, said) == (0, "")
     assert tree(out) == tree_of(built)
     assert cecdata(*words)[0] == 0
+
+
+KILLED = """
+import os, sys
+from cecdata.builds import {module}
+{module}.{name} = lambda *_: os.kill(os.getpid(), 9)
+from cecdata.cli import main
+sys.argv[1:] = {words}
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("remote", "module", "name"), [(False, "output", "Folder.bind"), (True, "place", "Place.mark")]
+)
+def test_a_kill_in_the_first_task_binds_nothing(
+    zygote, cecdata, corpus, bucket, flags, tree_of, tmp_path, remote, module, name
+):
+    """Killed behind its files, before the output is bound: another command or the same one makes
+    what it makes in an empty place, and no file of the killed one is left."""
+    out, whole, clean = tmp_path / "out", tmp_path / "whole", tmp_path / "clean.txt"
+    clean.write_bytes(corpus.read_bytes().splitlines()[0])
+    words = ["build", str(clean), *map(str, flags), "--out"]
+    assert cecdata(*words, whole)[0] == 0
+    words.append(f"{bucket}/out" if remote else str(out))
+    for given in (["build", str(corpus), *words[2:], "--seed", "7"], words):
+        script = KILLED.format(module=module, name=name, words=given)
+        ended = zygote.zygote.run("python", "-c", script, environment=os.environ)
+        assert ended.killed, ended.text
+    for _ in range(2):
+        assert cecdata(*words)[0] == 0
+        assert (tree(words[-1]) if remote else tree_of(out)) == tree_of(whole)
 
 
 def test_overwrite_replaces_a_dataset_in_a_store(bucket, corpus, cecdata, flags, built, tree_of):

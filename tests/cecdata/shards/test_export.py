@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import shutil
@@ -13,9 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cecdata.builds.build import build as make
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError, RefusedError, UsageError
+from cecdata.config import load
 from cecdata.hanzi.edits import Edit
 from cecdata.shards.export import FORMATS, INSTRUCTION, export
 from cecdata.shards.manifest import MANIFEST, Counts, dumps, read_manifest
@@ -52,12 +55,38 @@ def test_tsv_holds_source_and_target(dataset, tmp_path):
     assert [line.split("\t") for line in lines] == expected
 
 
-def test_tsv_is_not_broken_by_breaks_or_quotes_in_a_sentence(build, edited_row, tmp_path):
-    """Tabs and line ends inside a sentence become spaces, quotation marks stay; rows stay rows."""
-    edits = [Edit(0, 1, "左", "佐", "noise", "x")]
-    out = build(train=[[edited_row('左\t"右"\u2028下', 0, edits)]])
+def test_no_format_is_broken_by_breaks_or_quotes_in_a_sentence(build, edited_row, tmp_path):
+    """They stay as they are, in rows that stay rows; in TSV, tabs and line ends become spaces."""
+    source, target = '佐\t"右"\u2028\\下', '左\t"右"\u2028\\下'
+    out = build(train=[[edited_row(target, 0, [Edit(0, 1, "左", "佐", "noise", "x")])]])
     export(out, "train", tmp_path / "x", "tsv")
-    assert (tmp_path / "x").read_text(encoding="utf-8") == '佐 "右" 下\t左 "右" 下\n'
+    assert (tmp_path / "x").read_text("utf-8") == '佐 "右" \\下\t左 "右" \\下\n'
+    for form in CHATS:
+        export(out, "train", tmp_path / form, form)
+        assert read_back(tmp_path / form, form) == [[PROMPTS[None]({"source": source}), target]]
+
+
+def read_back(path, form):
+    """The prompt and the answer of each row, by readers of other people."""
+    if form == "tsv":
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    rows = pq.read_table(path).to_pylist() if form == "verl" else lines_of(path)
+    texts = CHATS.get(form, lambda row: [row["source"], row["target"]])
+    return [texts(row) for row in rows]
+
+
+@pytest.mark.slow
+def test_two_hundred_thousand_pairs_are_read_back(tmp_path):
+    """Every format holds every pair of the sample, in order, as `csv`, `json` and Arrow read it."""
+    make(["sample"], tmp_path / "out", load(copies=99, filters=("levenshtein",), holdout=0.0))
+    pairs = open_dataset(tmp_path / "out").scan("train").select("source", "target").collect().rows()
+    assert len(pairs) > 200_000
+    for form in FORMATS:
+        export(tmp_path / "out", "train", tmp_path / form, form)
+        start = f"{INSTRUCTION}\n" if form not in ("tsv", "jsonl") else ""
+        wanted = [[start + source, target] for source, target in pairs]
+        assert read_back(tmp_path / form, form) == wanted, form
 
 
 def test_an_unknown_format_gets_the_nearest(dataset, tmp_path):
