@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from cecbench.benchmarks.catalogue import load
-from cecdata.channel import read, shipped_channel
+from cecdata.channel import shipped
 from cecdata.hanzi.readings import near_sound, same_sound
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
@@ -98,7 +98,6 @@ def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Count
 
     A cause is counted for each character or edit that no proposal sets right.
     """
-    channel = read(shipped_channel())
     causes: Counter[str] = Counter()
     whole = erroneous = proposed = 0
     for (source, target), parts in zip(rows, found, strict=True):
@@ -121,7 +120,7 @@ def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Count
                     for low, high, text in held
                 ):
                     continue
-                if right in {text for text, _ in channel.row(source[at])}:
+                if right in {text for text, _ in shipped().row(source[at])}:
                     causes["below the margin"] += 1
                     continue
                 alike = same_sound(source[at], right) or near_sound(source[at], right)
@@ -140,7 +139,7 @@ def by_policy(plain: CombinedProposer, found: Confidences) -> Confidences:
     asked = [(text, likeliest(own, 64)) for of_row in found for text, own in of_row]
     ratios = plain.scorer.log_ratios([text for text, _ in asked], [own for _, own in asked])
     logits = iter(
-        (text, {c: plain.weights.logit(logit(own[c]), v) for c, v in of_text.items()})
+        (text, {c: plain.weights.logit((logit(own[c]), v)) for c, v in of_text.items()})
         for (text, own), of_text in zip(asked, ratios, strict=True)
     )
     return [[next(logits) for _ in of_row] for of_row in found]

@@ -9,7 +9,7 @@ log P(observed | right, an error there), over the recipe's operators by their pr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,7 +23,7 @@ LEAST = -8.0  # least log P of an observed text given a right one, as if no oper
 SHIPPED = "realistic"  # the recipe whose channel ships
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Channel:
     """The inverse of a recipe's substitutions.
 
@@ -41,13 +41,17 @@ class Channel:
     repeated: float | None
     missing: float | None
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {text: place for place, text in enumerate(self.observed)}
+
     def row(self, observed: str) -> list[tuple[str, float]]:
         """Return (right text, log P(observed | right)) of an observed text, likeliest right first.
 
-        >>> read(shipped_channel()).row("在")[0][0]
+        >>> shipped().row("在")[0][0]
         '再'
         """
-        place = _places(self.observed).get(observed)
+        place = self._places.get(observed)
         if place is None:
             return []
         row = slice(int(self.bounds[place]), int(self.bounds[place + 1]))
@@ -56,7 +60,7 @@ class Channel:
     def distortion(self, observed: str, right: str) -> float:
         """Return log P(observed | right), at least `LEAST`; of a span without a row, by characters.
 
-        >>> round(read(shipped_channel()).distortion("在", "再"), 2)
+        >>> round(shipped().distortion("在", "再"), 2)
         -0.24
         """
         if len(observed) != len(right):
@@ -72,6 +76,12 @@ class Channel:
 def shipped_channel() -> Path:
     """Return the file of the shipped channel."""
     return Path(str(files("cecdata.channel").joinpath(f"{SHIPPED}.channel")))
+
+
+@cache
+def shipped() -> Channel:
+    """Return the shipped channel, which is read once."""
+    return read(shipped_channel())
 
 
 def read(path: Path) -> Channel:
@@ -93,8 +103,3 @@ def read(path: Path) -> Channel:
 
 def _number(value: object) -> float | None:
     return None if value is None else float(str(value))
-
-
-@cache
-def _places(observed: tuple[str, ...]) -> dict[str, int]:
-    return {text: place for place, text in enumerate(observed)}

@@ -16,6 +16,7 @@ import copy
 import math
 from collections.abc import Collection, Sequence
 
+from cecdata.channel import shipped
 from cecdata.lm import Scorer, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector import rescoring
@@ -119,7 +120,7 @@ class CombinedProposer:
         """
         evidence = self.evidence(pieces, readings)
         if self.rescorer is None:
-            logits = [{c: self.weights.logit(*own) for c, own in held.items()} for held in evidence]
+            logits = [{c: self.weights.logit(own) for c, own in held.items()} for held in evidence]
         else:
             logits = self.rescorer.logits(pieces, evidence)
         found = []
@@ -150,12 +151,11 @@ class CombinedProposer:
         ]
         if self.rescorer is None:
             return evidence
-        distortion = self.rescorer.channel.distortion
         return [
             {
-                c: (*own, distortion(piece[c[0] : c[1]], c[2]))
+                c: (*own, shipped().distortion(piece[c[0] : c[1]], c[2]))
                 for c, own in held.items()
-                if self.weights.logit(*own) >= rescoring.HOPELESS
+                if self.weights.logit(own) >= rescoring.HOPELESS
             }
             for piece, held in zip(pieces, evidence, strict=True)
         ]

@@ -26,7 +26,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from cecdata.channel import read, shipped_channel
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
@@ -54,9 +53,9 @@ class Weights(NamedTuple):
     distortion: float = 0.0
     model: float = 0.0
 
-    def logit(self, *evidence: float) -> float:
-        """Return logit P(c) from logit p(c), v(c), d(c) and r(c); the last two may be missing."""
-        return self.bias + float(sum(map(operator.mul, self[1:], evidence)))
+    def logit(self, evidence: Sequence[float], ratio: float = 0.0) -> float:
+        """Return logit P(c) from r(c) and logit p(c), v(c) and d(c), which may be missing."""
+        return self.bias + float(sum(map(operator.mul, self[1:4], evidence))) + self.model * ratio
 
 
 # What Gemma-3-270m got by the fit of `cectrain calibrate`: docs/reports/language-model.md. A model
@@ -74,7 +73,7 @@ class Rescorer:
     def __init__(
         self, scorer: Scorer, plain: Weights, lm: str, weights: Weights | None = None
     ) -> None:
-        self.scorer, self.plain, self.channel = scorer, plain, read(shipped_channel())
+        self.scorer, self.plain = scorer, plain
         held = weights or calibration(scorer.identity, lm)
         if held is None:
             self.weights = Weights(*((a + b) / 2 for a, b in zip(plain, MEASURED, strict=True)))
@@ -93,13 +92,13 @@ class Rescorer:
         self, pieces: Sequence[str], evidence: Sequence[Evidence]
     ) -> list[dict[Change, float]]:
         """Return logit P(c) of the changes of each piece."""
-        single = [{c: self.plain.logit(*own) for c, own in changes.items()} for changes in evidence]
+        single = [{c: self.plain.logit(own) for c, own in changes.items()} for changes in evidence]
         if not self.weights.model:
             return single
         ratios = self._ratios(pieces, [list(logits) for logits in single])
         for logits, own, r in zip(single, evidence, ratios, strict=True):
             known = {c: x for c, x in r.items() if not math.isnan(x)}
-            logits |= {c: self.weights.logit(*own[c], x) for c, x in known.items()}
+            logits |= {c: self.weights.logit(own[c], x) for c, x in known.items()}
         pairs = [_near(logits, r) for logits, r in zip(single, ratios, strict=True)]
         both = self._ratios(
             pieces, [[_merged(t, *p) for p in own] for t, own in zip(pieces, pairs, strict=True)]

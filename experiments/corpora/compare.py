@@ -228,7 +228,7 @@ def counting(
     if judge:
         settings = settings._replace(margin=MARGIN)
     proposer = ChannelProposer(tables_of(model, channel), least=0.0, settings=settings)
-    return Rescored(proposer, shared_scorer(judge)) if judge else proposer
+    return Rescored(proposer, channel, shared_scorer(judge)) if judge else proposer
 
 
 def changing(rows: Pairs, proposed: list[list[Edit]], share: float) -> float:

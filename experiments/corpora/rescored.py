@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cecdata.channel import Channel
 from cecdata.lm import Scorer
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.combined import chosen, logistic, logit
@@ -17,21 +18,27 @@ from cectrain.corrector.rescoring import JUDGED, MEASURED, MOST, Rescorer, Weigh
 
 
 class Rescored:
-    """A channel, and the language model that judges its most likely changes."""
+    """A channel, and the language model that judges its most likely changes.
 
-    def __init__(self, channel: ChannelProposer, scorer: Scorer) -> None:
-        self._channel = channel
+    errors: the channel's log P(observed | right), which has a weight of its own.
+    """
+
+    def __init__(self, channel: ChannelProposer, errors: Channel, scorer: Scorer) -> None:
+        self._channel, self._errors = channel, errors
         plain, weights = Weights(0.0, 1.0, 0.0), MEASURED._replace(bias=0.0)
         self._rescorer = Rescorer(scorer, plain, "", weights)
 
     def propose(self, texts: Sequence[str]) -> list[list[Edit]]:
         """Return the edits that do not overlap, whatever their confidence, the surest first."""
         evidence = []
-        for held, *_ in self._channel.readings(texts):
+        for text, (held, *_) in zip(texts, self._channel.readings(texts), strict=True):
             likeliest = sorted(held, key=lambda c: (-held[c], c))[:MOST]
-            evidence.append({c: (logit(held[c]), 0.0) for c in likeliest if held[c] >= JUDGED})
-        judged = self._rescorer.logits(texts, evidence)
+            judged = [c for c in likeliest if held[c] >= JUDGED]
+            costs = [self._errors.distortion(text[start:end], new) for start, end, new in judged]
+            pairs = zip(judged, costs, strict=True)
+            evidence.append({c: (logit(held[c]), 0.0, cost) for c, cost in pairs})
+        found = self._rescorer.logits(texts, evidence)
         return [
             chosen(text, {c: logistic(x) for c, x in own.items()}, 0.0)
-            for text, own in zip(texts, judged, strict=True)
+            for text, own in zip(texts, found, strict=True)
         ]

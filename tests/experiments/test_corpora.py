@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import tomllib
 
+from cecdata.channel import shipped
 from cecdata.hanzi.characters import is_han
 from cecdata.lm import Scorer
 from cectrain.corrector.channel.proposer import Reading
+from cectrain.corrector.combined import logistic, logit
 from experiments.corpora import compare, results
 from experiments.corpora.rescored import Rescored
 
@@ -193,9 +195,10 @@ class Judge(Scorer):
 
 
 def test_a_language_model_judges_what_a_counted_channel_proposes():
-    """Of two changes of equal posterior, the one that the model knows is surer."""
+    """Of two changes of equal posterior, the one that the model knows is surer, by the weights."""
     reading = Reading({(1, 2, "已"): 0.4, (1, 2, "以"): 0.4, (4, 5, "子"): 1e-9}, set(), set())
     channel = SimpleNamespace(readings=lambda texts: [reading for _ in texts])
-    ((edit,),) = Rescored(channel, Judge()).propose(["他己经来了。"])
+    ((edit,),) = Rescored(channel, shipped(), Judge()).propose(["他己经来了。"])
     assert (edit.start, edit.target) == (1, "已")
-    assert edit.confidence > 0.9
+    expected = logit(0.4) + 0.72 * shipped().distortion("己", "已") + 0.39 * 20
+    assert edit.confidence == pytest.approx(logistic(expected), abs=1e-4)

@@ -18,7 +18,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
-from cecdata.channel import Channel, read, shipped_channel
+from cecdata.channel import Channel, shipped, shipped_channel
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels.jit import compiled_with, inlined, sources
 from cecdata.common.machine import user_folder
@@ -75,7 +75,7 @@ def tables_of(
     model: Ngrams, channel: Channel | None = None, terms: Sequence[Term] = ()
 ) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `realistic`."""
-    channel = channel or read(shipped_channel())
+    channel = channel or shipped()
     counts = len(model.words), len(model.pairs), len(model.triples)
     model, numbers = _with_terms(_with_lost_words(model), terms)
     arrays = channel_arrays(channel, model)
