@@ -8,10 +8,10 @@ model of `combined.py`
 There d(c) = log P(observed | right) of the channel has a weight of its own: p(c) holds it together
 with what the n-grams say, whose share the model takes over.
 
-Two changes that are near each other are also judged together: what both gain beyond the sum of the
-gains of each, i(a, b) = model · (r(ab) − r(a) − r(b)), is the edge of a pairwise model, whose exact
-marginals are the confidences. So a word of which two characters are wrong, or a name that is
-written twice, is confirmed or refused as a whole.
+Two changes that are alike, or near each other, are also judged together: what both gain beyond the
+sum of the gains of each, i(a, b) = model · (r(ab) − r(a) − r(b)), is the edge of a pairwise model,
+whose exact marginals are the confidences. So a word of which two characters are wrong, or a name
+that is written twice, is confirmed or refused as a whole.
 """
 
 from __future__ import annotations
@@ -128,11 +128,12 @@ class Rescorer:
 def _near(
     logits: Mapping[Change, float], ratios: Mapping[Change, float]
 ) -> list[tuple[Change, Change]]:
-    """Return the pairs of plausible changes that are near each other and do not overlap."""
+    """Return the pairs of plausible changes, alike or near, that do not overlap."""
     plausible = [c for c, x in logits.items() if x >= _PLAUSIBLE and not math.isnan(ratios[c])]
     likeliest = sorted(plausible, key=lambda c: (-logits[c], c))[:_TOGETHER]
     pairs = itertools.combinations(sorted(likeliest), 2)
-    return [(a, b) for a, b in pairs if not overlap(a, b) and b[0] - a[1] <= _NEAR]
+    near = [(a, b) for a, b in pairs if a[2] == b[2] or b[0] - a[1] <= _NEAR]
+    return [(a, b) for a, b in near if not overlap(a, b)]
 
 
 def overlap(a: Change, b: Change) -> bool:

@@ -508,17 +508,20 @@ def test_only_proposals_are_judged_and_only_where_there_are_some():
             assert any(change[0] == one[0] and change[1] > one[1] for one in proposed)
 
 
-def test_changes_that_belong_together_are_judged_together():
-    """Two changes, each improbable alone, are made where both together are probable."""
-    text, first, second = "甲乙丙丁", (0, 1, "一"), (2, 3, "二")
-    scorer = Opinion([("一", -3.0), ("二", -3.0), ("一乙二", 6.0)])
+@pytest.mark.parametrize(("between", "new"), [("乙", "二"), ("乙" * 40, "一")])
+def test_changes_that_belong_together_are_judged_together(between, new):
+    """Two changes, near or alike, each improbable alone, are made where both are probable."""
+    text, first = f"甲{between}甲丁", (0, 1, "一")
+    second = (len(between) + 1, len(between) + 2, new)
+    both = f"一{between}{new}"
+    scorer = Opinion([("一", -3.0), (new, -3.0), (both, 6.0)])
     rescorer = Rescorer(scorer, SHIPPED, "none")
     rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 1.0)
     evidence = {first: (0.0, 0.0, 0.0), second: (0.0, 0.0, 0.0)}
     logits = rescorer.logits([text], [evidence])[0]
     assert logits[first] > 2
     assert logits[second] > 2
-    scorer.values["一乙二"] = -6.0  # nothing gained: each as alone
+    scorer.values[both] = -6.0  # nothing gained: each as alone
     alone = rescorer.logits([text], [evidence])[0]
     assert alone == pytest.approx({first: -3.0, second: -3.0})
 
