@@ -8,8 +8,9 @@ log P(observed | right, an error there), over the recipe's operators by their pr
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,7 +24,7 @@ LEAST = -8.0  # least log P of an observed text given a right one, as if no oper
 SHIPPED = "realistic"  # the recipe whose channel ships
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Channel:
     """The inverse of a recipe's substitutions.
 
@@ -41,18 +42,14 @@ class Channel:
     repeated: float | None
     missing: float | None
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {text: place for place, text in enumerate(self.observed)}
-
     def row(self, observed: str) -> list[tuple[str, float]]:
         """Return (right text, log P(observed | right)) of an observed text, likeliest right first.
 
         >>> shipped().row("在")[0][0]
         '再'
         """
-        place = self._places.get(observed)
-        if place is None:
+        place = bisect_left(self.observed, observed)
+        if self.observed[place : place + 1] != (observed,):
             return []
         row = slice(int(self.bounds[place]), int(self.bounds[place + 1]))
         return list(zip(self.right[row], self.log_prob[row].tolist(), strict=True))
@@ -96,10 +93,6 @@ def read(path: Path) -> Channel:
         bounds=held["bounds"].astype(np.int64),
         right=arrays.parted(held["right"]),
         log_prob=held["log_prob"].astype(np.float32),
-        repeated=_number(about["repeated"]),
-        missing=_number(about["missing"]),
+        repeated=about["repeated"],
+        missing=about["missing"],
     )
-
-
-def _number(value: object) -> float | None:
-    return None if value is None else float(str(value))

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def save(path: Path, kind: str, about: Mapping[str, object], arrays: Mapping[str
     write_bytes(path, buffer.getvalue())
 
 
-def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str, Array]]:
+def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the note and the arrays.
 
     Raises `InputError`, whose message ends with `mend`, where the file is missing, damaged or of

@@ -135,9 +135,8 @@ class CombinedProposer:
         self, pieces: Sequence[str], readings: Sequence[Reading]
     ) -> list[dict[Change, tuple[float, ...]]]:
         """Return logit p(c) and v(c), for a language model also d(c), of the changes judged."""
-        least, most = JUDGED, None
-        if self.rescorer is not None:
-            least, most = rescoring.JUDGED, rescoring.MOST
+        alone = self.rescorer is None
+        least, most = (JUDGED, None) if alone else (rescoring.JUDGED, rescoring.MOST)
         judged = []
         for piece, reading in zip(pieces, readings, strict=True):
             shares = {c: p for c, p in reading.posterior.items() if c not in reading.terms}
@@ -149,7 +148,7 @@ class CombinedProposer:
             {c: (logit(reading.posterior[c]), r) for c, r in own.items()}
             for reading, own in zip(readings, ratios, strict=True)
         ]
-        if self.rescorer is None:
+        if alone:
             return evidence
         return [
             {
