@@ -111,7 +111,7 @@ def read_run(path: Path) -> Run:
         try:
             line = decode(_Line, parse(text), "row")
         except ValueError as error:
-            raise InputError(f"{file}, line {number} is not a row of a run ({error})") from None
+            raise InputError(f"{file}, line {number}: not of `cecbench run` ({error})") from None
         rows.append(Row(line.id, line.source, line.reference, line.prediction))
     return Run(folder, values, tuple(rows))
 

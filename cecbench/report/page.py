@@ -241,13 +241,13 @@ def warnings_of(runs: Sequence[Run]) -> tuple[str, ...]:
         warnings.append(f"Your runs were scored in different ways: {named}.")
     synthetic = sorted({r.benchmark for r in runs if r.values["synthetic"]})
     if synthetic:
-        warnings.append(f"Benchmarks with synthetic errors: {', '.join(synthetic)}.")
+        warnings.append(f"Synthetic errors, not people's, are in: {', '.join(synthetic)}.")
     by_set: dict[str, set[str]] = {}
     for run in runs:
         by_set.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
     different = sorted(name for name, digests in by_set.items() if len(digests) > 1)
     if different:
-        warnings.append(f"Benchmarks with different sentences by system: {', '.join(different)}.")
+        warnings.append(f"Systems were scored on different rows of: {', '.join(different)}.")
     return tuple(warnings)
 
 

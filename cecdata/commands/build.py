@@ -73,7 +73,7 @@ _NAMED = 10  # most unreadable files that are named one by one
 )
 @setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.")
 @PROTECT
-@click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, but write no dataset.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; count tasks, rows and pairs.")
 def build(
     corpus: tuple[str, ...],
     recipe: str,

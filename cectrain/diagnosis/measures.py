@@ -101,8 +101,8 @@ def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
     """Return the reason for the choice of `favoured` as a sentence."""
     ranked = [round(_ranking(figures), 3) for figures in rewards.values()]
     if len({*ranked}) == 1:
-        return "the other constants do not rank right above wrong answers more often"
-    return "they rank right above wrong answers of a group more often"
+        return "the others do not rank right answers above wrong ones more often"
+    return "they rank right answers above wrong ones more often"
 
 
 def verdict(diagnosis: Diagnosis) -> list[str]:

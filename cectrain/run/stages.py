@@ -261,11 +261,11 @@ def choose_constants(job: Job) -> RewardConfig:
         chosen, reason = diagnosis.favoured, choice_reason(diagnosis.rewards)
     else:
         chosen = "as given" if config.constants == "given" else config.constants
-        reason = f"constants = {config.constants} is set"
+        reason = "the setting `constants` says so"
     reward = diagnosis.rewards[chosen].config
     for line in diagnosis.verdict:
         job.log(line)
-    job.log(f"constants {chosen}: {reward.words()}, ε {reward.epsilon:g}, because {reason}")
+    job.log(f"uses the constants {chosen} ({reward.words()}, ε {reward.epsilon:g}): {reason}")
     given, used = asdict(config.reward), asdict(reward)
     replaced = [f"reward.{name} = {given[name]:g}" for name in given if given[name] != used[name]]
     if replaced:

@@ -106,7 +106,7 @@ def test_the_reason_matches_the_choice_of_constants():
     for both, taken in (((0.9, 0.8), "as given"), ((0.8, 0.9), "calibrated")):
         assert favoured(ranking(*both)) == taken
         reason = choice_reason(ranking(*both))
-        assert reason == "they rank right above wrong answers of a group more often"
+        assert reason == "they rank right answers above wrong ones more often"
 
 
 def test_the_model_loads_and_answers_like_cecbench(finished):
