@@ -41,13 +41,6 @@ def pick_device(torch: ModuleType, wanted: str) -> str:
     return "mps" if mps is not None and mps.is_available() else "cpu"
 
 
-def pick_dtype(torch: ModuleType, wanted: str) -> object:
-    """Return the torch dtype of a name; `auto` means: as the checkpoint stores it."""
-    if wanted == "auto":
-        return "auto"
-    return getattr(torch, wanted)
-
-
 def in_batches(
     sizes: Sequence[int], batch: int, run: Callable[[list[int]], Sequence[T]]
 ) -> Iterator[T]:

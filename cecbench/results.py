@@ -148,16 +148,12 @@ def _with_distinct_names(runs: Sequence[Run]) -> list[Run]:
         digests.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
     ambiguous = {name for name, kinds in digests.items() if len(kinds) > 1}
     ambiguous -= set(published.BENCHMARK_OF_SET.values())
-    return [
-        replace(run, values={**run.values, "benchmark": f"{run.benchmark}@{_digest_of(run)}"})
-        if run.benchmark in ambiguous
-        else run
-        for run in runs
-    ]
-
-
-def _digest_of(run: Run) -> str:
-    return str(run.values["signature.benchmark"]).rpartition("@")[2]
+    named = []
+    for run in runs:
+        digest = run.values["signature.benchmark"].rpartition("@")[2]
+        values = {**run.values, "benchmark": f"{run.benchmark}@{digest}"}
+        named.append(replace(run, values=values) if run.benchmark in ambiguous else run)
+    return named
 
 
 def signed_name(predictions: Path) -> str:

@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, interval_of
 from cecbench.signature import UNNAMED, Signature, package_version
 from cecbench.tables import named, read_table, read_texts
-from cecdata.common.errors import InputError, UsageError
+from cecdata.common.errors import InputError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from cecbench.metrics.scan import Scan
@@ -85,9 +84,7 @@ class Score:
 def find_scorer(name: str, options: Options) -> Scorer:
     """Return a scorer; raise UsageError for an unknown name or an option that it does not take."""
     if name not in SCORERS:
-        near = get_close_matches(name, SCORERS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"unknown scorer {name!r}; {hint}available: {', '.join(SCORERS)}")
+        raise UsageError(f"unknown scorer {name!r}; {did_you_mean(name, list(SCORERS))}")
     for taker in SCORERS.values():
         for option in taker.takes:
             if getattr(options, option) is not None and option not in SCORERS[name].takes:
@@ -265,7 +262,8 @@ class Tally:
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
         kept = apply_policy(block, self._policy(stops=self.scorer.stops(block)))
-        counts = self.scorer.count(kept) if kept else self._none()
+        nothing = np.zeros((0, len(self.scorer.fields)), dtype=np.int64)
+        counts = self.scorer.count(kept) if kept else nothing
         self._add(len(block), counts, count_behaviour(block))
         return kept, counts
 
@@ -352,6 +350,3 @@ class Tally:
         tp, predicted, gold = counts[:, list(self.scorer.headline_columns)].T
         keys, times = np.unique((tp * _BASE + predicted) * _BASE + gold, return_counts=True)
         self._triples.update(dict(zip(keys.tolist(), times.tolist(), strict=True)))
-
-    def _none(self) -> IntArray:
-        return np.zeros((0, len(self.scorer.fields)), dtype=np.int64)

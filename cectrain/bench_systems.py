@@ -122,8 +122,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
             f"{name} is not a model (it and its folder `model` have no config.json): "
             "name the output folder of a finished `cectrain` run, or policy:builtin"
         )
-    dtype = local_models.pick_dtype(torch, options.dtype)
-    loaded = load(name, device=options.device, dtype=dtype)
+    loaded = load(name, device=options.device, dtype=options.dtype)
     proposer = PolicyProposer(loaded, options.batch, options.threads)
     identity = {
         "kind": "policy",

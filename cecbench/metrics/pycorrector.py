@@ -56,14 +56,10 @@ def _unwritten(row: Row) -> int:
 Prf = tuple[float, float, float]
 
 
-def detection(sums: Totals, prefix: str = "") -> Prf:
-    """Return precision, recall, F1 of detection."""
-    return prf(*(sums[f"{prefix}{name}"] for name in CHARACTER_FIELDS[:3]))
-
-
-def correction(sums: Totals, prefix: str = "") -> Prf:
-    """Return precision, recall, F1 of correction."""
-    return prf(*(sums[f"{prefix}{name}"] for name in CHARACTER_FIELDS[3:]))
+def character_prf(sums: Totals) -> tuple[Prf, Prf]:
+    """Return precision, recall and F1 of detection, and those of correction."""
+    found = [sums[f"char_{name}"] for name in CHARACTER_FIELDS]
+    return prf(*found[:3]), prf(*found[3:])
 
 
 def prf(tp: int, fp: int, fn: int) -> Prf:
@@ -216,7 +212,7 @@ def _characters(sums: Totals) -> Report:
             "error_because": f"{sums['short']} rows have a target or prediction shorter than their"
             " source: the published script stops at the first",
         }
-    detected, corrected = (detection(sums, "char_"), correction(sums, "char_"))
+    detected, corrected = character_prf(sums)
     return {
         "det_f1": detected[2],
         "cor_f1": corrected[2],

@@ -23,8 +23,7 @@ from cecbench.metrics.pycorrector import (
     CHARACTER_FIELDS,
     Prf,
     character_columns,
-    correction,
-    detection,
+    character_prf,
     prf,
 )
 from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_positions
@@ -228,14 +227,12 @@ class Sighan(Scorer):
 
     def report(self, sums: Totals) -> Report:
         """Return the numbers of every member of the family."""
+        detection, correction = map(_percent, character_prf(sums))
         return {
             "paddle_sighan_evaluate": _paddle(sums),
             "realise": _read(sums) or _realise(sums, "plain_"),
             "realise_remove_de": _read(sums, "no_de_") or _realise(sums, "no_de_"),
             "scope": _read(sums) or _scope(sums),
             "cltc_sent": _read(sums) or _cltc_sentence(sums),
-            "cltc_char": {
-                "Detection": _percent(detection(sums, "char_")),
-                "Correction": _percent(correction(sums, "char_")),
-            },
+            "cltc_char": {"Detection": detection, "Correction": correction},
         }

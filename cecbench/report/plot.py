@@ -6,7 +6,7 @@ s1, …) and so follow the light or dark theme.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 46
@@ -58,10 +58,11 @@ def plot(
     for name, line in lines.items():
         path = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in line)
         parts.append(f'<polyline class="line {tones[name]}" points="{path}"/>')
-    for name, a, b in _each(dots):
-        tip = f"<title>{escape(f'{name}: {b:.2f} at {a:.2f}')}</title>"
-        parts.append(f'<circle class="{tones[name]}" cx="{x(a):.1f}" cy="{y(b):.1f}" r="4.5">{tip}')
-        parts.append("</circle>")
+    for name, named in dots.items():
+        for a, b in named:
+            tip = f"<title>{escape(f'{name}: {b:.2f} at {a:.2f}')}</title>"
+            place = f'cx="{x(a):.1f}" cy="{y(b):.1f}" r="4.5"'
+            parts += [f'<circle class="{tones[name]}" {place}>{tip}', "</circle>"]
     legend = "".join(
         f'<span class="key"><i class="swatch {tone}"></i>{escape(name)}</span>'
         for name, tone in tones.items()
@@ -82,10 +83,6 @@ def _end(farthest: float) -> float:
     """
     ends = (factor * 10.0**power for power in range(12) for factor in (1, 2.5, 5))
     return next(end for end in ends if farthest <= end)
-
-
-def _each(series: Points) -> Iterator[tuple[str, float, float]]:
-    return ((name, a, b) for name, points in series.items() for a, b in points)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:

@@ -22,8 +22,7 @@ class LlmSystem:
 
     def __init__(self, checkpoint: str, options: LlmOptions) -> None:
         torch, transformers = hub.torch_and_transformers()
-        dtype = local_models.pick_dtype(torch, options.dtype)
-        self._policy = causal.load(checkpoint, options.prompt, options.device, dtype=dtype)
+        self._policy = causal.load(checkpoint, options.prompt, options.device, dtype=options.dtype)
         self._options = options
         self._threads = local_models.thread_count(self._policy.model, options.threads)
         self.block = 8 * options.batch

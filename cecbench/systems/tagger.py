@@ -65,8 +65,7 @@ class TaggerSystem:
             if labels
             else transformers.AutoModelForMaskedLM
         )
-        dtype = local_models.pick_dtype(torch, options.dtype)
-        model = hub.load_pretrained(auto, checkpoint, dtype=dtype)
+        model = hub.load_pretrained(auto, checkpoint, dtype=options.dtype)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
         self._threads = local_models.thread_count(self._model, options.threads)
         self._characters = self._output_characters(labels, config)
