@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 if TYPE_CHECKING:
-    from rich import progress
     from rich.progress import TaskID
     from typing_extensions import Self
 
@@ -77,18 +76,14 @@ class Progress:
             self._tasks[what] = self._bars.add_task(what, total=total, rate="")
         task = self._tasks[what]
         self._bars.update(task, advance=more)
-        self._bars.update(task, rate=rate(self._bars, task))
+        speed = self._bars.tasks[self._bars.task_ids.index(task)].speed  # none at the beginning
+        per_second = f"{speed:,.0f}/s" if speed and speed >= 10 else f"{speed or 0:.2g}/s"
+        self._bars.update(task, rate=per_second if speed else "")
 
     def reached(self, what: str, done: int, total: int) -> None:
         """Set the bar `what` to `done` units."""
         self(what, 0, total)
         self._bars.update(self._tasks[what], completed=done)
-
-
-def rate(bars: progress.Progress, task: TaskID) -> str:
-    """Return the rate of a bar of `rich` as text, units a second; "" at its beginning."""
-    speed = bars.tasks[bars.task_ids.index(task)].speed
-    return "" if not speed else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s"
 
 
 def say(text: str) -> None:

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.progress import Advance, silent
+from cecdata.common.progress import Advance, say, silent
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Flags, Index
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.formats.parquet import is_text
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Normalised, reject
+from cecdata.corpus.rows import Reject
 from cecdata.corpus.sources import Source, rows_known
 from cecdata.shards.manifest import MANIFEST
 
@@ -207,16 +208,21 @@ def texts(name: str) -> Iterator[Texts]:
 def _rows(source: Source) -> Iterator[Texts]:
     """Yield the texts of one file, whose rows count from 0 in each batch."""
     held: list[list[str]] = []
+    lost: list[str] = []
     for value in FORMATS[source.format].values(source):
         if isinstance(value, pa.RecordBatch):
             yield _of_batch(value)
-            continue
-        held.append(list(_strings(value)))
+        elif isinstance(value, Reject):
+            lost.append(value.reason)
+        else:
+            held.append(list(_strings(value)))
         if len(held) == _ROWS:
             yield _of_lists(held)
             held = []
     if held:
         yield _of_lists(held)
+    if lost:
+        say(f"Warning: {source.label}: rows not read completely: {len(lost):,} ({lost[0]})")
 
 
 def _of_batch(batch: pa.RecordBatch) -> Texts:

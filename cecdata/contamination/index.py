@@ -4,9 +4,11 @@ Texts are compared by their key: only letters, digits and Han characters, in low
 width, accents, punctuation or spaces. A key of n characters is found by the hash of
 
 - the whole key;
-- a window: every 13 characters in a row, or the whole key if it has 7 to 12.
+- a window: every 13 characters in a row.
 
-What a window finds is then compared character by character.
+A key inside a row is found by the hash of the whole key, a row inside a key by its rarest window;
+both are then compared character by character. So the time is linear in the size of the rows, and a
+text of equal characters takes no longer than another.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.kernels.jit import compiled, inlined
+from cecdata.common.kernels.jit import called, compiled, entry, inlined
 from cecdata.common.kernels.utf8 import Bytes, Int32s, Points, code_point, string_buffers
 from cecdata.corpus.normalise import judged_form
 
@@ -39,6 +41,7 @@ _BLOOM_BITS = 24  # 2 MiB: most hashes of a row are rejected in the processor's 
 _CODES = 0x10000
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # odd: multiplication by it is a bijection modulo 2**64
 _MIX = np.uint64(0xC2B2AE3D27D4EB4F)
+_WINDOW_SALT = 0  # no key has this length
 
 
 @functools.cache
@@ -97,14 +100,10 @@ class Index:
             for (_, keys), rows in zip(named, chosen, strict=True)
             for row in rows.tolist()
         ]
-        lengths = np.array([len(part) for part in parts], np.int64)
         codes = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
-        offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+        offsets = np.r_[0, np.cumsum([len(part) for part in parts])].astype(np.int64)
         owners = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
-        self._keys = Known(owners.astype(np.int32), offsets, codes)
-        self._table = _table(*_hashes(codes, offsets, lengths))
-        short = lengths[(lengths >= SHORTEST_WINDOW) & (lengths < WINDOW)]
-        self._widths = np.unique(np.r_[short, WINDOW]).astype(np.int64)
+        self._table = _table(owners.astype(np.int32), offsets, codes)
 
     def find(self, text: pa.Array) -> Flags:
         """Return how each text matches each benchmark, [texts, benchmarks], as flags.
@@ -117,55 +116,54 @@ class Index:
         flags = np.zeros((len(text), len(self.benchmarks)), np.uint8)
         longest = int(np.diff(keys.offsets).max(initial=0))
         prefix, powers = np.zeros(longest + 1, np.uint64), np.ones(longest + 1, np.uint64)
-        known = self._keys
-        _find(keys.codes, keys.offsets, prefix, powers, self._table, self._widths, known, flags)
+        _find(keys.codes, keys.offsets, prefix, powers, self._table, flags)
         return flags
 
 
-class Known(NamedTuple):
-    """The keys of the benchmarks: that of number k is ``codes[offsets[k]:offsets[k + 1]]``."""
-
-    benchmark: Int32s
-    offsets: Int64s
-    codes: Points
-
-
 class Table(NamedTuple):
-    """A table of keys by the sorted hashes of their parts.
+    """The keys of the benchmarks, and a table of them by the sorted hashes of their parts.
 
-    The keys with the hash ``hashes[n]`` are ``texts[starts[n] : starts[n + 1]]``.
+    Key k is ``codes[offsets[k] : offsets[k + 1]]`` of the benchmark ``owners[k]``. The hash
+    ``hashes[n]`` has the groups ``starts[n]`` to ``starts[n + 1]``, one for each benchmark. Group g
+    has the parts ``parts[g]`` to ``parts[g + 1]``; `texts` has the key of each, `places` its place
+    there. Keys that begin with the hash have ``lengths[begins[n] : begins[n + 1]]`` characters.
     """
 
+    owners: Int32s
+    offsets: Int64s
+    codes: Points
+    short: Int64s  # lengths of keys that are shorter than a window
     bloom: Uint64s
     hashes: Uint64s
     starts: Int64s
+    parts: Int64s
     texts: Int32s
-    places: Int32s  # in the key, of a window
+    places: Int32s
+    begins: Int64s
+    lengths: Int64s
 
 
 def _distinct(keys: Keys) -> Int64s:
     """Return the first row of each key that is long enough, in order."""
+    sizes = np.diff(keys.offsets)
     whole = np.zeros(len(keys), np.uint64)
-    _whole(keys.codes, keys.offsets, whole)
+    _hash(keys.codes, keys.offsets, sizes, sizes, whole)
     first = np.sort(np.unique(whole, return_index=True)[1])
-    return np.asarray(first[np.diff(keys.offsets)[first] >= SHORTEST], np.int64)
+    return np.asarray(first[sizes[first] >= SHORTEST], np.int64)
 
 
-def _hashes(codes: Points, offsets: Int64s, lengths: Int64s) -> tuple[Uint64s, Int32s, Int32s]:
-    """Return the hashes of all keys and their parts, the key of each, and its place in the key."""
-    short = (lengths >= SHORTEST_WINDOW) & (lengths < WINDOW)
-    counts = np.where(short, 1, np.maximum(lengths - WINDOW + 1, 0))  # of windows, by key
-    bounds = np.r_[0, np.cumsum(counts)].astype(np.int32)
-    whole, windows = np.zeros(len(lengths), np.uint64), np.zeros(int(bounds[-1]), np.uint64)
-    _whole(codes, offsets, whole)
-    _windows(codes, offsets, bounds, windows)
-    owners = np.arange(len(lengths), dtype=np.int32)
-    places = np.arange(len(windows)) - np.repeat(bounds[:-1], counts)
-    return (
-        np.r_[whole, windows],
-        np.r_[owners, np.repeat(owners, counts)],
-        np.r_[np.zeros_like(owners), places].astype(np.int32),
-    )
+def _hashes(codes: Points, offsets: Int64s) -> tuple[Uint64s, Int32s, Int32s]:
+    """Return the hashes of all keys and their windows, the key of each, and its place there."""
+    sizes = np.diff(offsets)
+    counts = np.maximum(sizes - WINDOW + 1, 0)  # of windows, by key
+    number = np.arange(counts.sum())
+    places = np.r_[np.zeros_like(sizes), number - np.repeat(np.cumsum(counts) - counts, counts)]
+    keys = np.arange(len(sizes))
+    keys = np.r_[keys, np.repeat(keys, counts)]
+    widths, salts = (np.r_[sizes, np.full_like(number, salt)] for salt in (WINDOW, _WINDOW_SALT))
+    hashes = np.zeros(len(keys), np.uint64)
+    _hash(codes, offsets[keys] + places, widths, salts, hashes)
+    return hashes, keys.astype(np.int32), places.astype(np.int32)
 
 
 @compiled
@@ -187,62 +185,41 @@ def _fold(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, ends: Int
 
 
 @inlined
-def _mixed(value: np.uint64, salt: np.uint64) -> np.uint64:
-    """Return a well-mixed hash."""
-    value = (value + salt * _BASE) * _MIX
+def _mixed(value: np.uint64, salt: int) -> np.uint64:
+    """Return a well-mixed hash; the salt of a whole key is its length, so that these differ."""
+    value = (value + np.uint64(salt) * _BASE) * _MIX
     value = (value ^ (value >> np.uint64(32))) * _MIX
     return value ^ (value >> np.uint64(29))
 
 
-@inlined
-def _polynomial(codes: Points, start: int, stop: int) -> np.uint64:
-    """Return the polynomial hash of codes[start:stop]."""
-    value = np.uint64(0)
-    for place in range(start, stop):
-        value = value * _BASE + np.uint64(codes[place])
-    return value
-
-
 @compiled
-def _whole(codes: Points, offsets: Int64s, out: Uint64s) -> None:
-    for row in range(out.size):
-        length = offsets[row + 1] - offsets[row]
-        value = _polynomial(codes, offsets[row], offsets[row + 1])
-        out[row] = _mixed(value, _key_salt(length))
+def _hash(codes: Points, starts: Int64s, sizes: Int64s, salts: Int64s, out: Uint64s) -> None:
+    for n in range(out.size):
+        value = np.uint64(0)
+        for place in range(starts[n], starts[n] + sizes[n]):
+            value = value * _BASE + np.uint64(codes[place])
+        out[n] = _mixed(value, salts[n])
 
 
-@compiled
-def _windows(codes: Points, offsets: Int64s, places: Int32s, out: Uint64s) -> None:
-    for row in range(places.size - 1):
-        width = min(WINDOW, offsets[row + 1] - offsets[row])
-        for place in range(places[row], places[row + 1]):
-            start = offsets[row] + place - places[row]
-            out[place] = _mixed(_polynomial(codes, start, start + width), _window_salt(width))
-
-
-# Salts keep the two kinds of hashes apart, and each length from the others.
-
-
-@inlined
-def _key_salt(length: int) -> np.uint64:
-    """Return the salt of a whole key."""
-    return np.uint64(length)
-
-
-@inlined
-def _window_salt(width: int) -> np.uint64:
-    """Return the salt of a window."""
-    return np.uint64(1 << 40) + np.uint64(width)
-
-
-def _table(hashes: Uint64s, texts: Int32s, places: Int32s) -> Table:
+def _table(owners: Int32s, offsets: Int64s, codes: Points) -> Table:
+    hashes, texts, places = _hashes(codes, offsets)
     order = np.argsort(hashes, kind="stable")
-    distinct, first = np.unique(hashes[order], return_index=True)
+    texts, places = texts[order], places[order]
+    distinct, slots = np.unique(hashes[order], return_inverse=True)
     bits = distinct >> np.uint64(64 - _BLOOM_BITS)
     bloom = np.zeros(1 << (_BLOOM_BITS - 6), np.uint64)
     np.bitwise_or.at(bloom, bits >> np.uint64(6), np.uint64(1) << (bits & np.uint64(63)))
-    starts = np.r_[first, len(hashes)].astype(np.int64)
-    return Table(bloom, distinct, starts, texts[order], places[order])
+    parts = np.flatnonzero(np.diff(slots, prepend=-1) | np.diff(owners[texts], prepend=-1))
+    numbers = np.arange(len(distinct) + 1)
+    starts = np.searchsorted(slots[parts], numbers)
+    parts = np.r_[parts, len(hashes)]
+    first, sizes = places == 0, np.diff(offsets)
+    lengths = np.unique(slots[first] << 32 | sizes[texts[first]])
+    begins = np.searchsorted(lengths >> 32, numbers)
+    lengths &= 0xFFFFFFFF
+    short = np.unique(sizes[(sizes >= SHORTEST_WINDOW) & (sizes < WINDOW)])
+    found = (bloom, distinct, starts, parts, texts, places, begins, lengths)
+    return Table(owners, offsets, codes, short, *found)
 
 
 @inlined
@@ -255,54 +232,79 @@ def _look_up(table: Table, value: np.uint64) -> int:
     return int(at) if at < table.hashes.size and table.hashes[at] == value else -1
 
 
-@compiled
+@entry
 def _find(
-    codes: Points,
-    offsets: Int64s,
-    prefix: Uint64s,
-    powers: Uint64s,
-    table: Table,
-    widths: Int64s,
-    keys: Known,
-    flags: Flags,
+    codes: Points, offsets: Int64s, prefix: Uint64s, powers: Uint64s, table: Table, flags: Flags
 ) -> None:
     for place in range(powers.size - 1):
         powers[place + 1] = powers[place] * _BASE
     for row in range(flags.shape[0]):
-        start = offsets[row]
-        length = offsets[row + 1] - start
+        whole, found = codes[offsets[row] : offsets[row + 1]], flags[row]
+        length = whole.size
         if length < SHORTEST:
             continue
         for place in range(length):
-            prefix[place + 1] = prefix[place] * _BASE + np.uint64(codes[start + place])
-        at = _look_up(table, _mixed(prefix[length], _key_salt(length)))
+            prefix[place + 1] = prefix[place] * _BASE + np.uint64(whole[place])
+        at = _look_up(table, _mixed(prefix[length], length))
         if at >= 0:
-            for t in range(table.starts[at], table.starts[at + 1]):
-                flags[row, keys.benchmark[table.texts[t]]] |= np.uint8(EXACT)
-        whole = codes[start : start + length]
-        for width in widths:
-            salt, power = _window_salt(width), powers[width] if width <= length else np.uint64(0)
-            for place in range(length - width + 1):
-                value = prefix[place + width] - prefix[place] * power
-                at = _look_up(table, _mixed(value, salt))
-                if at >= 0:
-                    for t in range(table.starts[at], table.starts[at + 1]):
-                        overlap = _overlap(whole, place, keys, table.texts[t], table.places[t])
-                        flags[row, keys.benchmark[table.texts[t]]] |= np.uint8(overlap)
+            _flag(found, table, at, EXACT)
+        for size in table.short:
+            for place in range(length - size + 1):
+                value = prefix[place + size] - prefix[place] * powers[size]
+                _find_key(found, table, whole[place : place + size], value)
+        windows, rare, rare_place, fewest = 0, 0, 0, 0
+        for place in range(length - WINDOW + 1):
+            value = prefix[place + WINDOW] - prefix[place] * powers[WINDOW]
+            at = _look_up(table, _mixed(value, _WINDOW_SALT))
+            if at < 0:
+                continue
+            windows += 1
+            parts = table.parts[table.starts[at + 1]] - table.parts[table.starts[at]]
+            if windows == 1 or parts < fewest:
+                rare, rare_place, fewest = at, place, parts
+            if _flag(found, table, at, SHARED):
+                for size in table.lengths[table.begins[at] : table.begins[at + 1]]:
+                    if place + size <= length:
+                        value = prefix[place + size] - prefix[place] * powers[size]
+                        _find_key(found, table, whole[place : place + size], value)
+        if length >= _PIECE and windows == length - WINDOW + 1:
+            _compare(found, table, rare, whole, rare_place)
 
 
 @inlined
-def _overlap(codes: Points, place: int, keys: Known, key: int, other: int) -> int:
-    """Return the flags for a window at `place` of a row that is at `other` of a key."""
-    first = keys.offsets[key]
-    length = keys.offsets[key + 1] - first
-    if other == 0 and place + length <= codes.size:
-        count, at = length, place
-    elif place == 0 and codes.size >= _PIECE and other + codes.size <= length:
-        count, at, first = codes.size, 0, first + other
-    else:
-        return SHARED
-    for n in range(count):
-        if codes[at + n] != keys.codes[first + n]:
-            return SHARED
-    return OVERLAP | SHARED
+def _find_key(found: Flags, table: Table, codes: Points, value: np.uint64) -> None:
+    """Look for a part of a row, with this polynomial hash, among the whole keys."""
+    at = _look_up(table, _mixed(value, codes.size))
+    if at >= 0:
+        _compare(found, table, at, codes, 0)
+
+
+@inlined
+def _flag(found: Flags, table: Table, at: int, flag: int) -> bool:
+    """Set a flag of each benchmark that has a hash; return whether one of them lacks OVERLAP."""
+    wanted = False
+    for group in range(table.starts[at], table.starts[at + 1]):
+        benchmark = table.owners[table.texts[table.parts[group]]]
+        found[benchmark] |= np.uint8(flag)
+        wanted |= not found[benchmark] & np.uint8(OVERLAP)
+    return wanted
+
+
+@called
+def _compare(found: Flags, table: Table, at: int, codes: Points, place: int) -> None:
+    """Flag each benchmark that has `codes`, which have the hash `at` at `place`."""
+    for group in range(table.starts[at], table.starts[at + 1]):
+        benchmark = table.owners[table.texts[table.parts[group]]]
+        for part in range(table.parts[group], table.parts[group + 1]):
+            if found[benchmark] & np.uint8(OVERLAP):
+                break
+            key = table.texts[part]
+            first = table.offsets[key] + table.places[part] - place
+            stop = first + codes.size
+            same = first >= table.offsets[key] and stop <= table.offsets[key + 1]
+            n = 0
+            while same and n < codes.size:
+                same = codes[n] == table.codes[first + n]
+                n += 1
+            if same:
+                found[benchmark] |= np.uint8(OVERLAP | SHARED)

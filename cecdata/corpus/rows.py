@@ -40,7 +40,7 @@ class Format:
     `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
     about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises
     InputError for a bad file. `values(source)` yields all that a row holds: a line, the fields of a
-    record, a value of JSON, both sides of a pair, or a whole batch of a table.
+    record, a value of JSON, both sides of a pair, a batch of a table, or the Reject of a bad row.
     """
 
     read: Callable[[Source, Columns, int], Iterator[Rows]]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
+import importlib
 import io
 import lzma
 import sys
@@ -18,7 +17,7 @@ from cecdata.common.errors import InputError, did_you_mean
 
 STDIN = "-"
 UTF8 = "utf-8"
-COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
+COMPRESSIONS = {".gz": "gzip", ".zst": "pyarrow", ".bz2": "bz2", ".xz": "lzma"}  # what reads each
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +88,14 @@ def _open(source: Source) -> IO[bytes]:
         if sys.stdin is None:  # the shell's `<&-`
             raise InputError("standard input is closed: pipe a corpus into it, or name a file")
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
-    if source.compression == ".gz":
-        return cast("IO[bytes]", gzip.open(source.path, "rb"))
-    if source.compression == ".bz2":
-        return bz2.open(source.path, "rb")
-    if source.compression == ".xz":
-        return lzma.open(source.path, "rb")
+    if not source.compression:
+        return source.path.open("rb")
+    module = importlib.import_module(COMPRESSIONS[source.compression])
     if source.compression == ".zst":
-        import pyarrow as pa
-
-        compressed: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(source.path)), "zstd")
-        return compressed
-    return source.path.open("rb")
+        return cast(
+            "IO[bytes]", module.CompressedInputStream(module.OSFile(str(source.path)), "zstd")
+        )
+    return cast("IO[bytes]", module.open(source.path, "rb"))
 
 
 def reason(source: Source, error: OSError) -> str:

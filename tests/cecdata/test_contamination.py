@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,9 +65,11 @@ def test_unrelated_sentences_are_not_hit(cec_shared):
 
 
 TEXT = st.text(st.sampled_from("天气很好，我们去爬山。Ａa１ "), max_size=40)
+PERIODIC = st.builds(str.__mul__, st.text("天气", max_size=3), st.integers(1, 30))
+TEXT |= st.builds("".join, st.tuples(PERIODIC, st.text("天a", max_size=2), PERIODIC))
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(st.lists(TEXT, min_size=1, max_size=5), st.lists(TEXT, min_size=1, max_size=5))
 def test_flags_agree_with_the_definitions(benchmark, corpus):
     """EXACT and OVERLAP are those of the keys."""
@@ -87,6 +90,19 @@ def test_flags_agree_with_the_definitions(benchmark, corpus):
         assert bool(got & OVERLAP) == inside
 
 
+def test_equal_characters_take_linear_time():
+    """Four times as long a text of one character, on both sides, takes about four times as long."""
+
+    def seconds(size):
+        text, started = pa.array(["好" * size, "好" * size + "我"]), time.process_time()
+        index(text).find(text)
+        return time.process_time() - started
+
+    seconds(20)  # compiles
+    long, short = (min(seconds(size) for _ in range(3)) for size in (40_000, 10_000))
+    assert long < 8 * short
+
+
 FILES = {
     "b.txt": "0\t他把自行车推近了院子里。\t他把自行车推进了院子里。\n",
     "b.jsonl": '{"label": "老师让大家打开课本", "m": [{"v": "他把自行车推进了院子里。"}]}\n',
@@ -103,6 +119,16 @@ def test_both_sides_of_pairs_in_any_format(name, tmp_path):
     known = Index([(name, [text for text, _, _ in texts(str(tmp_path / name))])])
     rows = pa.array(["他把自行车推进了院子里", "老师让大家打开课本"])
     assert (known.find(rows)[:, 0] & EXACT).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", FILES.keys() - {"b.json"})
+def test_a_row_that_cannot_be_read_is_named(name, tmp_path, capsys, monkeypatch):
+    """A row that is too long is not compared; the command says so, whichever side it is on."""
+    monkeypatch.setattr("cecdata.common.progress.command_runs", True)
+    path = tmp_path / name
+    path.write_text(FILES[name] + "S " * name.endswith("m2") + "好" * 1_800_000 + "\n", "utf-8")
+    assert run(cli, ["contamination", str(path), str(path)]) == 0
+    assert capsys.readouterr().err.count(f"{name}: rows not read completely: 1 (too_long)") == 2
 
 
 @pytest.fixture(scope="module")

@@ -188,7 +188,7 @@ def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iter
         yield from _batches(feed, records, source, places, len(header), batch_rows)
 
 
-def _values(usual: str, source: Source) -> Iterator[list[str]]:
+def _values(usual: str, source: Source) -> Iterator[object]:
     """Yield the fields of each record, the header's too; of a rejected one its first line."""
     with opened(source) as stream:
         feed, records = _opened(stream, source, usual, None)
@@ -196,7 +196,9 @@ def _values(usual: str, source: Source) -> Iterator[list[str]]:
             fields = [feed.bad] if record is None else record[1]
             yield [field.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                    for field in fields]  # fmt: skip
+            yield from feed.rejects
             feed.rejects.clear()
+        yield from feed.rejects
 
 
 def _records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record | None]:

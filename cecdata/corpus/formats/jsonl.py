@@ -47,6 +47,7 @@ def _read(cut: Cut, source: Source, columns: Columns, batch_rows: int) -> Iterat
 def _values(cut: Cut, source: Source) -> Iterator[object]:
     """Yield the value of each line; raise InputError for one that is not JSON."""
     for block in cut(source):
+        yield from block.rejects
         for number, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
             if line.strip():
                 try:

@@ -38,11 +38,13 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
         yield gather(source, pa.array([], pa.binary()), None, np.zeros(0, np.int64), rejects)
 
 
-def _values(source: Source) -> Iterator[list[str]]:
+def _values(source: Source) -> Iterator[object]:
     """Yield each sentence and all its corrections."""
-    for _, text, targets in _pairs(source, []):
+    rejects: list[Reject] = []
+    for _, text, targets in _pairs(source, rejects):
         yield [part.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                for part in dict.fromkeys((text, *targets))]  # fmt: skip
+    yield from rejects
 
 
 def _pairs(source: Source, rejects: list[Reject]) -> Iterator[_Pair]:

@@ -58,10 +58,11 @@ def _paragraphs(parts: Iterator[Block], source: Source) -> Iterator[Rows]:
 _BEGINS = re.compile(rb"\s*$|[ \t]{2}|\t|\xe3\x80\x80|[-*+#>] |[0-9]{1,3}(?:[.)] |\xe3\x80\x81)")
 
 
-def _values(source: Source) -> Iterator[list[str]]:
+def _values(source: Source) -> Iterator[object]:
     """Yield the fields of each line, which tabs separate."""
     with opened(source) as stream:
         for block in blocks(stream, source):
+            yield from block.rejects
             for line in block.data.split(b"\n")[:-1]:
                 yield line.decode("utf-8", "replace").split("\t")
 
