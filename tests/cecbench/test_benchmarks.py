@@ -238,10 +238,7 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
     assert [row.target for row in readers.fcgec((path,), "f")] == right
     beyond = {"Modify": [{"pos": 1, "tag": "MOD_99999999999", "label": "一"}]}
     for text, says in (
-        (
-            '{"x": {"sentence": "一", "operation": "[{\\"Delete\\": [7]}]"}}',
-            "'x' needs a sentence",
-        ),
+        ('{"x": {"sentence": "一", "operation": "[{\\"Delete\\": [7]}]"}}', "'x' needs a sentence"),
         (
             json.dumps({"x": {"sentence": "一", "operation": '[{"Delete": [-1]}]'}}),
             "outside the sentence",

@@ -40,24 +40,29 @@ def bert(folder, *, labels=False, lower=True):
     return folder
 
 
-def qwen3(folder):
-    """Write a Qwen3 with a byte-level tokenizer and a chat template with the thinking switch."""
-    import torch
+def byte_level():
+    """Return a byte-level tokenizer with a chat template that has Qwen3's thinking switch."""
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    folder.mkdir()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     core = Tokenizer(models.BPE({c: i for i, c in enumerate(alphabet)}, []))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
     tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=core,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        additional_special_tokens=["<|im_start|>"],
-    )
+        tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>",
+        additional_special_tokens=["<|im_start|>"], padding_side="left",
+    )  # fmt: skip
     tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def qwen3(folder):
+    """Write a Qwen3 with that tokenizer."""
+    import torch
+    import transformers
+
+    tokenizer = byte_level()
     tokenizer.save_pretrained(folder)
     config = transformers.Qwen3Config(
         vocab_size=len(tokenizer),
@@ -74,6 +79,28 @@ def qwen3(folder):
     with torch.random.fork_rng():
         torch.manual_seed(7)
         transformers.Qwen3ForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def sentence_encoder(folder, characters):
+    """Write a BERT of one layer whose tokens are characters, as sentence-transformers does."""
+    import torch
+    import transformers
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+
+    plain = folder.with_name("plain")
+    plain.mkdir()
+    (plain / "vocab.txt").write_text("\n".join([*SPECIAL, *characters]), "utf-8")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(SPECIAL) + len(characters), hidden_size=32, num_hidden_layers=1,
+        num_attention_heads=2, intermediate_size=64, max_position_embeddings=64,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(plain)
+    transformers.BertTokenizerFast(str(plain / "vocab.txt")).save_pretrained(plain)
+    modules = [Transformer(str(plain), max_seq_length=64), Pooling(32)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder))
     return folder
 
 

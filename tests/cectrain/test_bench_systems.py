@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,6 @@ from cecbench.cli import cli as cecbench
 from cectrain.cli import cli as cectrain
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
-sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
-
 import tiny_models
 
 from cecbench.systems import table

@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+from tiny_models import byte_level
+
 from cecbench import prompts
 from cecbench.causal import prompt_ids
 from cectrain import config
@@ -19,30 +21,7 @@ from experiments.pretraining.model import small_qwen3
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
-TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n"
-    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
-    "{% endif %}"
-)
 REAL = "CEC_QWEN3_TOKENIZER"
-
-
-def byte_level():
-    """A byte-level tokenizer with a template that has Qwen3's thinking switch."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    core = Tokenizer(models.BPE({sign: place for place, sign in enumerate(alphabet)}, []))
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    core.decoder = decoders.ByteLevel()
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>",
-        additional_special_tokens=["<|im_start|>"], padding_side="left",
-    )  # fmt: skip
-    made.chat_template = TEMPLATE
-    return made
 
 
 @pytest.fixture(scope="module", params=["byte level", "qwen3"])

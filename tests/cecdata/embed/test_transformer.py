@@ -15,6 +15,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from tiny_models import sentence_encoder
 
 from cecdata.common.errors import InputError
 from cecdata.embed import encoder
@@ -37,25 +38,7 @@ CHARACTERS = "的一是在病情已经好转，。他天气"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A BERT of one layer whose tokens are characters, as a sentence-transformers folder."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    root = tmp_path_factory.mktemp("bert")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *CHARACTERS]
-    (root / "vocab.txt").write_text("\n".join(words), "utf-8")
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(words), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=32,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(root / "plain")
-    BertTokenizerFast(str(root / "vocab.txt")).save_pretrained(root / "plain")
-    words_model = Transformer(str(root / "plain"), max_seq_length=32)
-    pooling = Pooling(32)
-    SentenceTransformer(modules=[words_model, pooling], device="cpu").save(str(root / "model"))
-    return root / "model"
+    return sentence_encoder(tmp_path_factory.mktemp("bert") / "model", CHARACTERS)
 
 
 def test_a_folder_is_an_encoder(folder):
