@@ -184,13 +184,10 @@ def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
         key, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set {text}: must be section.key=value, as in ppo.groups=16")
-        _put(tree, key.strip().split("."), _value(value.strip()), text)
-    return from_dict(tree, recipe)
-
-
-def from_dict(tree: Mapping[str, object], where: str) -> Config:
-    """Return the configuration of a nested mapping; the reverse of `Config.as_dict`."""
-    return from_tree(Config, tree, where)
+        written = value.strip()
+        parsed = None if written == "null" else toml_value(written)
+        _put(tree, key.strip().split("."), parsed, text)
+    return from_tree(Config, tree, recipe)
 
 
 def _check_choices(config: Config) -> None:
@@ -242,10 +239,6 @@ def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
             f"{processes} processes × {passes} backward passes, and ppo.groups of {processes}: "
             "change ppo.groups, or lower ppo.accumulation"
         )
-
-
-def _value(text: str) -> object:
-    return None if text == "null" else toml_value(text)
 
 
 def _put(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:

@@ -11,9 +11,11 @@ from functools import cache
 import numpy as np
 
 from cecdata.common.errors import InputError
-from cecdata.embed import Encoder, encoder
+from cecdata.embed import encoder
 from cectrain.reward.cluster import unit
 from cectrain.reward.terms import clipped, edit_rewards
+
+_encoder = cache(encoder)  # it is asked for with each answer
 
 
 def compute_score(
@@ -53,8 +55,3 @@ def _pair(answer: str, target: str, tau: float, name: str) -> float:
         return 0.0
     vectors = unit(np.asarray(_encoder(name).encode([answer, target]), np.float64))
     return float(clipped(vectors[0] @ vectors[1], tau))
-
-
-@cache
-def _encoder(name: str) -> Encoder:
-    return encoder(name)

@@ -20,16 +20,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cecdata.corpus.characters import INVISIBLE, JOINERS, STYLES, TAGS
 from cecdata.hanzi.characters import HAN_RANGES, is_han
 from cectrain.corrector.correction import Edit, Kept
 from cectrain.corrector.wordlists import Phrases
 
 # Unicode's Default_Ignorable_Code_Point, and the format characters of interlinear annotations.
-_INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
+_INVISIBLE = INVISIBLE + JOINERS + STYLES + TAGS
 _HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
 _LEFT_OUT = re.compile(f"[{_INVISIBLE}]")
 _SPACE = re.compile(f"(?<=[{_HAN}])[ \u00a0\u3000](?=[{_HAN}])")

@@ -58,6 +58,12 @@ def target_ids(policy: Policy, target: str) -> list[int]:
     return [*ids, int(policy.tokenizer.eos_token_id)]
 
 
+def end_tokens(model: Any) -> list[int]:
+    """Return the tokens that end an answer according to the model's generation config."""
+    named = model.generation_config.eos_token_id
+    return list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
+
+
 def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
     """Raise InputError if the longest question and its answer do not fit the model's context."""
     limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 0)
@@ -108,15 +114,13 @@ def corrections(policy: Policy, sources: Sequence[str], batch: int = 64) -> list
 def _checked(
     policy: Policy, asked: Sequence[Sequence[int]], sources: Sequence[str], budgets: Sequence[int]
 ) -> list[Written]:
-    named = policy.model.generation_config.eos_token_id
-    stops = list(named) if isinstance(named, (list, tuple)) else [int(named)] if named else []
     return speculative.write(
         policy.model,
         asked,
         policy.tokenizer(list(sources), add_special_tokens=False).input_ids,
         1,
         end=int(policy.tokenizer.eos_token_id),
-        stops=stops,
+        stops=end_tokens(policy.model),
         longest=max(budgets),
         temperature=None,
     )

@@ -24,7 +24,7 @@ from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
 from cecdata.corpus.ids import id_column
 from cecdata.shards.reader import Dataset
-from cecdata.shards.schema import PAIR
+from cecdata.shards.schema import PAIR, SENTENCE
 from cectrain.config import DataConfig
 from cectrain.data import shards
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair, PairSource, drawn_ids, unsigned, with_clean
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
 _COLUMNS = ["id", "copy", "source", "target", "operator"]
+# number of columns → what they are, where no first line names them; a label is no id
 _WIDTHS = {2: ("source", "target"), 3: ("id", "source", "target")}
 _SCHEMA = pa.schema([PAIR.field(name) for name in _COLUMNS])
 _ALIKE = 0.5  # least share of characters that the sides of a pair have in common
@@ -151,8 +152,7 @@ def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
     cache.mkdir(parents=True, exist_ok=True)
 
     def fill(temporary: Path) -> None:
-        schema = pa.schema([PAIR.field(name) for name in _COLUMNS])
-        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, _SCHEMA) as writer:
             for batch in dataset.batches(TRAIN, _COLUMNS):
                 writer.write_batch(batch)
 
@@ -169,7 +169,7 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
     filter is not applied again.
     Raises VerificationError if this installation's confusion sets are not the dataset's.
     """
-    from cecdata.perturbation.engine import UNCHANGED, Perturber
+    from cecdata.perturbation.engine import Perturber
 
     engine = Perturber.from_manifest(dataset.manifest)
     config = engine.config
@@ -193,8 +193,6 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
 
 
 def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
-    from cecdata.shards.schema import SENTENCE
-
     return pa.RecordBatch.from_arrays(
         [
             pa.array(unsigned([pair.id for pair in pairs]).view(np.int64)),
@@ -217,7 +215,6 @@ def _usable(dataset: PairSource, max_chars: int, *, tuning: bool) -> npt.NDArray
     return np.concatenate(positions) if positions else np.array([], np.int64)
 
 
-#: number of columns → what they are, where no first line names them; a label is no id
 @dataclass(frozen=True, slots=True)
 class LabelledPairs:
     """Pairs by split, with the rows and batches of a `Dataset`, but without a manifest."""

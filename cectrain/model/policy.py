@@ -16,7 +16,7 @@ from cecbench.causal import PROMPT_FILE
 from cecdata.common import markdown
 from cecdata.common.codec import Json
 from cectrain.config import PolicyConfig
-from cectrain.corrector.policy import Policy, load
+from cectrain.corrector.policy import Policy, end_tokens, load
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PreTrainedModel
@@ -91,8 +91,7 @@ def greedy(policy: Policy) -> GenerationConfig:
     """
     from transformers import GenerationConfig
 
-    named = policy.model.generation_config.eos_token_id
-    ends = list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
+    ends = end_tokens(policy.model)
     own = policy.tokenizer.eos_token_id  # the end token in training
     ends += [own] if own not in ends else []
     # An answer is about as long as its prompt, and both must fit into the context.

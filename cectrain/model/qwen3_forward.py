@@ -8,16 +8,66 @@ log-probabilities prepared while the probabilities are still in the cache.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
+import torch
+from torch.nn import functional
+
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel
 
 
 ROWS = 128  # tokens whose probabilities over the vocabulary are computed together
 _NEVER = -1e9  # added to the attention scores of later positions
+
+
+class Norm(torch.autograd.Function):  # type: ignore[misc]
+    """The RMS norm with a gradient of its own."""
+
+    @staticmethod
+    def forward(ctx, states, weight, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        wide = states.float()
+        scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
+        unit = wide * scale
+        ctx.save_for_backward(unit.to(states.dtype), scale, weight)
+        return (unit * weight).to(states.dtype)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        unit, scale, weight = ctx.saved_tensors
+        wide, unit = gradient.float(), unit.float()
+        of_weight = (wide * unit).reshape(-1, unit.shape[-1]).sum(0)
+        wide = wide * weight
+        of_states = scale * (wide - unit * (wide * unit).mean(-1, keepdim=True))
+        return of_states.to(gradient.dtype), of_weight, None
+
+
+class Head(torch.autograd.Function):  # type: ignore[misc]
+    """The log-probability and the entropy of each token, with a gradient of the former."""
+
+    @staticmethod
+    def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        log_probs, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
+        slope = torch.empty(len(wanted), len(head), dtype=states.dtype)
+        for start in range(0, len(wanted), ROWS):
+            part, written = slice(start, start + ROWS), wanted[start : start + ROWS, None]
+            logits = (states[part] @ head.t()).float().div_(temperature)
+            total = logits.logsumexp(-1, keepdim=True)
+            log_probs[part] = (logits.gather(1, written) - total)[:, 0]
+            chances = (logits - total).exp_()
+            entropies[part] = total[:, 0] - logits.mul_(chances).sum(-1)
+            # p − 1 before it is rounded: in bf16 a p of 0.999 is 1.
+            slope[part] = chances.scatter_add_(1, written, torch.full(written.shape, -1.0))
+        ctx.save_for_backward(states, head, slope)
+        ctx.temperature = temperature
+        ctx.mark_non_differentiable(entropies)
+        return log_probs, entropies
+
+    @staticmethod
+    def backward(ctx, gradient, _entropies):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        states, head, slope = ctx.saved_tensors
+        factor = (gradient / -ctx.temperature).to(slope.dtype)[:, None]
+        return (slope @ head) * factor, slope.t() @ (states * factor), None, None
 
 
 def supports(model: PreTrainedModel) -> bool:
@@ -38,8 +88,6 @@ def supports(model: PreTrainedModel) -> bool:
 
 def fast_dtype() -> torch.dtype:
     """Return bf16 if this CPU has instructions for it, otherwise fp32."""
-    import torch
-
     native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     return torch.bfloat16 if native is not None and native() else torch.float32
 
@@ -53,7 +101,7 @@ def answer_loss(
     position, negative without one, as in `transformers`.
     """
     hidden, wanted = before_answers(model, ids, labels, dtype)
-    log_probs, _ = norm_and_head()[1].apply(hidden, model.lm_head.weight.to(dtype), wanted, 1.0)
+    log_probs, _ = Head.apply(hidden, model.lm_head.weight.to(dtype), wanted, 1.0)
     loss: torch.Tensor = -log_probs.mean()
     return loss
 
@@ -66,12 +114,10 @@ def answer_log_probs(
     temperature: float,
 ) -> torch.Tensor:
     """Return the log-probability of each row's answer at this temperature, [rows], no gradient."""
-    import torch
-
     with torch.no_grad():
         hidden, wanted = before_answers(model, ids, labels, dtype)
         head = model.lm_head.weight.to(dtype)
-        log_probs, _ = norm_and_head()[1].apply(hidden, head, wanted, temperature)
+        log_probs, _ = Head.apply(hidden, head, wanted, temperature)
         owner = (labels[:, 1:] >= 0).nonzero(as_tuple=True)[0]
         return torch.zeros(len(ids)).index_add_(0, owner, log_probs)
 
@@ -84,28 +130,22 @@ def before_answers(
     positions = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
     hidden = states[:, :-1][positions]
     last = model.model.norm
-    return (
-        norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon),
-        labels[:, 1:][positions],
-    )
+    normed = Norm.apply(hidden, last.weight, last.variance_epsilon)
+    return normed, labels[:, 1:][positions]
 
 
 def final_states(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the residual stream after the last layer, [rows, longest, width]."""
-    import torch
-    from torch.nn import functional
-
     length = ids.shape[1]
     states = functional.embedding(ids, model.model.embed_tokens.weight).to(dtype)
     angles = _angles(model, length, dtype)
     later = torch.full((length, length), _NEVER).triu(1).to(dtype)
-    norm = norm_and_head()[0]
     for layer in model.model.layers:
         before = layer.input_layernorm
-        normed = norm.apply(states, before.weight, before.variance_epsilon)
+        normed = Norm.apply(states, before.weight, before.variance_epsilon)
         states = states + _attention(model, layer.self_attn, normed, angles, later)
         after = layer.post_attention_layernorm
-        normed = norm.apply(states, after.weight, after.variance_epsilon)
+        normed = Norm.apply(states, after.weight, after.variance_epsilon)
         gate, up, down = (
             getattr(layer.mlp, f"{name}_proj").weight.to(dtype) for name in ("gate", "up", "down")
         )
@@ -122,18 +162,15 @@ def _attention(
     later: torch.Tensor,
 ) -> torch.Tensor:
     """Return the grouped-query attention of one layer, [rows, length, width] as `states`."""
-    import torch
-    from torch.nn import functional
-
     config, (rows, length, _), dtype = model.config, states.shape, states.dtype
     heads, shared = config.num_attention_heads, config.num_key_value_heads
     size = config.head_dim
     weight = torch.cat([layer.q_proj.weight, layer.k_proj.weight, layer.v_proj.weight]).to(dtype)
     projected = functional.linear(states, weight).view(rows, length, heads + 2 * shared, size)
     query, key, value = projected.split([heads, shared, shared], 2)
-    norm, epsilon = norm_and_head()[0], layer.q_norm.variance_epsilon
-    query = norm.apply(query, layer.q_norm.weight, epsilon).transpose(1, 2)
-    key = norm.apply(key, layer.k_norm.weight, epsilon).transpose(1, 2)
+    epsilon = layer.q_norm.variance_epsilon
+    query = Norm.apply(query, layer.q_norm.weight, epsilon).transpose(1, 2)
+    key = Norm.apply(key, layer.k_norm.weight, epsilon).transpose(1, 2)
     query = (_rotated(query, angles) * size**-0.5).reshape(rows, shared, -1, size)
     scores = query @ _rotated(key, angles).transpose(-1, -2)
     scores = scores.view(rows, shared, heads // shared, length, length) + later
@@ -147,72 +184,14 @@ def _angles(
     model: PreTrainedModel, length: int, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the cosines and sines of the rotary positions, [length, head size]."""
-    import torch
-
     turns = torch.arange(length, dtype=torch.float32)[:, None] * model.model.rotary_emb.inv_freq
     both = torch.cat([turns, turns], -1)
     return both.cos().to(dtype), both.sin().to(dtype)
 
 
 def _rotated(states: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-    import torch
-
     first, second = states.chunk(2, -1)
     return states * angles[0] + torch.cat([-second, first], -1) * angles[1]
-
-
-@cache
-def norm_and_head() -> tuple[type[torch.autograd.Function], type[torch.autograd.Function]]:
-    """Return the RMS norm and the head as functions with gradients of their own.
-
-    The head gives the log-probability and the entropy of each token. torch is imported late.
-    """
-    import torch
-
-    class Norm(torch.autograd.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx, states, weight, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
-            wide = states.float()
-            scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
-            unit = wide * scale
-            ctx.save_for_backward(unit.to(states.dtype), scale, weight)
-            return (unit * weight).to(states.dtype)
-
-        @staticmethod
-        def backward(ctx, gradient):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
-            unit, scale, weight = ctx.saved_tensors
-            wide, unit = gradient.float(), unit.float()
-            of_weight = (wide * unit).reshape(-1, unit.shape[-1]).sum(0)
-            wide = wide * weight
-            of_states = scale * (wide - unit * (wide * unit).mean(-1, keepdim=True))
-            return of_states.to(gradient.dtype), of_weight, None
-
-    class Head(torch.autograd.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
-            log_probs, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
-            slope = torch.empty(len(wanted), len(head), dtype=states.dtype)
-            for start in range(0, len(wanted), ROWS):
-                part, written = slice(start, start + ROWS), wanted[start : start + ROWS, None]
-                logits = (states[part] @ head.t()).float().div_(temperature)
-                total = logits.logsumexp(-1, keepdim=True)
-                log_probs[part] = (logits.gather(1, written) - total)[:, 0]
-                chances = (logits - total).exp_()
-                entropies[part] = total[:, 0] - logits.mul_(chances).sum(-1)
-                # p − 1 before it is rounded: in bf16 a p of 0.999 is 1.
-                slope[part] = chances.scatter_add_(1, written, torch.full(written.shape, -1.0))
-            ctx.save_for_backward(states, head, slope)
-            ctx.temperature = temperature
-            ctx.mark_non_differentiable(entropies)
-            return log_probs, entropies
-
-        @staticmethod
-        def backward(ctx, gradient, _entropies):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
-            states, head, slope = ctx.saved_tensors
-            factor = (gradient / -ctx.temperature).to(slope.dtype)[:, None]
-            return (slope @ head) * factor, slope.t() @ (states * factor), None, None
-
-    return Norm, Head
 
 
 def log_probs_and_entropies(
@@ -228,8 +207,6 @@ def log_probs_and_entropies(
     `ids` and `mask` are [rows, positions], with prompts padded on the left and candidates on the
     right, as TRL has them. Padding gets arbitrary finite values. Entropies have no gradient.
     """
-    import torch
-
     rows, positions = ids.shape
     # The lean pass supports padding on the right only, so each row is shifted to the left edge.
     before = mask.argmax(dim=1, keepdim=True)
@@ -238,8 +215,8 @@ def log_probs_and_entropies(
     at = positions - written - 1 + torch.arange(written) - before
     hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
     last = model.model.norm
-    hidden = norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon)
-    log_probs, entropies = norm_and_head()[1].apply(
+    hidden = Norm.apply(hidden, last.weight, last.variance_epsilon)
+    log_probs, entropies = Head.apply(
         hidden.flatten(0, 1),
         model.lm_head.weight.to(dtype),
         ids[:, positions - written :].flatten(),

@@ -34,7 +34,7 @@ class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         distributed.wait()  # each rank writes its own generators' state
         if args.should_save:
             self._baseline.save(folder)
-            checkpoints.seal(folder, step=state.global_step)
+            checkpoints.seal(folder, state.global_step)
             checkpoints.prune(folder.parent, self._keep, state.global_step)
         distributed.wait()
 

@@ -24,11 +24,11 @@ _FULL = 2**16  # a disk with fewer free bytes counts as full
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
-def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
+def save(folder: Path, fill: Callable[[Path], None], step: int) -> None:
     """Let `fill` write the files of a checkpoint; `folder` appears complete or not at all.
 
-    `facts` are kept in the proof. Raises DiskFullError or CecError with the path; older
-    checkpoints stay as they are.
+    The proof keeps `step`. Raises DiskFullError or CecError with the path; older checkpoints stay
+    as they are.
     """
     staged = folder.parent / f".{folder.name}.tmp"
     with naming(folder):
@@ -36,7 +36,7 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
         staged.mkdir(parents=True)
         try:
             fill(staged)
-            seal(staged, **facts)
+            seal(staged, step)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
@@ -57,7 +57,7 @@ def torch_errors(folder: Path) -> Iterator[None]:
         raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
 
 
-def seal(folder: Path, **facts: object) -> None:
+def seal(folder: Path, step: int) -> None:
     """Write the proof of a folder's files, after all of them are on the disk."""
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != PROOF):
@@ -65,22 +65,22 @@ def seal(folder: Path, **facts: object) -> None:
         files[path.relative_to(folder).as_posix()] = [record.sha256, record.bytes]
     with naming(folder):
         settle(folder)
-    durable.write_bytes(folder / PROOF, sealed({"files": files, **facts}))
+    durable.write_bytes(folder / PROOF, sealed({"files": files, "step": step}))
     with naming(folder):
         fsync_folder(folder.parent)
 
 
-def facts_of(folder: Path) -> dict[str, object] | None:
-    """Return a checkpoint's facts; None if a file is missing, cut short or changed."""
+def step_of(folder: Path) -> int | None:
+    """Return a checkpoint's step; None if a file is missing, cut short or changed."""
     try:
         body = unsealed((folder / PROOF).read_bytes())
-        files = body["files"]
-        if not isinstance(files, dict) or not isinstance(body["step"], int):
+        files, step = body["files"], body["step"]
+        if not isinstance(files, dict) or not isinstance(step, int):
             return None
         whole = all(_is_whole(folder, name, files[name]) for name in files)
     except (OSError, ValueError, KeyError):
         return None
-    return {name: body[name] for name in body if name != "files"} if whole else None
+    return step if whole else None
 
 
 def _is_whole(folder: Path, name: str, proof: Json) -> bool:
@@ -93,26 +93,24 @@ def _is_whole(folder: Path, name: str, proof: Json) -> bool:
     return same and durable.sha256_of(path).sha256 == sha256
 
 
-def newest(parent: Path) -> tuple[Path, dict[str, object]] | None:
-    """Return the latest whole checkpoint below `parent` and its facts; skip damaged ones."""
+def newest(parent: Path) -> tuple[Path, int] | None:
+    """Return the latest whole checkpoint below `parent` and its step; skip damaged ones."""
     for _, folder in sorted(_numbered(parent), reverse=True):
-        facts = facts_of(folder)
-        if facts is not None:
-            return folder, facts
+        step = step_of(folder)
+        if step is not None:
+            return folder, step
     return None
 
 
 def newest_step(parent: Path) -> int:
     """Return the step of the latest whole checkpoint below `parent`; 0 without one."""
     latest = newest(parent)
-    step = latest[1]["step"] if latest else 0
-    assert isinstance(step, int)
-    return step
+    return latest[1] if latest else 0
 
 
 def damaged(parent: Path) -> list[Path]:
     """Return the checkpoints below `parent` that are incomplete or changed."""
-    return [folder for _, folder in sorted(_numbered(parent)) if facts_of(folder) is None]
+    return [folder for _, folder in sorted(_numbered(parent)) if step_of(folder) is None]
 
 
 def prune(parent: Path, keep: int, step: int) -> None:

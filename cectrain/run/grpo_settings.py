@@ -13,7 +13,6 @@ from cecdata.common.settings import require_known
 from cectrain.config import Config, PpoConfig, check_shares
 from cectrain.corrector import speculative
 from cectrain.corrector.folder import BUILTIN
-from cectrain.model import qwen3_forward
 from cectrain.run import distributed
 
 if TYPE_CHECKING:
@@ -118,6 +117,8 @@ def uses_fast_forward(ppo: PpoConfig, model: object, processes: int) -> bool:
 
     It does not support the wrapping of several ranks; TRL's own pass is used there.
     """
+    from cectrain.model import qwen3_forward
+
     allowed = ppo.fast_forward and ppo.vllm == "off" and processes == 1
     return allowed and qwen3_forward.supports(model)
 

@@ -74,16 +74,12 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         ppo: PpoConfig,
         args: GRPOConfig,
         *,
-        sft_pairs: TrainingPairs | None = None,
-        warmup_examples: int = 0,
-        **more: Any,
+        sft_pairs: TrainingPairs,
+        warmup_examples: int,
     ) -> None:
-        """`sft_pairs`, by default `pairs`, are those of the supervised gradient.
-
-        It takes those after the first `warmup_examples`.
-        """
+        """The supervised gradient takes `sft_pairs` after the first `warmup_examples`."""
         self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
-        self._sft_pairs, self._warmup_examples = sft_pairs or pairs, warmup_examples
+        self._sft_pairs, self._warmup_examples = sft_pairs, warmup_examples
         self._view = View(pairs, policy)
         self._cycle = Cycle()
         super().__init__(
@@ -92,7 +88,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             args=args,
             train_dataset=self._view.table(),
             processing_class=policy.tokenizer,
-            **more,
         )
         self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
         self.add_callback(SealCallback(self.baseline, ppo.keep))
@@ -271,7 +266,7 @@ _WRITTEN = ("completion_ids", "completion_mask", "old_per_token_logps", "samplin
 _TINY = 1e-6  # smaller advantages are rounding errors of 0
 
 
-def drop_zero_advantages(out: Mapping[str, object], passes: int) -> dict[str, object]:
+def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
     """Return a batch of fewer rows with the same gradient.
 
     A candidate with advantage 0 has no gradient, and equal candidates of one source have equal
@@ -280,16 +275,13 @@ def drop_zero_advantages(out: Mapping[str, object], passes: int) -> dict[str, ob
     `passes`, if necessary with rows of advantage 0. Columns of padding are removed. This is exact
     for the clipped objective.
     """
-    import torch
-
     weights = out["advantages"]
-    assert isinstance(weights, torch.Tensor)
     total = len(weights)
     chosen, summed = _merged(out, weights)
     short = -len(chosen) % passes if chosen else passes
     spare = sorted(set(range(total)) - set(chosen))[:short]
     rows = torch.tensor([*chosen, *spare], device=weights.device)
-    kept: dict[str, object] = {
+    kept = {
         name: value[rows] if isinstance(value, torch.Tensor) and _is_row(value, total) else value
         for name, value in out.items()
     }
@@ -298,10 +290,8 @@ def drop_zero_advantages(out: Mapping[str, object], passes: int) -> dict[str, ob
     return _trimmed(kept)
 
 
-def _merged(out: Mapping[str, object], weights: torch.Tensor) -> tuple[list[int], list[float]]:
+def _merged(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], list[float]]:
     """Return the first rows of equal candidates and the sums of their advantages, without 0."""
-    import torch
-
     tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
     sums: dict[tuple[bytes, bool], float] = {}
     first: dict[tuple[bytes, bool], int] = {}
@@ -315,16 +305,16 @@ def _merged(out: Mapping[str, object], weights: torch.Tensor) -> tuple[list[int]
     return list(first.values()), list(sums.values())
 
 
-def _trimmed(kept: dict[str, object]) -> dict[str, object]:
+def _trimmed(kept: dict[str, Any]) -> dict[str, Any]:
     """Return the batch without columns of padding: left of prompts, right of completions."""
     given, written = kept["prompt_mask"], kept["completion_mask"]
-    before = int((given.sum(dim=0) > 0).long().argmax())  # type: ignore[attr-defined]
-    after = int(written.sum(dim=1).max())  # type: ignore[attr-defined]
+    before = int((given.sum(dim=0) > 0).long().argmax())
+    after = int(written.sum(dim=1).max())
     for name in _GIVEN:
-        kept[name] = kept[name][:, before:]  # type: ignore[index]
+        kept[name] = kept[name][:, before:]
     for name in _WRITTEN:
         if kept.get(name) is not None:
-            kept[name] = kept[name][:, :after]  # type: ignore[index]
+            kept[name] = kept[name][:, :after]
     return kept
 
 

@@ -190,7 +190,7 @@ def save_state(
         save_file(moments, staged / "optimizer.safetensors")
         save_file(weights, staged / "model.safetensors")
 
-    checkpoints.save(folder / f"checkpoint-{step}", fill, step=step)
+    checkpoints.save(folder / f"checkpoint-{step}", fill, step)
 
 
 def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: Path) -> int:
@@ -200,7 +200,7 @@ def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: 
     newest = checkpoints.newest(folder)
     if newest is None:
         return 0
-    checkpoint, facts = newest
+    checkpoint, step = newest
     weights = load_file(checkpoint / "model.safetensors")
     with torch.no_grad():
         for name, parameter in policy.model.named_parameters():
@@ -208,8 +208,6 @@ def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: 
     moments = load_file(checkpoint / "optimizer.safetensors")
     for number, optimizer in enumerate(optimizers):
         load_optimizer(optimizer, str(number), moments)
-    step = facts["step"]
-    assert isinstance(step, int)
     return step
 
 

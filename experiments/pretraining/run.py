@@ -77,7 +77,7 @@ def pretrain(
         state = Path(out).absolute() / STATE
         stages.limit_onednn_cache()
         stages.set_all_seeds(config.seed)
-        step = _steps_done(state)
+        step = checkpoints.newest_step(state / "pretrain")
         kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
         write_run(work, identity)
@@ -117,13 +117,6 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
 
     with lost_worker():
         fit(policy, ahead, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
-
-
-def _steps_done(state: Path) -> int:
-    newest = checkpoints.newest(state / "pretrain")
-    step = newest[1]["step"] if newest else 0
-    assert isinstance(step, int)
-    return step
 
 
 def _identity(

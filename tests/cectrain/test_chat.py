@@ -96,7 +96,8 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
             return out
 
     reward = GroupReward(encoder, config.load("exact-match").reward, 2)
-    assert Watching(made, pairs, reward, ppo, args).train().global_step == 1
+    watching = Watching(made, pairs, reward, ppo, args, sft_pairs=pairs, warmup_examples=0)
+    assert watching.train().global_step == 1
     for row, ids in seen:
         assert ids.tolist() == prompt_ids(made, row["source"])
 

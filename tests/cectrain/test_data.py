@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cecdata.common.errors import UsageError, VerificationError
+from cecdata.common.settings import from_tree
 from cectrain import config
 from cectrain.data import shards
 
@@ -61,7 +62,7 @@ def test_recipes_load_and_come_back():
     """Every recipe is valid, and its JSON form gives the same configuration again."""
     for name in config.RECIPES:
         found = config.load(name)
-        assert config.from_dict(found.as_dict(), name) == found
+        assert from_tree(config.Config, found.as_dict(), name) == found
 
 
 def test_the_paper_recipe_has_the_papers_constants():

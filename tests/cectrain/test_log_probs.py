@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.model.qwen3_forward import log_probs_and_entropies, norm_and_head
+from cectrain.model.qwen3_forward import Head, log_probs_and_entropies
 from cectrain.run.trainer import drop_zero_advantages
 
 
@@ -46,7 +46,7 @@ def test_bf16_keeps_the_gradient_of_a_sure_token():
     slopes = []
     for dtype in (torch.float32, torch.bfloat16):
         states = torch.tensor([[1.0, 0.0]], dtype=dtype, requires_grad=True)
-        log_probs, _ = norm_and_head()[1].apply(states, head.to(dtype), torch.tensor([0]), 1.0)
+        log_probs, _ = Head.apply(states, head.to(dtype), torch.tensor([0]), 1.0)
         log_probs.sum().backward()
         slopes.append(states.grad.float())
     assert slopes[0][0, 0] > 0.006

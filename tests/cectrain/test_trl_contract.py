@@ -44,7 +44,8 @@ def trainer_for(dataset, encoder, small_policy):
             told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True
         )
         used = cls or trainer.GroupTrainer
-        return used(small_policy(), pairs, reward, told.ppo, args)
+        own = {"sft_pairs": pairs, "warmup_examples": 0}
+        return used(small_policy(), pairs, reward, told.ppo, args, **own)
 
     return made
 
@@ -280,8 +281,8 @@ def test_a_checkpoint_is_proved_and_carries_the_value_network(watched):
     """It contains optimizer, schedule, generators and V, with a proof written last."""
     found = checkpoints.newest(watched["out"])
     assert found is not None
-    folder, facts = found
-    assert (folder.name, facts) == ("checkpoint-6", {"step": 6})
+    folder, step = found
+    assert (folder.name, step) == ("checkpoint-6", 6)
     names = {path.name for path in folder.iterdir()}
     assert {"model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"} <= names
     assert "value.safetensors" in names

@@ -214,14 +214,15 @@ def _recipe(path: Path) -> None:
 
 def _train_recipe(path: Path) -> None:
     from cecdata.common.errors import UsageError
-    from cectrain.config import from_dict, load
+    from cecdata.common.settings import from_tree
+    from cectrain.config import Config, load
 
     try:
         config = load(str(path))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     plain = config.as_dict()
-    assert from_dict(plain, "again") == config
+    assert from_tree(Config, plain, "again") == config
     json.dumps(plain)
 
 
@@ -242,16 +243,14 @@ def _train_recipes() -> tuple[bytes, ...]:
 
 def _checkpoint(path: Path) -> None:
     """A checkpoint whose list of files reads so: used only where every file is as listed."""
-    from cectrain.run.checkpoints import facts_of, newest
+    from cectrain.run.checkpoints import newest, step_of
 
     folder = path.parent / "checkpoint-7"
     folder.mkdir(exist_ok=True)
     (folder / "model.safetensors").write_bytes(b"weights")
     (folder / "checkpoint.json").write_bytes(path.read_bytes())
     found = newest(path.parent)
-    assert (found is None) == (facts_of(folder) is None)
-    if found is not None:
-        assert isinstance(found[1]["step"], (int, float, str, list, dict, type(None)))
+    assert (found and found[1]) == step_of(folder)
 
 
 _WEIGHTS = hashlib.sha256(b"weights").hexdigest()

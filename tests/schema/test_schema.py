@@ -124,7 +124,7 @@ def test_checkpoints(version, expected):
 
     found = checkpoints.newest(version / "checkpoints")
     assert found is not None
-    assert (found[0].name, found[1]) == ("checkpoint-7", {"step": 7})
+    assert (found[0].name, found[1]) == ("checkpoint-7", 7)
     assert load_file(found[0] / "model.safetensors")["a"].tolist() == expected["tensor"]
 
 

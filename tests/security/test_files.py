@@ -146,14 +146,14 @@ def test_no_path_out_of_a_store(tmp_path):
 
 def test_no_path_out_of_a_checkpoint(tmp_path):
     """A checkpoint whose list names a file elsewhere is not whole."""
-    from cectrain.run.checkpoints import facts_of
+    from cectrain.run.checkpoints import step_of
 
     (tmp_path / "secret").write_bytes(b"x")
     folder = tmp_path / "checkpoint-1"
     folder.mkdir()
     files = {"../secret": [hashlib.sha256(b"x").hexdigest(), 1]}
     (folder / "checkpoint.json").write_text(json.dumps({"files": files, "step": 1}))
-    assert facts_of(folder) is None
+    assert step_of(folder) is None
 
 
 def everything(path) -> list[str]:
