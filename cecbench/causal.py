@@ -138,15 +138,11 @@ def check_template(folder: Path) -> None:
     inside = settings.is_file() and b'"chat_template"' in settings.read_bytes()
     if inside or any((folder / name).exists() for name in _TEMPLATES):
         return
-    if is_built_in_kind(folder):
+    built_in = is_built_in_kind(folder)
+    if built_in or used:
+        why = "a policy with these tokens needs" if built_in else "its policy was trained with"
         raise InputError(
-            f"{folder} lacks chat_template.jinja, which a policy with these tokens needs: copy the "
-            "complete folder again"
-        )
-    if used:
-        raise InputError(
-            f"{folder} lacks chat_template.jinja, which its policy was trained with: copy the "
-            "complete folder again"
+            f"{folder} lacks chat_template.jinja, which {why}: copy the complete folder again"
         )
 
 

@@ -117,8 +117,7 @@ def interval_of(
 def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:
     """Return the sums of the fields, shape (draws, fields); `times` has shape (draws, kinds)."""
     # float64 is exact up to 2^53 and, unlike int64, has a fast matrix product
-    sums: Floats = times.astype(np.float64) @ kinds.astype(np.float64)
-    return sums
+    return times.astype(np.float64) @ kinds.astype(np.float64)
 
 
 def check_counts(counts: IntArray, draws: int) -> None:

@@ -167,7 +167,8 @@ def load(recipe: str = "paper", **flags: object) -> Config:
     A setting that the recipe leaves out is that of the recipe `paper`. The flags `prior` and `rate`
     change only the operators that they name. Raises UsageError for an unknown key or a wrong value.
     """
-    settings = {**_recipe(RECIPES[0]), **_recipe(recipe)}
+    paper, own = (read_recipe(name, "cecdata", RECIPES) for name in (RECIPES[0], recipe))
+    settings = {**paper, **own}
     for name, value in flags.items():
         if value is None:
             continue
@@ -191,10 +192,6 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
             f"this version does not know some settings ({error}): install the version that made "
             "the dataset"
         ) from error
-
-
-def _recipe(name: str) -> dict[str, object]:
-    return read_recipe(name, "cecdata", RECIPES)
 
 
 def _check_weights(name: str, changes: Mapping[str, float]) -> None:

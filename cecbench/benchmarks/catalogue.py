@@ -85,18 +85,6 @@ def benchmarks() -> dict[str, Benchmark]:
     return {entry["name"]: decode(Benchmark, entry, entry["name"]) for entry in entries}
 
 
-def lookup(name: str) -> Benchmark:
-    """Return the entry of a name; raise UsageError with the nearest name if there is none."""
-    known = benchmarks()
-    if name not in known:
-        raise UsageError(
-            f"there is no benchmark or file {without_userinfo(name)!r}: "
-            f"{did_you_mean(name, list(known))}; a file of your own must have one of the suffixes "
-            f"{', '.join(READER_OF_SUFFIX)}"
-        )
-    return known[name]
-
-
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A benchmark that was read from its files.
@@ -155,15 +143,22 @@ def find(benchmark: Benchmark, data: Path | None) -> tuple[Release, tuple[Path, 
 def load(name: str, data: Path | None = None) -> Dataset:
     """Read a benchmark: a name, a user's own file, or a folder of shards (its validation split).
 
-    Raises InputError if it is missing, with the files to place and the folders for them, and if
-    two rows have the same id; VerificationError if a file is not the published one.
+    Raises UsageError for an unknown name, with the nearest one; InputError if it is missing, with
+    the files to place and the folders for them, and if two rows have the same id; VerificationError
+    if a file is not the published one.
     """
-    path = Path(name)
-    if name not in benchmarks() and path.is_dir():
-        return _read_shards(path)
-    if name not in benchmarks() and path.is_file():
-        return _read_own(path)
-    benchmark = lookup(name)
+    path, known = Path(name), benchmarks()
+    if name not in known:
+        if path.is_dir():
+            return _read_shards(path)
+        if path.is_file():
+            return _read_own(path)
+        raise UsageError(
+            f"there is no benchmark or file {without_userinfo(name)!r}: "
+            f"{did_you_mean(name, list(known))}; a file of your own must have one of the suffixes "
+            f"{', '.join(READER_OF_SUFFIX)}"
+        )
+    benchmark = known[name]
     place = find(benchmark, data)
     if place is None:
         raise InputError(_where_to_place(benchmark, data))

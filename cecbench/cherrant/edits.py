@@ -211,9 +211,6 @@ class Annotation:
         return tuple(edit for reading in self.readings for edit in reading)
 
 
-EMPTY = Annotation("", ())
-
-
 def annotate(
     source: str, target: str, dictionaries: Dictionaries | None = None, *, first_only: bool = False
 ) -> Annotation:
@@ -227,7 +224,7 @@ def annotate(
     (SpanEdit(start=5, end=7, kind='W', text='事求'),)
     """
     if not target:
-        return EMPTY
+        return Annotation("", ())
     if target in (source, "没有错误"):
         return Annotation(source, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:

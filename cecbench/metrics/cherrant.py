@@ -83,22 +83,20 @@ RATIOS: dict[str, Ratio] = {"cs.F": ("cs_tp", "cs_pred", "cs_gold")}
 
 def annotate_rows(
     rows: Sequence[Row], mode: str, dictionaries: Dictionaries
-) -> list[tuple[str, Annotation, Annotation]]:
-    """Return per row: source without whitespace, annotations of target and prediction."""
+) -> list[tuple[Annotation, Annotation]]:
+    """Return per row: annotations of target and prediction."""
     # Whitespace is removed first, as published: OpenCC knows the word 乾坤, but not 乾 坤.
     answers = [characters(row.target) for row in rows]
     answers += [characters(row.prediction) for row in rows]
     texts = answers if mode == "nosimp" else simplify(answers)
-    done: list[tuple[str, Annotation, Annotation]] = []
+    first = mode == "first"
+    done: list[tuple[Annotation, Annotation]] = []
     for row, right, said in zip(rows, texts, texts[len(rows) :], strict=False):
         source = characters(row.source)
-        first = mode == "first"
-        reference = annotate(source, right, dictionaries, first_only=first)
-        if said == right:
-            done.append((source, reference, reference))
-        else:
+        reference = hypothesis = annotate(source, right, dictionaries, first_only=first)
+        if said != right:
             hypothesis = annotate(source, said, dictionaries, first_only=first)
-            done.append((source, reference, hypothesis))
+        done.append((reference, hypothesis))
     return done
 
 
@@ -173,7 +171,7 @@ class Cherrant(Scorer):
         """Return the counts of each row."""
         counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
         annotated = annotate_rows(rows, self._mode, self.options.dictionaries)
-        for index, (_, reference, hypothesis) in enumerate(annotated):
+        for index, (reference, hypothesis) in enumerate(annotated):
             # A sentence whose reference is 无法标注 is skipped, as published.
             if reference.said == NOT_ANNOTATABLE or (hypothesis.unchanged and reference.unchanged):
                 continue

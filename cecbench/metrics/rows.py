@@ -63,14 +63,12 @@ class Positions:
     @property
     def has_gold(self) -> BoolArray:
         """Whether G is not empty."""
-        positive: BoolArray = self.gold > 0
-        return positive
+        return self.gold > 0
 
     @property
     def has_changed(self) -> BoolArray:
         """Whether H is not empty."""
-        positive: BoolArray = self.changed > 0
-        return positive
+        return self.changed > 0
 
     @property
     def same_places(self) -> BoolArray:

@@ -67,8 +67,7 @@ class Scan:
 
     def column(self, name: str) -> NDArray[np.int32]:
         """Return one column of the facts."""
-        values: NDArray[np.int32] = self.facts[:, COLUMNS.index(name)]
-        return values
+        return self.facts[:, COLUMNS.index(name)]
 
     def texts(self, row: int) -> tuple[str, str, str]:
         """Return source, target and prediction of a row."""

@@ -251,7 +251,8 @@ def _labelled(line: str, source: str) -> Iterator[tuple[Role | None, str]]:
 
 def _records(said: str) -> Iterator[tuple[Role, str]]:
     """Yield the texts of a structured answer: JSON, a literal of Python, or tags."""
-    start, end = min(_places(said), default=-1), max(said.rfind("}"), said.rfind("]"))
+    opening = [place for place in (said.find("{"), said.find("[")) if place >= 0]
+    start, end = min(opening, default=-1), max(said.rfind("}"), said.rfind("]"))
     value: object = None
     if 0 <= start < end:
         value = parsed(said[start : end + 1])
@@ -272,10 +273,6 @@ def _records(said: str) -> Iterator[tuple[Role, str]]:
         elif opened:
             role, begin = opened.pop()
             yield role, said[begin : tag.start()].strip()
-
-
-def _places(said: str) -> list[int]:
-    return [place for place in (said.find("{"), said.find("[")) if place >= 0]
 
 
 def _leaves(value: object, role: Role, depth: int = 0) -> Iterator[tuple[Role, str]]:

@@ -24,7 +24,6 @@ def page(title: str, body: str, folder: Path | None = None, data: object = None)
     script = ""
     if folder is not None:
         style += (folder / "page.css").read_text("utf-8")
-    if folder is not None and data is not None:
         # "</" would end the element that holds the data, and "<!--" would hide what follows it.
         text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
         code = (folder / "page.js").read_text("utf-8")

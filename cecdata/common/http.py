@@ -150,8 +150,7 @@ class Endpoint:
             retry_error_callback=lambda state: Reply(None, str(_trouble(state))),
         )
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
-        reply: Reply = retrying(self._try, data)
-        return reply
+        return retrying(self._try, data)
 
     def hidden(self, text: str) -> str:
         """Return the text without the key, should an endpoint echo it."""

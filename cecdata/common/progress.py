@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
@@ -57,18 +56,13 @@ class Progress:
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
-        self._bars.__enter__()
+        self._bars.start()
         _shown.append(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _shown.remove(self)
-        self._bars.__exit__(kind, error, trace)
+        self._bars.stop()
 
     def __call__(self, what: str, more: int, total: int | None) -> None:
         """Advance the bar `what` by `more` units; `total` is None where it is unknown."""

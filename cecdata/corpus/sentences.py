@@ -117,7 +117,8 @@ def _cut(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     data, bounds = string_buffers(text)
     longest = int(np.diff(bounds).max(initial=0)) + 1
     work = np.empty((3, longest), np.int32)
-    count = int(_pieces(data, bounds, _CLASSES, work, *_nothing()))
+    empty = np.empty(0, np.int64)
+    count = int(_pieces(data, bounds, _CLASSES, work, empty, empty, empty))
     rows, starts, stops = (np.empty(count, np.int64) for _ in range(3))
     _pieces(data, bounds, _CLASSES, work, rows, starts, stops)
     offsets = np.zeros(count + 1, np.int32)
@@ -126,10 +127,6 @@ def _cut(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     _copy(data, starts, offsets, held)
     buffers = pa.py_buffer(offsets), pa.py_buffer(held)
     return rows, pa.StringArray.from_buffers(count, *buffers)
-
-
-def _nothing() -> tuple[npt.NDArray[np.int64], ...]:
-    return tuple(np.empty(0, np.int64) for _ in range(3))
 
 
 @compiled

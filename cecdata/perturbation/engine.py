@@ -137,10 +137,6 @@ class Perturber:
         other.config = replace(self.config, seed=seed)
         return other
 
-    def fresh(self, epoch: int) -> Perturber:
-        """Return the engine that draws the pairs of an epoch of training: seed + 1 + epoch."""
-        return self.with_seed(self.config.seed + 1 + epoch)
-
     @property
     def draws(self) -> Draws:
         """Return the inputs of the draws, apart from the sentences' ids."""

@@ -195,8 +195,7 @@ def _forward(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tens
     asked = torch.arange(max(len(branch.draft()) for branch in branches) + 1)
     at = (first[:, None] + asked).clamp(max=width - 1).to(model.device)
     rows = torch.arange(len(branches), device=model.device)[:, None]
-    logits: torch.Tensor = model.lm_head(output.last_hidden_state[rows, at]).float()
-    return logits
+    return model.lm_head(output.last_hidden_state[rows, at]).float()
 
 
 def _old_mask(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:

@@ -152,8 +152,7 @@ def drawn_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]
 def for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Return which sentences no supervised step sees, drawn by (seed, id)."""
     drawn = _mixed(np.asarray(ids, np.uint64), seed + _PPO_ONLY) >> np.uint64(11)
-    chosen: npt.NDArray[np.bool_] = drawn < np.uint64(share * 2**53)
-    return chosen
+    return drawn < np.uint64(share * 2**53)
 
 
 @lru_cache(maxsize=4)  # an epoch's order serves all of its batches

@@ -175,7 +175,7 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
     config = engine.config
 
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
-        drawn = engine.fresh(epoch).pairs(_sentences(pairs)).table
+        drawn = engine.with_seed(config.seed + 1 + epoch).pairs(_sentences(pairs)).table
         rows = drawn.take(
             pa.array([position * config.copies + pair.copy for position, pair in enumerate(pairs)])
         )

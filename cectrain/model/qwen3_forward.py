@@ -102,8 +102,7 @@ def answer_loss(
     """
     hidden, wanted = before_answers(model, ids, labels, dtype)
     log_probs, _ = Head.apply(hidden, model.lm_head.weight.to(dtype), wanted, 1.0)
-    loss: torch.Tensor = -log_probs.mean()
-    return loss
+    return -log_probs.mean()
 
 
 def answer_log_probs(
