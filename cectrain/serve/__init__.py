@@ -189,16 +189,20 @@ class Service:
         return _answer({"corrections": [as_record(one) for one in corrections]})
 
     async def _body(self, request: Request) -> bytes:
+        most = self._limits.bytes
+        beyond = HTTPException(
+            413,
+            f"the body has more than {most:,} bytes: send less text, or start the server with a "
+            "higher --max-bytes",
+        )
+        if int(request.headers.get("content-length", 0)) > most:  # before 100 Continue is sent
+            raise beyond
         parts, size = [], 0
         async for part in request.stream():
             parts.append(part)
             size += len(part)
-            if size > self._limits.bytes:
-                raise HTTPException(
-                    413,
-                    f"the body has more than {self._limits.bytes:,} bytes: send less text, or "
-                    "start the server with a higher --max-bytes",
-                )
+            if size > most:
+                raise beyond
         return b"".join(parts)
 
 

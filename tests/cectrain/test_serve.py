@@ -118,14 +118,21 @@ def test_a_bad_request_is_refused_with_a_reason(server, body, headers, status, m
     assert ask(server, body=b'{"texts": []}')[0] == 200
 
 
-def test_a_body_in_chunks_is_read(server):
-    """As HTTP/1.1 asks, without a length; a chunk without a size is refused."""
-    for body, status in ((b'd\r\n{"texts": []}\r\n0\r\n\r\n', b"200"), (b"zz\r\n\r\n", b"400")):
-        with socket.create_connection(server.server_address[:2], timeout=10) as connection:
-            host = b"Host: %s\r\n" % server.url.split("/")[2].encode()
-            head = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
-            connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n" + body)
-            assert connection.recv(1000).split()[1] == status
+@pytest.mark.parametrize(
+    ("fields", "body", "status"),
+    [
+        (b"Transfer-Encoding: chunked", b'd\r\n{"texts": []}\r\n0\r\n\r\n', b"200"),
+        (b"Transfer-Encoding: chunked", b"zz\r\n\r\n", b"400"),
+        (b"Content-Length: 10001\r\nExpect: 100-continue", b"", b"413"),
+    ],
+)
+def test_a_body_is_read_as_http_asks(server, fields, body, status):
+    """In chunks, but not without their sizes; nobody is told to send one that is too large."""
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        host = b"Host: %s\r\n" % server.url.split("/")[2].encode()
+        head = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
+        connection.sendall(head + fields + b"\r\n\r\n" + body)
+        assert connection.recv(1000).split()[1] == status
 
 
 def test_a_request_has_its_own_wishes(server):
