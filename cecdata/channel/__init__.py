@@ -21,6 +21,7 @@ from cecdata.common import arrays
 
 KIND = "cecdata channel 1"
 LEAST = -8.0  # least log P of an observed text given a right one, as if no operator made it
+LONGEST = 4  # characters of the longest span
 SHIPPED = "realistic"  # the recipe whose channel ships
 
 
@@ -54,20 +55,28 @@ class Channel:
         row = slice(int(self.bounds[place]), int(self.bounds[place + 1]))
         return list(zip(self.right[row], self.log_prob[row].tolist(), strict=True))
 
-    def distortion(self, observed: str, right: str) -> float:
-        """Return log P(observed | right), at least `LEAST`; of a span without a row, by characters.
+    def distortion(self, text: str, start: int, end: int, right: str) -> float:
+        """Return log P(observed | right) of a change of the text, at least `LEAST`.
 
-        >>> round(shipped().distortion("在", "再"), 2)
-        -0.24
+        It is the greatest that a span around the change has, or else that of its characters.
+
+        >>> round(shipped().distortion("转战", 1, 2, "账"), 2)
+        -3.08
         """
-        if len(observed) != len(right):
-            chance = self.repeated if len(observed) > len(right) else self.missing
-        else:
-            chance = dict(self.row(observed)).get(right)
-            if chance is None and len(right) > 1:
-                pairs = zip(observed, right, strict=True)
-                chance = sum(self.distortion(*pair) for pair in pairs if pair[0] != pair[1])
-        return LEAST if chance is None else max(LEAST, chance)
+        if end - start != len(right):
+            chance = self.repeated if end - start > len(right) else self.missing
+            return LEAST if chance is None else max(LEAST, chance)
+        found = [
+            chance
+            for low in range(max(0, end - LONGEST), start + 1)
+            for high in range(end, low + LONGEST + 1)
+            for other, chance in self.row(text[low:high])
+            if other == text[low:start] + right + text[end:high]
+        ]
+        if not found and len(right) > 1:
+            wrong = [at for at in range(start, end) if text[at] != right[at - start]]
+            found = [sum(self.distortion(text, at, at + 1, right[at - start]) for at in wrong)]
+        return max([LEAST, *found])
 
 
 def shipped_channel() -> Path:

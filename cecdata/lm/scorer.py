@@ -48,7 +48,7 @@ class Scorer(ABC):
     def log_ratios_of(
         self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
     ) -> list[Doubles]:
-        """Return what `log_ratios` does for several texts, which share their batches."""
+        """Return `log_ratios` of several texts, batched; one without changes is not read."""
         variants = [
             [text, *(changed(text, change) for change in of_text)] if of_text else []
             for text, of_text in zip(texts, changes, strict=True)

@@ -152,7 +152,7 @@ class CombinedProposer:
             return evidence
         return [
             {
-                c: (*own, shipped().distortion(piece[c[0] : c[1]], c[2]))
+                c: (*own, shipped().distortion(piece, *c))
                 for c, own in held.items()
                 if self.weights.logit(own) >= rescoring.HOPELESS
             }

@@ -40,7 +40,7 @@ HOPELESS = -6.0  # logit without the model below which it is not asked
 _PLAUSIBLE = -4.0  # least logit of a change that is judged together with another one
 _NEAR = 16  # characters between two changes that are judged together
 _TOGETHER = 6  # changes of a text that are judged in pairs
-KIND = "cectrain calibration 2"
+KIND = "cectrain calibration 3"
 Evidence = Mapping[Change, tuple[float, ...]]  # logit p(c), v(c) and, for a model, d(c)
 
 
@@ -112,17 +112,13 @@ class Rescorer:
     def _ratios(
         self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
     ) -> list[dict[Change, float]]:
-        asked = [n for n, of_text in enumerate(changes) if of_text]
         with self._lock:
-            found = self.scorer.log_ratios_of(
-                [pieces[n] for n in asked], [changes[n] for n in asked]
-            )
-        ratios: list[dict[Change, float]] = [{} for _ in pieces]
-        for n, values in zip(asked, found, strict=True):
-            # rounded, because sums of floats depend on what else is in a batch
-            rounded = (round(float(value), 3) for value in values)
-            ratios[n] = dict(zip(changes[n], rounded, strict=True))
-        return ratios
+            found = self.scorer.log_ratios_of(pieces, changes)
+        # rounded, because sums of floats depend on what else is in a batch
+        return [
+            {c: round(float(r), 3) for c, r in zip(own, values, strict=True)}
+            for own, values in zip(changes, found, strict=True)
+        ]
 
 
 def _near(
@@ -174,7 +170,7 @@ def marginals(
 
 def calibration_path(identity: str, lm: str) -> Path:
     """Return where `cectrain calibrate` keeps the weights of a model beside n-grams."""
-    digest = sha256(f"{identity}\n{lm}".encode()).hexdigest()[:16]
+    digest = sha256(f"{KIND}\n{identity}\n{lm}".encode()).hexdigest()[:16]
     return user_table().parent / "calibrations" / f"{digest}.json"
 
 
@@ -188,8 +184,6 @@ def calibration(identity: str, lm: str) -> Weights | None:
         return None
     try:
         held: Any = parse(path.read_bytes())
-        if held["kind"] != KIND:
-            raise ValueError(f"its kind is {held['kind']}")  # noqa: TRY301 - told with the others
         return Weights(**{name: float(held["weights"][name]) for name in Weights._fields})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(

@@ -34,7 +34,7 @@ class Rescored:
         for text, (held, *_) in zip(texts, self._channel.readings(texts), strict=True):
             likeliest = sorted(held, key=lambda c: (-held[c], c))[:MOST]
             judged = [c for c in likeliest if held[c] >= JUDGED]
-            costs = [self._errors.distortion(text[start:end], new) for start, end, new in judged]
+            costs = [self._errors.distortion(text, *change) for change in judged]
             pairs = zip(judged, costs, strict=True)
             evidence.append({c: (logit(held[c]), 0.0, cost) for c, cost in pairs})
         found = self._rescorer.logits(texts, evidence)

@@ -17,6 +17,7 @@ from cecdata.hanzi.characters import is_han
 from cecdata.lm import Scorer
 from cectrain.corrector.channel.proposer import Reading
 from cectrain.corrector.combined import logistic, logit
+from cectrain.corrector.rescoring import MEASURED
 from experiments.corpora import compare, results
 from experiments.corpora.rescored import Rescored
 
@@ -200,5 +201,6 @@ def test_a_language_model_judges_what_a_counted_channel_proposes():
     channel = SimpleNamespace(readings=lambda texts: [reading for _ in texts])
     ((edit,),) = Rescored(channel, shipped(), Judge()).propose(["他己经来了。"])
     assert (edit.start, edit.target) == (1, "已")
-    expected = logit(0.4) + 0.72 * shipped().distortion("己", "已") + 0.39 * 20
+    evidence = logit(0.4), 0.0, shipped().distortion("他己经来了。", 1, 2, "已")
+    expected = MEASURED._replace(bias=0.0).logit(evidence, 20.0)
     assert edit.confidence == pytest.approx(logistic(expected), abs=1e-4)

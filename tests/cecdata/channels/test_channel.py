@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cecdata.audit import recipe_choices
-from cecdata.channel import Channel, read, shipped_channel
+from cecdata.channel import LEAST, Channel, read, shipped_channel
 from cecdata.common.errors import InputError
 from cecdata.config import load
 
@@ -36,13 +36,14 @@ def test_characters_have_the_chance_of_the_recipe(paper: Channel) -> None:
 
 
 def test_spans_have_the_share_of_their_operator() -> None:
-    """A word that sounds the same leads back to the right word, with the operator's prior."""
+    """A word that sounds the same leads back to the right word, and so does its wrong character."""
     config = load("realistic")
     channel = read(shipped_channel())
     prior = config.prior["word"] / sum(config.prior.values())
     row = dict(channel.row("权力"))
     assert row["权利"] <= math.log(prior) + 1e-2
     assert all(len(right) >= 2 for right in row)
+    assert channel.distortion("跨行转战", 3, 4, "账") == dict(channel.row("转战"))["转账"] > LEAST
 
 
 def test_what_the_recipe_never_writes_has_no_row(paper: Channel) -> None:
