@@ -204,14 +204,8 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
 @click.command(
     cls=SectionCommand,
     usual=(
-        "--shards",
-        "--model",
-        "--system",
-        "--data",
-        "--out",
-        "--limit",
-        "--overwrite",
-        "--json",
+        *("--shards", "--model", "--system", "--data", "--out", "--limit"),
+        *("--overwrite", "--json"),
     ),
     epilog="Example: cecbench suite --shards out/data --model out/train/model",
 )

@@ -76,17 +76,9 @@ def prf(tp: int, fp: int, fn: int) -> Prf:
 
 FASPELL_FIELDS = (
     "rows",
-    "char_gold",
-    "char_pred",
-    "char_found",
-    "char_fixed",
-    "gold",
-    "pred",
-    "loose",
-    "strict",
-    "right",
-    "clean_right",
-    "equal",
+    *("char_gold", "char_pred", "char_found", "char_fixed"),
+    *("gold", "pred", "loose", "strict", "right"),
+    *("clean_right", "equal"),
 )
 
 

@@ -30,20 +30,10 @@ Facts = NDArray[np.int32]
 #: the end of the shortest; whether source ≠ target, source ≠ prediction, target ≠ prediction;
 #: positions with an error to the end of the shorter of source and target
 COLUMNS = (
-    "source_at",
-    "target_at",
-    "prediction_at",
-    "end",
-    "source_chars",
-    "target_chars",
-    "prediction_chars",
-    "gold",
-    "changed",
-    "detected",
-    "corrected",
-    "error",
-    "touched",
-    "wrong",
+    *("source_at", "target_at", "prediction_at", "end"),
+    *("source_chars", "target_chars", "prediction_chars"),
+    *("gold", "changed", "detected", "corrected"),
+    *("error", "touched", "wrong"),
     "gold_alone",
 )
 _TAB, _LINE, _RETURN = 9, 10, 13

@@ -282,7 +282,7 @@ def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
     spare = sorted(set(range(total)) - set(chosen))[:short]
     rows = torch.tensor([*chosen, *spare], device=weights.device)
     kept = {
-        name: value[rows] if isinstance(value, torch.Tensor) and _is_row(value, total) else value
+        name: value[rows] if torch.is_tensor(value) and value.shape[:1] == (total,) else value
         for name, value in out.items()
     }
     values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
@@ -316,7 +316,3 @@ def _trimmed(kept: dict[str, Any]) -> dict[str, Any]:
         if kept.get(name) is not None:
             kept[name] = kept[name][:, :after]
     return kept
-
-
-def _is_row(value: torch.Tensor, total: int) -> bool:
-    return value.ndim > 0 and len(value) == total

@@ -146,7 +146,6 @@ def fit(
     highest = [[float(group["lr"]) for group in each.param_groups] for each in optimizers]
     first = resume(policy, optimizers, folder)
     loss_of = loss_function(policy, plan.precision, fast_forward=plan.fast_forward)
-    gradient = Gradient(policy, loss_of, plan.accumulation)
     waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()
     started, tokens = time.perf_counter(), 0
@@ -157,7 +156,8 @@ def fit(
         logs = done % plan.log_every == 0 or done == plan.steps
         saves = done % plan.save_every == 0 or done == plan.steps
         with full_device(_ADVICE):
-            loss, count = gradient.set(batch, step, check=logs or saves or not waits)
+            check = logs or saves or not waits
+            loss, count = set_gradient(policy, loss_of, batch, plan.accumulation, step, check=check)
             norm = _update(model, optimizers, plan.max_grad_norm)
         tokens += count
         if logs:
@@ -229,35 +229,34 @@ def _update(
     return norm
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
-    """Sets the gradients of the mean loss over all answer tokens of a step, on all ranks."""
+def set_gradient(
+    policy: Policy,
+    loss_of: Callable[[Batch], torch.Tensor],
+    batch: Batch,
+    passes: int,
+    step: int,
+    *,
+    check: bool,
+) -> tuple[torch.Tensor, int]:
+    """Set the gradients of the mean loss over all answer tokens of a step, on all ranks.
 
-    policy: Policy
-    loss_of: Callable[[Batch], torch.Tensor]
-    passes: int  # forward and backward passes of a step on this rank
-
-    def set(self, batch: Batch, step: int, *, check: bool) -> tuple[torch.Tensor, int]:
-        """Set all gradients; return the mean loss, and this rank's number of answer tokens.
-
-        `batch` has this rank's share of the step's pairs. `check`: raise CecError if a loss is not
-        finite, for which a GPU must finish its work first.
-        """
-        tokens = answer_tokens(batch)
-        device = self.policy.model.device
-        total, whole = torch.tensor(tokens, device=device), torch.zeros((), device=device)
-        distributed.add([total])
-        self.policy.model.zero_grad()
-        for part in split(batch, self.passes):
-            loss = self.loss_of(part)
-            if check:
-                refuse_nan(loss, step)
-            share = loss * (answer_tokens(part) / total)
-            share.backward()
-            whole += share.detach()
-        gradients = [p.grad for p in self.policy.model.parameters() if p.grad is not None]
-        distributed.add([whole, *gradients])
-        return whole, tokens
+    `batch` has this rank's share of the step's pairs, for `passes` forward and backward passes.
+    `check`: raise CecError if a loss is not finite, for which a GPU must finish its work first.
+    Return the mean loss, and this rank's number of answer tokens.
+    """
+    model, tokens = policy.model, answer_tokens(batch)
+    total, whole = torch.tensor(tokens, device=model.device), torch.zeros((), device=model.device)
+    distributed.add([total])
+    model.zero_grad()
+    for part in split(batch, passes):
+        loss = loss_of(part)
+        if check:
+            refuse_nan(loss, step)
+        share = loss * (answer_tokens(part) / total)
+        share.backward()
+        whole += share.detach()
+    distributed.add([whole, *(p.grad for p in model.parameters() if p.grad is not None)])
+    return whole, tokens
 
 
 def split(batch: Batch, passes: int) -> list[Batch]:

@@ -16,7 +16,7 @@ from cectrain import config
 from cectrain.cli import cli
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import labelled_pairs, training_pairs
-from cectrain.supervised.loop import Gradient, learning_rate
+from cectrain.supervised.loop import learning_rate, set_gradient
 from cectrain.supervised.loss import collate, loss_function
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -174,8 +174,8 @@ ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumer
 
 
 def gradients(policy, passes, folder, loss_of=None, **more):
-    made = Gradient(policy, loss_of or loss_function(policy, "fp32", **more), passes)
-    loss, tokens = made.set(collate(policy, ROWS), 1, check=True)
+    loss_of = loss_of or loss_function(policy, "fp32", **more)
+    loss, tokens = set_gradient(policy, loss_of, collate(policy, ROWS), passes, 1, check=True)
     return float(loss), tokens, {n: p.grad.clone() for n, p in policy.model.named_parameters()}
 
 
