@@ -190,13 +190,8 @@ def flatten(report: Mapping[str, object], prefix: str = "") -> Report:
 
 BEHAVIOUR_FIELDS = (
     "rows",
-    "clean",
-    "clean_changed",
-    "clean_chars",
-    "clean_edits",
-    "length_differs",
-    "copied",
-    "empty",
+    *("clean", "clean_changed", "clean_chars", "clean_edits"),
+    *("length_differs", "copied", "empty"),
 )
 
 

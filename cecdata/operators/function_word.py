@@ -15,17 +15,9 @@ KINDS = ("function_word",)
 # errors read by eye, theirs gave correct sentences or were errors that nobody would make
 # (experiments/reading).
 SETS = (
-    "的地得",
-    "吗嘛",
-    "吧呢",
-    "啊呀",  # particles
-    "他她它",
-    "那哪",
-    "在再",
-    "做作",
-    "和合",
-    "已以",
-    "像象",
+    *("的地得", "吗嘛", "吧呢", "啊呀"),  # particles
+    *("他她它", "那哪"),  # pronouns
+    *("在再", "做作", "和合", "已以", "像象"),
 )
 # These are mostly parts of words (地铁), where nobody takes them for function words.
 NEVER_RIGHT = "地合象"

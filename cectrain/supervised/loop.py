@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -293,16 +292,10 @@ def trim_sometimes(step: int) -> None:
 
 def trim() -> bool:
     """Trim glibc's heap; return whether memory went back to the system (never without glibc)."""
-    malloc_trim = _malloc_trim()
-    return malloc_trim is not None and bool(malloc_trim(0))
-
-
-@cache
-def _malloc_trim() -> Any:
     try:
-        return ctypes.CDLL(None).malloc_trim
+        return bool(ctypes.CDLL(None).malloc_trim(0))
     except (AttributeError, OSError, TypeError):  # macOS, musl, Windows
-        return None
+        return False
 
 
 @contextmanager
