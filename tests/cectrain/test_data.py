@@ -97,7 +97,7 @@ def test_the_paper_recipe_has_the_papers_constants():
         ('sft.precision="fp16"', "no precision 'fp16'"),
         ("ppo.ppo_only_share=1.0", r"ppo\.ppo_only_share.*below 1"),
         ("ppo.candidates=65", r"ppo\.candidates.*at most 64"),
-        ("ppo.accumulation=5", "with whole groups"),
+        ("ppo.accumulation=5", "× 5 backward passes"),
     ],
 )
 def test_a_wrong_setting_is_named(setting, message):
