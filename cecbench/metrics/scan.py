@@ -309,7 +309,7 @@ def under_policy(block: Scan, policy: str) -> tuple[Positions, Flags]:
 
 
 def behaviour_of(block: Scan) -> IntArray:
-    """Return what `behaviour.count` returns for the block's rows."""
+    """Return what `base.count_behaviour` returns for the block's rows."""
     clean, touched = block.column("error") == 0, block.column("touched") == 1
     chars = block.column("source_chars").astype(np.int64)
     answer = block.column("prediction_chars")
