@@ -111,7 +111,7 @@ def read_run(path: Path) -> Run:
         try:
             line = decode(_Line, parse(text), "row")
         except ValueError as error:
-            raise InputError(f"{file}, line {number}: not of `cecbench run` ({error})") from None
+            raise InputError(f"{file}, line {number} is not a row of a run ({error})") from None
         rows.append(Row(line.id, line.source, line.reference, line.prediction))
     return Run(folder, values, tuple(rows))
 
@@ -179,7 +179,7 @@ def rescored(run: Run) -> Score:
     costs = values.get("dictionaries", "")
     if dictionaries.files and costs != dictionaries.name:
         raise InputError(
-            f"{run.folder / SCORE} was made with {costs}, but the files are now "
-            f"{dictionaries.name}: put the original files back"
+            f"{run.folder / SCORE} was made with the dictionaries {costs}, but they are "
+            f"now {dictionaries.name}: put the original files back"
         )
     return again

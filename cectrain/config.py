@@ -236,8 +236,8 @@ def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
     if ppo.groups % processes or ppo.groups * ppo.candidates % (processes * passes):
         raise UsageError(
             f"ppo.groups {ppo.groups} × ppo.candidates {ppo.candidates} must be a multiple of "
-            f"{processes} processes × {passes} backward passes, and ppo.groups of {processes}: "
-            "change ppo.groups, or lower ppo.accumulation"
+            f"{processes} processes × {passes} backward passes, and ppo.groups must be a multiple "
+            f"of {processes}: change ppo.groups, or lower ppo.accumulation"
         )
 
 

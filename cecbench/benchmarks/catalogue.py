@@ -233,7 +233,7 @@ def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
 
 def _checked(path: Path, sha256: str | None) -> list[str]:
     if sha256 is None:
-        return [f"no SHA-256 is published for {path.name}; yours is {digest((path,))[:8]}…"]
+        return [f"{path.name} is unchecked: no published SHA-256; its own: {digest((path,))[:8]}…"]
     read = digest((path,))
     if read != sha256:
         raise VerificationError(

@@ -139,7 +139,7 @@ def _operated(source: object, operation: Mapping[str, Any]) -> str:
         place = edit["pos"]
         count = int(edit["tag"].partition("+")[0].rpartition("_")[2])  # 1 of MOD_1+INS_3
         if not 0 < count <= len(texts) - place:
-            raise IndexError(f"no {count} characters at position {place}")
+            raise IndexError(f"there are not {count} characters at position {place}")
         texts[place : place + count] = [_first_label(edit), *[""] * (count - 1)]
     for edit in operation.get("Insert", ()):
         texts[edit["pos"]] += _first_label(edit)
@@ -168,7 +168,7 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     for number, line in lines(paths[0]):
         match = _TRUTH_ID.match(line)
         if match is None or match["id"] not in truths:
-            raise _bad_line(paths[0], number, f"has no (pid=ID), or an ID not in {paths[1].name}")
+            raise _bad_line(paths[0], number, f"must begin with (pid=ID), an ID of {paths[1].name}")
         name, text = match["id"], match["text"]
         yield Example(name, text, _mended(paths[1], text, truths[name]))
 

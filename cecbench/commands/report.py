@@ -93,7 +93,7 @@ def compare(
         click.echo(_for_papers(groups, pairs, form, quoted), nl=False)
         return
     for line in different:
-        click.echo(f"differs: {line}")
+        click.echo(f"the signatures differ: {line}")
     for pair in pairs:
         click.echo(_in_words(pair))
 

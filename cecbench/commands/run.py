@@ -151,7 +151,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
             yield f"  {count:>6} × {status}: {STATUSES.get(status, 'a status of another version')}"
     if values["unanswered"]:
         means = values["unanswered_means"]
-        yield f"  {values['unanswered']} without a readable answer: {means}"
+        yield f"  {values['unanswered']} sentences without a readable answer: {means}"
     for what, count in values["retried"].items():
         yield f"  {count:>6} × {what}: the request was sent again, or given up"
     if values["traditional_predictions"]:

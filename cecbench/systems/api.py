@@ -95,7 +95,7 @@ class ApiOptions(PromptOptions):
         },
     )
     structured: bool = option(
-        default=False, meaning="Ask for JSON by schema; the endpoint must support response_format."
+        default=False, meaning="Enforce a JSON schema; the endpoint must support response_format."
     )
 
 

@@ -38,7 +38,7 @@ class TaggerOptions(LocalOptions):
 
     max_length: int = option(
         512,
-        "Number of tokens that a tagger reads of a sentence; the rest stays unchanged.",
+        "Maximum number of tokens that are read of a sentence; the rest stays unchanged.",
         type=click.IntRange(min=8),
     )
     rephrase: bool = option(

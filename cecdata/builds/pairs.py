@@ -135,7 +135,7 @@ def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
     )
     if len(normalised.rejected):
         bad = normalised.rejected.to_pylist()[0]
-        raise InputError(f"not a sentence ({bad['reason']}: {bad['detail']})")
+        raise InputError(f"the text is no usable sentence ({bad['reason']}: {bad['detail']})")
     batch = normalised.batch.select(SENTENCE.names).cast(SENTENCE)
     pairs = Perturber.calibrated(config, batch.column("text")).pairs(batch)
     kept, _ = validate(pairs, config)

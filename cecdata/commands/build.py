@@ -44,7 +44,7 @@ _NAMED = 10  # most unreadable files that are named one by one
 )
 @setting("seed", int, "Seed of all random draws.")
 @setting("filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.")
-@setting("cosine", str, "Pairs that get a cosine: all, sample, a number, or auto (all if quick).")
+@setting("cosine", str, "Pairs with a cosine: all, sample, a number, auto (sample if all is slow).")
 @setting(
     "encoder",
     str,
@@ -56,8 +56,8 @@ _NAMED = 10  # most unreadable files that are named one by one
     type=click.Choice(["encoder", "builtin"]),
     default="encoder",
     help="`encoder`: --encoder measures the pairs that --cosine selects. `builtin`: the built-in "
-    "encoder measures them, and --encoder only those about which the built-in one is unsure. The "
-    "manifest records the share of these pairs, and the remaining error.",
+    "encoder measures these pairs, and --encoder measures the unsure ones among them again. The "
+    "manifest records the share of the unsure pairs, and the remaining error.",
 )
 @setting("holdout", float, "Share of the sentences that go into the validation split.")
 @setting("unchanged", float, "Share of pairs whose source equals the target.")
@@ -168,8 +168,8 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
         share = 1 - counts.kept / counts.read if counts.read else 0.0
         if share > how["max_reject_rate"]:
             raise TooManyRejectsError(
-                f"{share:.2%} of the {what} were rejected, more than {how['max_reject_rate']:.2%}: "
-                f"see {without_userinfo(str(out))}/rejects"
+                f"{share:.2%} of the {what} were rejected, more than {how['max_reject_rate']:.2%} "
+                f"(--max-reject-rate): see {without_userinfo(str(out))}/rejects"
             )
 
 
@@ -220,7 +220,7 @@ def status(out: Path | str, as_json: bool) -> None:
     if as_json:
         print_json(now)
         return
-    by = f", {now['holder']}" if now["holder"] else ""
+    by = f", in use by {now['holder']}" if now["holder"] else ""
     at = "done" if now["stage"] == "done" else f"in the stage `{now['stage']}`"
     click.echo(f"{now['out']}: {at}{by}")
     for stage in now["stages"]:

@@ -61,7 +61,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
         raise VerificationError(
             f"{dataset}: {len(report.problems)} problem(s)\n"
             + "\n".join(lines)
-            + "\nTo replace damaged files, run the command that built the dataset again, or ask "
+            + "\nTo replace damaged files, repeat the command that built the dataset, or ask "
             "the sender of the dataset for these files."
         )
     if not as_json:

@@ -76,7 +76,7 @@ def doctor(compiles: bool, as_json: bool) -> None:
         click.echo(f"{name:24}{facts[name]}")
     click.echo(f"{'gpus':24}{', '.join(facts['gpus']) or 'none (nvidia-smi lists none)'}")
     model = facts["input_method_model"]
-    click.echo(f"{'input-method model':24}{model or 'not installed: `make lm`'}")
+    click.echo(f"{'input-method model':24}{model or 'not installed (`make lm` installs one)'}")
     click.echo("\noptional packages (install with: pip install 'cec-zero[NAME]')")
     for name, missing in facts["extras"].items():
         click.echo(f"  {name:14}{'missing ' + ', '.join(missing) if missing else 'installed'}")

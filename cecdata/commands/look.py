@@ -147,9 +147,9 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
 
     folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
     if not folders:
-        raise InputError(f"{data} has no embeddings: build a dataset with the filter cosine")
+        raise InputError(f"{data} has no embeddings: build it with cosine in --filters")
     if len(folders) > 1:
-        raise InputError(f"several encoders: set DATA to one of {', '.join(map(str, folders))}")
+        raise InputError(f"DATA has several encoders: name one of {', '.join(map(str, folders))}")
     store = open_store(folders[0])
     model = encoder(store.contents.encoder, alone=False)
     store.check_encoder(model)

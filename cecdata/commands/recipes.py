@@ -154,11 +154,11 @@ def _told(fitted: Fitted, out: Path) -> str:
         rows.append(
             f"{name:22}{it.coverage:>10.2%}{it.bits_per_error:>12.3f}{it.mean_candidates:>12.1f}"
         )
-    shown = ", ".join(f"{s:g} {b:.3f}" for s, b in fitted.held_out.items())
+    shown = ", ".join(f"{s:g}: {b:.3f}" for s, b in fitted.held_out.items())
     unanswered = ", ".join(f"{kind} {count}" for kind, count in fitted.unanswered.items())
     rows += [
         "",
-        f"the recipe counts as {fitted.strength:g} errors; held-out bits by this number: {shown}",
+        f"recipe weighs as {fitted.strength:g} errors; held-out bits/error by this weight: {shown}",
         f"errors in the sample that no operator makes: {unanswered or 'none'}",
         f"bits/error was measured on the sample itself; the recipe is in {out}",
     ]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cecdata.common.codec import parse
 from cecdata.common.durable import write_bytes
 from cecdata.common.errors import InputError
 
@@ -59,12 +60,12 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Ar
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             size = sum(entry.file_size for entry in file.zip.infolist())
             if size > _MOST_EACH * max(_SMALL, path.stat().st_size):
-                raise ValueError(f"it would need {size:,} bytes of memory")
+                raise ValueError(f"its arrays would expand to {size:,} bytes")
             arrays = {name: np.asarray(file[name]) for name in file.files}
             raw.seek(-12, io.SEEK_END)
             if int.from_bytes(raw.read(2), "little") != len(arrays):
                 raise ValueError("an array is missing")
-        about = json.loads(arrays.pop(_ABOUT).tobytes())
+        about: Any = parse(arrays.pop(_ABOUT).tobytes())
         actual = about["kind"]
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist. {mend}") from error

@@ -162,7 +162,7 @@ class Endpoint:
 
         if self._key and not re.fullmatch("[!-~]+", self._key):
             raise UsageError(
-                f"{self._key_variable} must hold a key of ASCII letters, digits and punctuation"
+                f"the variable {self._key_variable} must hold a key of visible ASCII characters"
             )
         try:
             httpx.URL(self._url)

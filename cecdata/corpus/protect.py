@@ -120,7 +120,7 @@ def read_names(path: Path) -> tuple[str, ...]:
         name = normalise_text(line)
         if not isinstance(name, str):
             raise InputError(
-                f"{path}:{number}: the name is wrong ({name.reason}, {name.detail}): correct it"
+                f"{path}:{number}: the name is unusable ({name.reason}: {name.detail}): correct it"
             )
         if len(name) > _LONGEST_NAME:
             raise InputError(

@@ -113,8 +113,8 @@ def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> np
     rows = _in_place(data, *half.shape)
     if not (np.array_equal(rows.ids, signed) and np.array_equal(rows.vectors, half)):
         raise CecError(
-            f"the file format of FAISS {faiss.__version__} is not supported: install a version "
-            "that pyproject.toml names"
+            f"the file format of FAISS {faiss.__version__} is not supported: install another "
+            "version of faiss-cpu (1.11 or newer)"
         )
     return data
 
@@ -314,8 +314,8 @@ def _read_contents(folder: Path) -> Contents:
     path = folder / STORE
     if not path.is_file():
         raise InputError(
-            f"{folder}: no embeddings here ({STORE} is missing): `cecdata build` with the filter "
-            "cosine writes them"
+            f"{folder}: there are no embeddings ({STORE} is missing): `cecdata build` "
+            "with cosine in --filters writes them"
         )
     with naming(path):
         data = path.read_bytes()
@@ -341,5 +341,5 @@ def _read_contents(folder: Path) -> Contents:
 def _damaged(path: Path, what: str) -> VerificationError:
     return VerificationError(
         f"{path}: damaged ({what}). The embeddings here are not used: remove the folder, and "
-        "run the command that wrote it again"
+        "repeat the command that wrote the embeddings"
     )

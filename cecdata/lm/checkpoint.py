@@ -44,7 +44,7 @@ class Checkpoint:
         tokenizer: Any = load_pretrained(AutoTokenizer, self.folder, **_file(self.gguf))
         if not tokenizer("字", add_special_tokens=False)["input_ids"]:
             # transformers makes one without its files
-            raise InputError(f"the tokenizer of {self.folder} has no tokens: copy its files")
+            raise InputError(f"the tokenizer of {self.folder} is empty: copy its files again")
         return tokenizer
 
     def model(self) -> Any:

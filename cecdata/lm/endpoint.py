@@ -103,8 +103,8 @@ class EndpointScorer(Scorer):
             else:
                 return
         raise InputError(
-            f"{self._base} returns the log-probabilities of a prompt neither with "
-            f"`prompt_logprobs` (vLLM) nor with `echo`: use another server, such as vLLM ({said})"
+            f"{self._base} does not return log-probabilities of a prompt, neither "
+            f"with `prompt_logprobs` nor with `echo` ({said}): use another server, such as vLLM"
         )
 
     def _asked_and_kept(self, text: str) -> float:

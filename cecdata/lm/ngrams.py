@@ -74,7 +74,7 @@ def _read_arpa(path: Path) -> Ngrams:
     except (ValueError, KeyError, *_UNREADABLE) as error:
         said = f"the word {error} is not among the 1-grams" if type(error) is KeyError else error
         where = f"{path}, line {number_of_line}"
-        raise InputError(f"{where}: not a line of an ARPA file ({said})") from error
+        raise InputError(f"{where}: cannot be read as an ARPA file ({said})") from error
     raise InputError(f"{path} is incomplete: it does not end with \\end\\")
 
 
@@ -105,7 +105,7 @@ class _Reader:
         prob, *words = _SPACE.split(text)
         order = self.order
         if len(words) not in (order, order + 1):
-            raise ValueError(f"{order} words expected")
+            raise ValueError(f"a line of the {order}-grams must have {order} words")
         backoff = _finite(words.pop()) if len(words) > order else 0.0
         words = ["<unk>" if word in _UNKNOWN else word for word in words]
         if order > 1:

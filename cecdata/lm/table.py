@@ -84,7 +84,7 @@ class Ngrams:
         ):
             if size >= most:
                 raise InputError(
-                    f"{self.name} has {size:,} {what}, but the limit is {most - 1:,}: prune it"
+                    f"{self.name} has {size:,} {what}, the limit is {most - 1:,}: prune the model"
                 )
         edge_keys, edge_nodes, word = _trie(self.words)
         bigrams = _slots(len(self.pairs))

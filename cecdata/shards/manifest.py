@@ -271,7 +271,7 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
         )
     if not is_sealed(data):
         raise VerificationError(
-            f"{where}: the checksum is wrong, so it was damaged or edited. {_REBUILD}"
+            f"{where}: the checksum is wrong, so the file was damaged or edited. {_REBUILD}"
         )
     document.pop(SEAL)
     try:

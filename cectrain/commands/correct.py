@@ -73,8 +73,8 @@ def corrector_options(function: F) -> F:
         click.option(
             "--lm",
             help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file, or "
-            "`words`, the packaged table.  [default: the table that `make lm`, or "
-            "`cectrain lm` without --out, wrote, or else words]",
+            "`words`, the packaged table.  [default: the table that `make lm` wrote, or "
+            "`cectrain lm` without --out; if there is none, words]",
         ),
         click.option(
             "--model",
@@ -117,7 +117,7 @@ def corrector_of(
     "checks",
     is_flag=True,
     help="Read SENTENCES as file names, patterns of file names, or - (standard input), and list "
-    "the places that look wrong. The exit code is 1 if one does or a file is unreadable.",
+    "the places that look wrong. The exit code is 1 if any is found or a file is unreadable.",
 )
 @click.option(
     "--format",

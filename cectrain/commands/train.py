@@ -253,7 +253,7 @@ def diagnose(
     and rewards them. Candidates are right, copied, nearly right, over-corrected, garbage, or right
     but different from the target. If DATA has no held-out pairs, training pairs are used. A
     reward is of use if it teaches more than exact match. In the output of --json, `teaches` is true
-    if it ranks right above wrong often enough, also right texts that differ from the target.
+    if the reward ranks right above wrong often enough, also right texts unlike the target.
 
     Example: cectrain diagnose out/data
     """

@@ -108,7 +108,7 @@ def _trained_max_chars(folder: Path) -> int | None:
         raise _damaged(path, str(error)) from error
     for name in ("configuration", "policy", "max_chars"):
         if not isinstance(value, dict):
-            raise _damaged(path, f"no object holds {name}")
+            raise _damaged(path, f"the object with {name} is missing")
         if name not in value:
             return None
         value = value[name]
@@ -119,5 +119,5 @@ def _trained_max_chars(folder: Path) -> int | None:
 
 def _damaged(path: Path, why: str) -> VerificationError:
     return VerificationError(
-        f"{path}: damaged ({why}): copy the run again, or give the path of its folder {MODEL}"
+        f"{path}: damaged ({why}): copy the run again, or name its folder `{MODEL}` instead"
     )

@@ -12,6 +12,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from cecdata.common.codec import parse
 from cecdata.common.durable import write
 from cecdata.common.errors import InputError
 
@@ -50,19 +51,17 @@ def read_tensors(path: Path, *, proven: bool = False) -> tuple[dict[str, str], d
         with path.open("rb") as file:
             raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             begin = 8 + int.from_bytes(file.read(8), "little")
-            header = json.loads(raw[8 : min(begin, _LONGEST_HEADER)])
+            header: Any = parse(raw[8 : min(begin, _LONGEST_HEADER)])
             notes = header.pop("__metadata__", {})
             file.seek(begin)
             if proven:
                 _prove(file, notes[_DIGEST])
         body = memoryview(raw)[begin:]
-        arrays: dict[str, Array] = {
-            # a part behind the end is shorter than its shape, which raises ValueError
-            name: np.frombuffer(
-                body[slice(*about["data_offsets"])], _FORMS[about["dtype"]]
-            ).reshape(about["shape"])
-            for name, about in header.items()
-        }
+        arrays: dict[str, Array] = {}
+        for name, about in header.items():
+            first, end = about["data_offsets"]
+            flat = np.frombuffer(body[first:end], _FORMS[about["dtype"]])
+            arrays[name] = flat.reshape(about["shape"])  # ValueError if the file ends before
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path} cannot be read ({error}): copy the complete file again"

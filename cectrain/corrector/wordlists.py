@@ -93,7 +93,7 @@ class Wordlists:
         )
         for wrong in made.dictionary:
             if any(True for _ in made.protected.find(wrong)):
-                raise UsageError(f"dictionary: {wrong!r} has a protected name or term: remove one")
+                raise UsageError(f"dictionary: {wrong!r} has a protected name or term: drop either")
         return made
 
 

@@ -163,7 +163,7 @@ def _clustering(clusters: Mapping[str, Mapping[str, float]]) -> list[str]:
 def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
     shares = (
         f"right texts that differ from the target rank above wrong ones in "
-        f"{best.variant_accuracy:.1%} of pairs, with exact match in {EXACT_MATCH:.1%}"
+        f"{best.variant_accuracy:.1%} of pairs (exact match: {EXACT_MATCH:.1%})"
     )
     if best.variant_low > EXACT_MATCH:
         return [f"It teaches more than exact match: {shares}."]
@@ -179,7 +179,7 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     constants = best.config.words()
     accuracy = _ranking(best)
     if accuracy >= TEACHES:
-        what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, it"
+        what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, this reward"
         return (
             f"{what} can teach: use {name} ({constants}). Right candidates rank above wrong ones "
             f"of their group in {accuracy:.1%} of pairs."

@@ -82,7 +82,7 @@ def grpo_settings(
     )
     if clash := sorted(own.keys() & ppo.trl.keys()):
         raise UsageError(
-            f"ppo.trl.{clash[0]} must not be set: change the setting in [ppo] or seed instead"
+            f"ppo.trl.{clash[0]} is set by cectrain itself: use the settings of [ppo], or seed"
         )
     return {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl, **own}
 

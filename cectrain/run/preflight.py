@@ -35,11 +35,11 @@ def check_settings(config: Config, processes: int) -> None:
     ppo = config.ppo
     if config.sft.steps and distributed.sharded():
         raise UsageError(
-            "supervised steps need all weights in each process: run `cectrain sft` in one process "
-            "(or with ddp.yaml), then train with --sft-steps 0 and --model FOLDER_OF_THAT_RUN"
+            "this run splits the weights, so it allows no supervised steps: run `cectrain sft` in "
+            "one process (or with ddp.yaml), then train with --sft-steps 0 and --model THAT_RUN"
         )
     if config.sft.steps and config.sft.batch < processes:
-        raise UsageError(f"sft.batch = {config.sft.batch} must be at least {processes} (processes)")
+        raise UsageError(f"sft.batch = {config.sft.batch} must be ≥ {processes}, one per process")
     if not ppo.updates:
         return
     if processes > 1 and ppo.supervised:

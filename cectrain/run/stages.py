@@ -129,8 +129,8 @@ def open_embeddings(dataset: PairSource, used: Encoder | None, log: Logger) -> S
         return None
     if problems := store.verify():
         raise VerificationError(
-            f"{store.folder / problems[0].path}: {problems[0].what}. Run the command that wrote "
-            f"the embeddings again, or remove the folder {store.folder}"
+            f"{store.folder / problems[0].path}: {problems[0].what}. Repeat the command that wrote "
+            f"the embeddings, or remove the folder {store.folder}"
         )
     return store
 
@@ -265,7 +265,7 @@ def choose_constants(job: Job) -> RewardConfig:
     reward = diagnosis.rewards[chosen].config
     for line in diagnosis.verdict:
         job.log(line)
-    job.log(f"uses the constants {chosen} ({reward.words()}, ε {reward.epsilon:g}): {reason}")
+    job.log(f"PPO uses the constants {chosen} ({reward.words()}, ε {reward.epsilon:g}): {reason}")
     given, used = asdict(config.reward), asdict(reward)
     replaced = [f"reward.{name} = {given[name]:g}" for name in given if given[name] != used[name]]
     if replaced:

@@ -134,7 +134,7 @@ class Service:
         named = request.headers.get("host", "")
         host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
         if self._local and not is_loopback(host.strip("[]")):
-            response = _error(403, f"only localhost is answered, not {host!r}: see --host")
+            response = _error(403, f"only calls to localhost are served, not {host!r}: see --host")
         else:
             response = await answer(request)
         self._counts.answers[response.status_code] += 1
@@ -328,7 +328,7 @@ async def _refusal(_: Request, error: Exception) -> Response:
 
 
 async def _nothing(request: Request, _: Exception) -> Response:
-    return _error(404, f"{request.method} {request.url.path}: send POST {PATH}, or GET /")
+    return _error(404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /")
 
 
 async def _failure(_: Request, error: Exception) -> Response:

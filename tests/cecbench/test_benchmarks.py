@@ -245,7 +245,7 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
         ),
         (
             json.dumps({"x": {"sentence": "一二", "operation": json.dumps([beyond])}}),
-            "no 99999999999 characters",
+            "not 99999999999 characters",
         ),
         ('{"x": {"sentence": "一"}}', "operations that can be applied"),
         ("[]", "must be a JSON object that maps ids"),

@@ -160,7 +160,7 @@ def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_p
     refused = cecbench("compare", tmp_path / "a", tmp_path / "c", code=5)
     assert "policy: revert" in refused.output
     forced = cecbench("compare", tmp_path / "a", tmp_path / "c", "--force")
-    assert "differs: policy" in forced.output
+    assert "the signatures differ: policy" in forced.output
     tested = json.loads(cecbench("compare", tmp_path / "a", tmp_path / "b", "--json").stdout)
     (pair,) = tested["pairs"]
     assert tested["differences"] == []

@@ -121,7 +121,7 @@ def test_hashes_teach_nothing_that_exact_match_does_not(dataset, found):
         assert told.teaches is False
         first, second, *_ = told.verdict
         assert first.startswith("This reward teaches no more than exact match")
-        assert second.startswith("Like exact match, it can teach")
+        assert second.startswith("Like exact match, this reward can teach")
     assert found.teaches
     assert found.rewards["calibrated"].variant_low > 0.5
 

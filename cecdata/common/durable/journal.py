@@ -86,7 +86,7 @@ class Journal:
                 if number == len(lines):  # torn by a killed run: it counts as not written
                     self._cut(sum(map(len, lines[:-1])))
                 else:
-                    damage.append(f"{self.path}, line {number}: {error}; the step is repeated")
+                    damage.append(f"{self.path}, line {number}: {error}; its step is repeated")
             else:
                 self._entries[entry.step, entry.key] = entry
         self.damage = tuple(damage)

@@ -109,7 +109,7 @@ def test_bad_words_are_told(cecdata, tmp_path, monkeypatch, words, code, said):
 def test_preview_refuses_what_is_no_text(cecdata):
     """No sentence, no character, no operator: each is told."""
     for words, code, said in (
-        (["preview", ""], 1, "not a sentence (empty"),
+        (["preview", ""], 1, "the text is no usable sentence (empty"),
         (["preview", os.fsdecode(b"\xff")], 2, "is not valid UTF-8"),
         (["preview", "在", "--operator", "homofone"], 2, "did you mean 'homophone'?"),
         (["preview", "在再", "--operator", "homophone"], 1, "TEXT must be one"),

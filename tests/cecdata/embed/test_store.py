@@ -207,7 +207,7 @@ def test_a_folder_without_embeddings_says_what_leaves_them(tmp_path, capsys):
     """They come of a build with the gate."""
     code, _, err = call(capsys, "neighbours", TEXTS[0], tmp_path)
     assert code == 1
-    assert "the filter cosine" in err
+    assert "cosine in --filters" in err
 
 
 def test_damage_is_exit_4(built, tmp_path, capsys):

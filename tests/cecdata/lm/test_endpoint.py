@@ -184,7 +184,7 @@ def test_the_key_is_in_the_header_alone(serve, monkeypatch, caplog):
     with pytest.raises(UsageError, match="is not a URL"):
         open_scorer("http://[::1/v1")
     monkeypatch.setenv("CEC_LM_KEY", f"{SECRET}\nx")
-    with pytest.raises(UsageError, match="CEC_LM_KEY must hold a key") as told:
+    with pytest.raises(UsageError, match="the variable CEC_LM_KEY must hold a key") as told:
         open_scorer(server.url)
     assert SECRET not in str(told.value)
 

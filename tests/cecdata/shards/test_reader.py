@@ -157,7 +157,7 @@ def test_json_and_tables(dataset):
     shown = text(counted)
     assert f"  noise{counted.operators['noise']:>37,}" in shown
     assert "言吴" in shown
-    for head in ("operators (pairs)", "kinds (edits)", "distances (characters: pairs)"):
+    for head in ("operators (pairs)", "kinds (edits)", "distances (pairs by characters)"):
         assert head in shown
 
 
