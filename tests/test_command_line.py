@@ -246,7 +246,7 @@ def test_a_question_that_nobody_answers_is_no_interrupt(monkeypatch, capfd):
     assert "before the question was answered" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("module", ["cecdata", "cecbench", "cectrain", "cecdata.cli"])
+@pytest.mark.parametrize("module", ["cecdata", "cecbench", "cectrain"])
 def test_a_module_is_a_program(module):
     """`python -m` runs the command line."""
     done = subprocess.run(
@@ -289,9 +289,9 @@ def test_a_reader_that_has_gone(place, words):
 @pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_leads_nowhere(place, closed):
     """The command does its work, and no file of it gets the number of the stream."""
-    program = f"{sys.executable} -m cecdata"
-    words = f"{program} pool a.txt --out closed --overwrite {closed} && {program} verify closed"
+    words = f"{sys.executable} -m cecdata pool a.txt --out closed --overwrite {closed}"
     subprocess.run(["bash", "-c", words], check=True, cwd=place)
+    assert run(cecdata.cli.cli, ["verify", str(place / "closed")]) == 0
 
 
 ROOT = Path(__file__).parents[1]
@@ -349,7 +349,7 @@ def test_help_loads_nothing_heavy(module: str) -> None:
 
 def test_the_packages_are_found_before_the_folders_of_their_tests() -> None:
     """A bare `pytest`, which unlike `python -m pytest` adds no folder, collects the tests."""
-    tests = ROOT / "tests/experiments/test_corpora.py"
+    tests = ROOT / "tests/experiments/test_figures.py"
     command = [sys.executable, "-P", "-m", "pytest", "--collect-only", "-q", str(tests)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout

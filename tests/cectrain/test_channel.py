@@ -273,8 +273,9 @@ def test_typical_errors_are_corrected(shipped: Corrector, text: str, target: str
 
 def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
     """They are mapped from the cache; a damaged file is made anew, and no cache is needed."""
-    text = "他的病情己经好转，我们明天在见面吧。"
-    expected = ChannelProposer(tables_of(find("words"))).readings([text])
+    text, made = "他的病情己经好转，我们明天在见面吧。", tables_of(find("words"))
+    expected, makes = ChannelProposer(made).readings([text]), []
+    monkeypatch.setattr(tables_room, "tables_of", lambda *_, **__: makes.append(made) or made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = kept_at("words")
     for damage in (None, lambda data: data[:999] + b"?" + data[1000:]):
@@ -283,6 +284,7 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
         assert ChannelProposer(open_tables("words")).readings([text]) == expected
         assert ChannelProposer(open_tables("words")).readings([text]) == expected
         read_tensors(path, proven=True)
+    assert len(makes) == 2
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert ChannelProposer(open_tables("words")).readings([text]) == expected

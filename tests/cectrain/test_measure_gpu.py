@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
-pytest.importorskip("sentence_transformers", reason="the extra `embed` is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and libraries that build on it
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of torch and libraries that build on it
+    pytest.mark.skipif(
+        importlib.util.find_spec("sentence_transformers") is None,  # seconds to import
+        reason="the extra `embed` is not installed",
+    ),
+]
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,6 +8,7 @@ They are computed from the package's tables of characters.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import homophones
@@ -42,6 +43,7 @@ def main() -> None:
         arrays.save(FOLDER / f"{name}.confusions", KIND, {}, held)
 
 
+@cache
 def complete() -> dict[str, Operator]:
     """Return all operators; those above have the confusions that are too rare for the package."""
 

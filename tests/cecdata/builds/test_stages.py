@@ -67,6 +67,14 @@ def written(folder, rows, cuts, draw):
     return [str(path) for path in sorted(folder.iterdir())]
 
 
+@pytest.fixture(scope="module")
+def whole(rows, tmp_path_factory):
+    """The shards of a build that nobody stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    build(written(folder / "in", rows, 4, random.Random(4)), folder / "out", CONFIG)
+    return shards(folder / "out")
+
+
 def shards(out):
     return {path.name: path.read_bytes() for path in sorted((out / "data").iterdir())}
 
@@ -162,11 +170,11 @@ def test_of_equal_sentences_the_smallest_is_left():
 
 
 @pytest.mark.parametrize("stage", ["read", "distinct", "corrupt"])
-def test_only_what_has_no_true_marker_is_made_again(rows, small, stage, tmp_path, monkeypatch):
+def test_only_what_has_no_true_marker_is_made_again(
+    rows, whole, small, stage, tmp_path, monkeypatch
+):
     """A missing or damaged file, or marker, of an unfinished build costs its own task alone."""
     files, out = written(tmp_path / "in", rows, 4, random.Random(4)), tmp_path / "out"
-    whole = tmp_path / "whole"
-    build(files, whole, CONFIG)
 
     def stopped(*_given):
         raise KeyboardInterrupt
@@ -189,7 +197,7 @@ def test_only_what_has_no_true_marker_is_made_again(rows, small, stage, tmp_path
     markers[2].unlink()
     build(files, out, CONFIG)
     assert made == Counter(f"{stage}/0000{n}" for n in range(3))
-    assert shards(out) == shards(whole)
+    assert shards(out) == whole
     assert not any((out / ".cecdata" / name).exists() for name in ("read", "distinct"))
 
 
