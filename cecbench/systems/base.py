@@ -144,7 +144,7 @@ class LocalOptions(NoOptions):
 class PromptOptions(NoOptions):
     """Options of models that get a prompt."""
 
-    prompt: str = option(prompts.DEFAULT, "Version of the prompt, or a text with {sentence}.")
+    prompt: str = option(prompts.DEFAULT, "Prompt: 1, 2, or your text with {sentence} in it.")
     max_new_tokens: int = option(
         0,
         "Maximum number of tokens in an answer. 0 means the limit of the endpoint; for a local "

@@ -146,9 +146,9 @@ def train(
     `warm-consensus` trains the built-in policy on two CPU cores. Supervised steps come first, then
     the method of the paper: clipped PPO with a value network and the cluster-consensus reward. The
     constants of the reward are calibrated to the encoder. `consensus` has no supervised steps.
-    `exact-match` rewards exact answers: after supervised steps it uses RLOO (one epoch,
-    leave-one-out baseline), with supervised pairs in each step. `paper` has the policy, encoder and
-    constants of the paper; `paper-calibrated` has calibrated constants instead.
+    `exact-match` rewards exact answers alone: supervised steps come first, then RLOO (PPO with one
+    epoch and a leave-one-out baseline), which also learns from supervised pairs. `paper` has the
+    policy, encoder and constants of the paper; `paper-calibrated` has calibrated constants.
 
     The same command resumes a run that was killed. For several GPUs, train with `accelerate
     launch --config_file configs/accelerate/ddp.yaml -m cectrain train …`.

@@ -17,7 +17,7 @@ REASONS = {
     "strayed": "text for which the model gave a very different answer",
     "form": "radicals and compatibility forms, read as the characters that they stand for",
     "script": "text whose correction has no certain form in traditional characters",
-    "too_long": "text without punctuation that is longer than the model reads",
+    "too_long": "a part without punctuation that is too long for the model",
 }
 
 SHOWN = 0.02  # least confidence of an alternative

@@ -191,7 +191,7 @@ def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> d
             other = f" ({origin[right]})" if right in origin else ""
             raise UsageError(
                 f"{wrong!r} is replaced by {right!r}{where}, and {right!r} by "
-                f"{held[right]!r}{other}: replace both by the final text"
+                f"{held[right]!r}{other}: replace each by the right text"
             )
     return held
 

@@ -100,7 +100,7 @@ def test_replacements_are_exact_and_first():
         ({"terms": ["林"]}, "2 to 32 characters, not 1"),
         ({"terms": ["CT检查"]}, "Han characters only"),
         ({"terms": ["阿莫西林"], "model": "builtin"}, "terms work only with the models channel"),
-        ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replace both by the final text"),
+        ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replace each by the right text"),
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
         ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),
         ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),

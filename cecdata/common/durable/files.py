@@ -104,7 +104,7 @@ def write_bytes(path: Path, data: bytes, *, tmp: Path | None = None) -> FileReco
 
     def check(temporary: Path) -> None:
         if temporary.read_bytes() != data:
-            raise CecError(f"{path}: the disk returned other bytes than were written: check it")
+            raise CecError(f"{path} was not written: the disk changed the bytes. Check the disk")
 
     return write(path, lambda temporary: temporary.write_bytes(data), check, tmp=tmp)
 
