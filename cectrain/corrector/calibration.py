@@ -22,7 +22,7 @@ from cecdata.lm import Scorer
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.correction import Change
 from cectrain.corrector.edit_guard import pieces
-from cectrain.corrector.rescoring import Weights
+from cectrain.corrector.rescoring import TRUSTED, Weights
 
 RECIPE = "context"  # of the synthetic pairs
 Doubles = NDArray[np.float64]
@@ -137,7 +137,7 @@ def calibrated(found: Judged, plain: Weights) -> Calibration:
     right, model = found.right[known], found.model[known]
     if right.all() or not right.any():
         raise InputError("no proposed change is right, or none is wrong: raise --sentences")
-    features = np.column_stack([found.features[known], model])
+    features = np.column_stack([found.features[known], np.clip(model, -TRUSTED, TRUSTED)])
     own, others = auc(model, right), auc(found.ngrams[known], right)
     gain = _gain(features, right)
     fitted = Weights(*fit(features, right).tolist())

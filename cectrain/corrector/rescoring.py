@@ -6,7 +6,7 @@ model of `combined.py`
     logit P(c) = bias + channel · logit p(c) + policy · v(c) + distortion · d(c) + model · r(c)
 
 There d(c) = log P(observed | right) of the channel has a weight of its own: p(c) holds it together
-with what the n-grams say, whose share the model takes over.
+with what the n-grams say, whose share the model takes over. r(c) counts up to `TRUSTED`.
 
 Two changes that are alike, or near each other, are also judged together: what both gain beyond the
 sum of the gains of each, i(a, b) = model · (r(ab) − r(a) − r(b)), is the edge of a pairwise model,
@@ -40,7 +40,8 @@ HOPELESS = -6.0  # logit without the model below which it is not asked
 _PLAUSIBLE = -4.0  # least logit of a change that is judged together with another one
 _NEAR = 16  # characters between two changes that are judged together
 _TOGETHER = 6  # changes of a text that are judged in pairs
-KIND = "cectrain calibration 3"
+TRUSTED = 10.0  # nats beyond which a ratio says no more, by held-out synthetic pairs
+KIND = "cectrain calibration 4"
 Evidence = Mapping[Change, tuple[float, ...]]  # logit p(c), v(c) and, for a model, d(c)
 
 
@@ -55,11 +56,12 @@ class Weights(NamedTuple):
 
     def logit(self, evidence: Sequence[float], ratio: float = 0.0) -> float:
         """Return logit P(c) from r(c) and logit p(c), v(c) and d(c), which may be missing."""
-        return self.bias + float(sum(map(operator.mul, self[1:4], evidence))) + self.model * ratio
+        known = sum(map(operator.mul, self[1:4], evidence))
+        return self.bias + float(known) + self.model * max(-TRUSTED, min(TRUSTED, ratio))
 
 
 # Gemma-3-270m's by `cectrain calibrate`; an uncalibrated model gets their mean with the plain ones
-MEASURED = Weights(0.35, 0.81, 0.22, 0.78, 0.29)
+MEASURED = Weights(-0.14, 0.81, 0.20, 0.82, 0.46)
 
 
 class Rescorer:
