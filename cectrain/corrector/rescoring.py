@@ -76,17 +76,15 @@ class Rescorer:
     ) -> None:
         self.scorer, self.plain = scorer, plain
         held = weights or calibration(scorer.identity, lm)
+        self.weights = held or Weights(*((a + b) / 2 for a, b in zip(plain, MEASURED, strict=True)))
+        self.note = ""
         if held is None:
-            self.weights = Weights(*((a + b) / 2 for a, b in zip(plain, MEASURED, strict=True)))
             self.note = (
                 f"{scorer.name} is not calibrated, so it has half of the usual weight: run "
                 "cectrain calibrate"
             )
-        else:
-            self.weights = held
-            self.note = (
-                "" if held.model else f"{scorer.name} adds nothing to the n-grams: it is not used"
-            )
+        elif not held.model:
+            self.note = f"{scorer.name} adds nothing to the n-grams: it is not used"
         self._lock = Lock()  # tokenizers are not for several threads
 
     def logits(
