@@ -113,15 +113,11 @@ def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[st
     only the first counts; and the edits' offsets count characters without whitespace but are
     applied to the source with its whitespace, so edits after a space land one character early.
     """
-    answers = simplify([characters(_after_lead_in(row.prediction)) for row in rows])
+    answers = simplify([characters(row.prediction.split(LEAD_IN, 1)[-1]) for row in rows])
     return [
         _project_edits(row.source, answer, dictionaries)
         for row, answer in zip(rows, answers, strict=True)
     ]
-
-
-def _after_lead_in(answer: str) -> str:
-    return answer.partition(LEAD_IN)[2] if LEAD_IN in answer else answer
 
 
 def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
