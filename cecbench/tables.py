@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
+from cecdata.common.text import text_of
 
 # Names of columns in a header line and in records; messages name them in this order.
 # `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
@@ -55,26 +56,6 @@ class Texts(NamedTuple):
     number: int
     where: str
     texts: dict[str, str]
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file in UTF-8, or in UTF-16 with a mark as Excel writes it.
-
-    Raises InputError where it is neither.
-    """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror})") from None
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return raw.decode("utf-16", "replace")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 ({error.reason} at byte {error.start}): convert it, for example "
-            "with `iconv -f gb18030 -t utf-8`"
-        ) from None
 
 
 def lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:

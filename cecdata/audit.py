@@ -5,6 +5,7 @@ A recipe's substitutions have the probability P(wrong | right).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError, UsageError
+from cecdata.common.text import text_of
 from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
 from cecdata.hanzi.edits import Edit, align
 from cecdata.operators import OPERATORS, Operator
@@ -54,13 +56,9 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     The first line may name the columns: it then has the cells `source` and `target`. Without such a
     line there are two columns. Raises InputError, with the line's number, for any other line.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); use a UTF-8 text file") from error
     columns = None
-    for number, line in enumerate(text.split("\n"), 1):
-        cells = line.rstrip("\r").split("\t")
+    for number, line in enumerate(re.split("\r\n?|\n", text_of(path)), 1):
+        cells = line.split("\t")
         if cells == [""]:
             continue
         if columns is None and {"source", "target"} <= set(cells):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import io
 import os
 import pty
@@ -11,6 +12,7 @@ import re
 import select
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +55,33 @@ def test_help_reads_well(tool: str, path: tuple[str, ...]) -> None:
     assert not first.startswith("Options:"), "no description"
     _, _, after_usage = done.output.partition("\n")
     assert re.search(rf"\b{' '.join((tool, *path))}( |$)", after_usage, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["gzip", "bz2", "lzma", "zipfile"])
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("cecdata", "build FILE --out OUT"), ("cecdata", "contamination FILE FILE"),
+        ("cecdata", "audit --errors FILE"), ("cecdata", "build sample --recipe FILE --out OUT"),
+        ("cecbench", "score FILE"), ("cectrain", "correct --file FILE"),
+        ("cectrain", "correct --check FILE"), ("cectrain", "correct 好 --terms FILE"),
+    ],
+)  # fmt: skip
+def test_a_compressed_file_is_called_so(
+    tool: str, words: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever reads text says how to decompress a file whose name does not say that it must."""
+    path, content = tmp_path / "a.toml", "他己经来了。\t他已经来了。\n".encode()
+    if name == "zipfile":
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("a.tsv", content)
+    else:
+        path.write_bytes(importlib.import_module(name).compress(content))
+    if "--recipe" not in words:
+        path = path.rename(tmp_path / "a.tsv")
+    filled = words.replace("FILE", str(path)).replace("OUT", str(tmp_path / "out")).split()
+    assert run(_GROUPS[tool], filled) == 1
+    assert f"{path} is compressed: decompress it first, with `" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("tool", _GROUPS)

@@ -17,10 +17,10 @@ from cecbench.tables import (
     lines,
     read_table,
     read_texts,
-    text_of,
 )
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
+from cecdata.common.text import text_of
 
 
 @dataclass(frozen=True, slots=True)

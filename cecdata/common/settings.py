@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from cecdata.common.codec import MalformedError, decode
 from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.common.text import text_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,10 +34,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
     if recipe in shipped:
         text = files(package).joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
     elif recipe.endswith(".toml"):
-        try:
-            text = Path(recipe).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{recipe}: cannot be read ({error}); use a TOML file") from error
+        text = text_of(Path(recipe))
     else:
         hint = did_you_mean(recipe, list(shipped))
         raise UsageError(f"no recipe {recipe!r}; {hint}, or the path of a .toml file")

@@ -13,6 +13,7 @@ from pathlib import Path
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
 from cecdata.common.store import fetched, is_remote
+from cecdata.common.text import HEAD, compressed
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
@@ -97,10 +98,14 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
     )
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
+        head = b""
         if regular:
-            path.open("rb").close()
+            with path.open("rb") as file:
+                head = file.read(HEAD)
     except OSError as error:
         raise InputError(reason(source, error)) from error
+    if FORMATS[name].stream and not compression and (advice := compressed(head)):
+        raise InputError(f"{source.label} {advice}")
     if not regular:
         raise InputError(
             f"{path} is a pipe or a device, but a corpus is read more than once: write it to a "

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
+from cecdata.common.text import compressed
 from cecdata.corpus.encodings import detected, transcoded
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import UTF8, Source
@@ -89,6 +90,8 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     for piece in filter(None, _utf8(stream, source)):
         if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
             raise InputError(f"{source.label} is UTF-16: add --encoding utf-16")
+        if first and (advice := compressed(piece)):  # a pipe, or a file that was compressed twice
+            raise InputError(f"{source.label} {advice}")
         if first and source.path is None and (name := detected(piece)) != source.encoding == UTF8:
             raise InputError(
                 f"standard input is {name}: convert it (iconv -f {name} -t utf-8), or name a file"

@@ -17,6 +17,7 @@ import click
 
 from cecbench.errortypes import EDITS, MEANING
 from cecdata.common.errors import InputError
+from cecdata.common.text import decoded, unreadable
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import read_lines
 
@@ -111,15 +112,15 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
     """Yield what looks wrong in a file. Raises InputError where it is not UTF-8 text."""
     try:
         with opened(name) as stream:
-            text = stream.read().decode("utf-8-sig")
+            text = decoded(stream.read())
     except FileNotFoundError as error:
         raise InputError(f"{name}: no file has this name or matches this pattern") from error
     except IsADirectoryError as error:
         raise InputError(f"{name} is a folder: name its files, such as '{name}/**/*.md'") from error
     except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{name} {unreadable(error)}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not UTF-8 text ({error}): list it in {IGNORED}") from error
+        raise InputError(f"{name} {unreadable(error)}, or list it in {IGNORED}") from error
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     for number, correction in enumerate(corrector.stream(lines), 1):
         for edit in correction.edits:

@@ -16,6 +16,7 @@ import click
 
 from cecdata.common.errors import InputError, how_to_install
 from cecdata.common.progress import Progress
+from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
@@ -264,7 +265,7 @@ def _of_file(path: Path | None) -> Iterator[tuple[str, list[str]]]:
             for lines in _arrived(stream):
                 yield name, lines
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); use a UTF-8 text file") from error
+        raise InputError(f"{path} {unreadable(error)}") from error
 
 
 def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:

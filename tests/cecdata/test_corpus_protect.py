@@ -117,7 +117,7 @@ def test_names_from_a_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"\n \n", "no name"), ("张".encode("gbk"), "cannot be read"), (b"a\x00b\n", "control_char"),
+    [(b"\n \n", "no name"), ("张".encode("gbk"), "is not UTF-8"), (b"a\x00b\n", "control_char"),
      ("名".encode() * 300, ":1: the name has 300")],
 )  # fmt: skip
 def test_bad_lists_of_names_are_refused(tmp_path, content, said):

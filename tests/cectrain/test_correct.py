@@ -238,7 +238,7 @@ def test_standard_input_is_read_where_nothing_is_named(monkeypatch, capsys):
         assert "standard input is closed" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n")))
     assert run(cli, ["correct", "--file", "-"]) == 1
-    assert "use a UTF-8 text file" in capsys.readouterr().err
+    assert "- is not UTF-8 (invalid start byte at byte 0): convert it" in capsys.readouterr().err
 
 
 @pytest.fixture

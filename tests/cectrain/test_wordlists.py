@@ -200,7 +200,7 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("binary",), "binary is not UTF-8 text"),
+        (("binary",), "binary is not UTF-8 ("),
         (("missing.md",), "missing.md: no file has this name"),
         (("no**",), "no**: no file has this name"),
         ((".",), ". is a folder"),

@@ -1,0 +1,62 @@
+"""Text files as people write them: their characters, or why there are none and what to do."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import Path
+
+from cecdata.common.errors import InputError
+
+# What decompresses the files that begin so.
+_COMPRESSED = {
+    "gzip -dc": re.compile(rb"\x1f\x8b"),
+    "zstd -dc": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "bzip2 -dc": re.compile(rb"BZh[1-9]1AY&SY"),
+    "xz -dc": re.compile(rb"\xfd7zXZ\0"),
+    "unzip -p": re.compile(rb"PK\x03\x04"),
+}
+HEAD = 10  # bytes that show it
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file in UTF-8, or in UTF-16 with a mark as Excel writes it.
+
+    Raises InputError where it is neither.
+    """
+    try:
+        return decoded(path.read_bytes())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} {unreadable(error)}") from error
+
+
+def decoded(data: bytes) -> str:
+    """Return the text of a whole file; raise UnicodeDecodeError where it is no such text."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    return data.decode("utf-8-sig")
+
+
+def compressed(head: bytes) -> str:
+    """Return what follows the name of a file that begins so, or "" where it is not compressed."""
+    for command, pattern in _COMPRESSED.items():
+        if pattern.match(head):
+            return f"is compressed: decompress it first, with `{command} FILE > NEW`"
+    return ""
+
+
+def unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return what follows a file's name in the message about it.
+
+    >>> try:
+    ...     decoded(b"\\x1f\\x8b\\x08\\x00")
+    ... except UnicodeDecodeError as error:
+    ...     print("answers.txt", unreadable(error))
+    answers.txt is compressed: decompress it first, with `gzip -dc FILE > NEW`
+    """
+    if isinstance(error, OSError):
+        return f"cannot be read ({error.strerror or error})"
+    return compressed(error.object) or (
+        f"is not UTF-8 ({error.reason} at byte {error.start}): convert it, for example with "
+        "`iconv -f gb18030 -t utf-8`"
+    )
