@@ -234,13 +234,15 @@ def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, comman
     assert PASSWORD not in said.out + said.err + everything(tmp_path)
 
 
-@pytest.mark.parametrize("form", ["copy:{}", "{}", "oops:{}", "tagger:{}", "policy:{}"])
-def test_a_password_in_another_system(rows, tmp_path, capsys, form):
-    """The error for an address in place of a path does not show its user and password."""
-    system = form.format(f"https://user:{PASSWORD}@host/v1")
-    words = ["run", "--system", system, "--benchmark", str(rows), "--out", str(tmp_path / "out")]
-    assert run(cli, words) != 0
+@pytest.mark.parametrize("form", ["copy:{}", "{}", "oops:{}", "tagger:{}", "policy:{}", None])
+def test_a_password_in_place_of_a_path(rows, tmp_path, capsys, form):
+    """The error for such an address, as a system or a benchmark, shows no user and password."""
+    address = f"https://user:{PASSWORD}@host/v1"
+    system, benchmark = (form.format(address), rows) if form else ("copy", address)
+    words = ["run", "--system", system, "--benchmark", str(benchmark), "--out"]
+    assert run(cli, [*words, str(tmp_path / "out")]) != 0
     said = capsys.readouterr()
+    assert form or "https://host/v1" in said.err
     assert PASSWORD not in said.out + said.err + everything(tmp_path)
 
 
@@ -261,15 +263,6 @@ def test_what_the_hubs_libraries_log(monkeypatch, caplog):
     caplog.clear()
     logger.warning("as it stands: %s", url)
     assert url in caplog.text
-
-
-def test_a_password_in_place_of_a_benchmark(capsys):
-    """The error for an address as a benchmark does not show its user and password."""
-    name = f"https://user:{PASSWORD}@host/x.tsv"
-    assert run(cli, ["run", "--system", "copy", "--benchmark", name]) == 2
-    said = capsys.readouterr()
-    assert "https://host/x.tsv" in said.err
-    assert PASSWORD not in said.out + said.err
 
 
 def _shards(folder):

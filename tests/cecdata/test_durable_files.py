@@ -78,29 +78,20 @@ def test_a_failure_at_any_call_leaves_old_or_new(tmp_path):
     assert outcomes == {(True, b"old"), (True, b"new"), (False, b"new")}
 
 
-def test_what_the_check_turns_down_never_appears(tmp_path):
-    """An output that cannot be read back keeps its temporary name and goes."""
+def test_what_is_not_finished_never_appears(tmp_path):
+    """Ctrl-C while a file is filled, and an output that cannot be read back, leave no trace."""
 
-    def fill(temporary: Path) -> None:
-        temporary.write_bytes(b"PAR1 but cut off")
+    def stopped(temporary: Path) -> None:
+        temporary.write_bytes(b"half")
+        raise KeyboardInterrupt
 
     def check(temporary: Path) -> None:
         raise ValueError(f"{temporary.suffix}: no footer")
 
-    with pytest.raises(ValueError, match=r"\.parquet: no footer"):
-        write(tmp_path / "a.parquet", fill, check)
-    assert names(tmp_path) == set()
-
-
-def test_an_interrupt_leaves_no_trace(tmp_path):
-    """Ctrl-C while a file is filled removes the temporary file and passes on."""
-
-    def fill(temporary: Path) -> None:
-        temporary.write_bytes(b"half")
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        write(tmp_path / "a", fill)
+        write(tmp_path / "a", stopped)
+    with pytest.raises(ValueError, match=r"\.parquet: no footer"):
+        write(tmp_path / "a.parquet", lambda temporary: temporary.write_bytes(b"PAR1"), check)
     assert names(tmp_path) == set()
 
 

@@ -401,7 +401,7 @@ def test_traditional_text_stays_and_is_named(channel: Corrector) -> None:
         assert ("unfamiliar", correction.source) in {(k.reason, k.source) for k in correction.kept}
     done = correct("--lm", "words", *TRADITIONAL, WRONG)
     assert done.stdout.splitlines() == [*TRADITIONAL, RIGHT]
-    assert "sentence 1: characters 0 to 16 (16 characters) not changed" in done.stderr
+    assert "sentence 1: characters 1 to 16 (16 characters) not changed" in done.stderr
     assert done.stderr.count("--script auto") == 1
     assert "--script auto" not in correct("--lm", "words", WRONG).stderr
     pytest.importorskip("opencc")

@@ -188,17 +188,6 @@ def test_a_file_that_is_touched_costs_no_earlier_work(cecdata, tmp_path, monkeyp
     assert list((out / "data").glob("train*"))
 
 
-def test_overwrite_leaves_a_dataset_alone_that_it_could_not_replace(cecdata, tmp_path, tree_of):
-    """A slip in the command costs nothing: what cannot be read is found before anything goes."""
-    path, out = tmp_path / "a.jsonl", tmp_path / "out"
-    path.write_text("".join(f'{{"text": "第{n}次列车准时到达。"}}\n' for n in range(9)), "utf-8")
-    assert build(cecdata, out, path)[0] == 0
-    before = tree_of(out)
-    code, *_, words = build(cecdata, out, path, "--overwrite", "--text-column", "txet")
-    assert (code, "txet" in words) == (1, True)
-    assert tree_of(out) == before
-
-
 @pytest.mark.parametrize("plan", ["", "[1]", '{"read": "x"}', "[" * 100_000, '{"read": 1'])
 def test_a_damaged_plan_is_named_and_written_anew(cecdata, copy_of_built, corpus, flags, plan):
     """`status` names the file, and the same command mends it and changes no row."""

@@ -166,31 +166,32 @@ def test_an_unknown_encoder_is_told_before_the_corpus_is_read(cecdata, corpus, t
     assert not out.exists()
 
 
-@pytest.mark.parametrize("inside", ["", "/data/train-*.parquet", "/rejects/rows-*.parquet"])
-def test_overwrite_refuses_a_corpus_inside_out(cecdata, copy_of_built, flags, tree_of, inside):
-    """A corpus inside OUT would be removed with it: nothing is."""
-    before = tree_of(copy_of_built)
-    column = "text" if "rejects" in inside else "target"
-    corpus = f"{copy_of_built}{inside}"
-    code, _, errors = cecdata(
-        "build", corpus, "--text-column", column, "--out", copy_of_built, *flags, "--overwrite"
-    )
-    assert code == 5
-    assert "is in the output folder" in errors
-    assert tree_of(copy_of_built) == before
+INSIDE = "is in the output folder"
 
 
-def test_overwrite_refuses_a_bad_language_model_first(
-    cecdata, copy_of_built, corpus, flags, tree_of, tmp_path
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("OUT", "--text-column", "target"), 5, INSIDE),  # a corpus inside OUT is removed with it
+        (("OUT/data/train-*.parquet", "--text-column", "target"), 5, INSIDE),
+        (("OUT/rejects/rows-*.parquet", "--text-column", "text"), 5, INSIDE),
+        (("CORPUS", "--plausibility", "MODEL"), 1, "m.arpa is damaged or of another kind"),
+        (("ROWS", "--text-column", "txet"), 1, "txet"),
+    ],
+)
+def test_overwrite_removes_nothing_that_it_could_not_replace(
+    cecdata, copy_of_built, corpus, flags, tree_of, tmp_path, words, code, said
 ):
-    """A language model that cannot be loaded is told while what stands in OUT is whole."""
+    """A slip in the command costs nothing: it is found before anything goes."""
     before = tree_of(copy_of_built)
-    model = tmp_path / "model.arpa"
-    model.write_text("junk\n")
-    code, _, errors = cecdata(
-        "build", corpus, "--out", copy_of_built, *flags, "--plausibility", model, "--overwrite"
-    )
-    assert (code, "model.arpa is damaged or of another kind" in errors) == (1, True)
+    named = {"OUT": copy_of_built, "CORPUS": corpus, "ROWS": tmp_path / "a.jsonl",
+             "MODEL": tmp_path / "m.arpa"}  # fmt: skip
+    named["MODEL"].write_text("junk\n")
+    named["ROWS"].write_text('{"text": "今天晚上的列车准时到达。"}\n', "utf-8")
+    parts = [word.partition("/") for word in words]
+    given = [f"{named.get(first, first)}{slash}{rest}" for first, slash, rest in parts]
+    found, _, errors = cecdata("build", *given, "--out", copy_of_built, *flags, "--overwrite")
+    assert (found, said in errors) == (code, True)
     assert tree_of(copy_of_built) == before
 
 

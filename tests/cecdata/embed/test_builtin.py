@@ -184,13 +184,6 @@ def test_the_gate_is_as_good_as_it_must_be():
     assert measured["ordinary"]["false_rejects"] <= 0.005
 
 
-def test_the_encoder_is_named(model):
-    """It comes by name and says which weights it has."""
-    found = encoder("builtin")
-    assert found.fingerprint == model.fingerprint
-    assert found.dimension == 56
-
-
 def test_an_unknown_encoder_is_refused_with_the_nearest():
     """A misspelt name is answered with the nearest one and with what else may stand there."""
     with pytest.raises(ValueError, match=r"did you mean 'builtin'.*folder.*hub"):

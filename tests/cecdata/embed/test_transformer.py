@@ -221,15 +221,6 @@ def test_pickled_weights_of_a_hub_are_not_fetched(tmp_path, hub):
     assert not list(tmp_path.rglob("*.bin"))
 
 
-def test_a_folder_of_pickled_weights_is_not_read(folder, tmp_path):
-    """It is said how to convert them."""
-    shutil.copytree(folder, tmp_path / "model")
-    path = next((tmp_path / "model").rglob("*.safetensors"))
-    path.rename(path.with_name("pytorch_model.bin"))
-    with pytest.raises(InputError, match=r"pickled weights.*use_safetensors"):
-        encoder(str(tmp_path / "model"))
-
-
 @pytest.mark.slow
 def test_without_network_the_way_out_is_told(tmp_path):
     """The model is nowhere: no other encoder is taken, and it is said how to give a path."""
