@@ -91,18 +91,19 @@ class Index:
     """
 
     def __init__(self, benchmarks: Iterable[tuple[str, Iterable[pa.Array]]]) -> None:
-        named = [(name, Keys(pa.chunked_array([*part], pa.string()))) for name, part in benchmarks]
-        self.benchmarks = [name for name, _ in named]
-        chosen = [_distinct(keys) for _, keys in named]
-        self.sizes = {name: len(rows) for name, rows in zip(self.benchmarks, chosen, strict=True)}
-        parts = [
-            keys.codes[keys.offsets[row] : keys.offsets[row + 1]]
-            for (_, keys), rows in zip(named, chosen, strict=True)
-            for row in rows.tolist()
-        ]
+        self.sizes: dict[str, int] = {}
+        parts: list[Points] = []
+        for name, texts in benchmarks:
+            before, seen = len(parts), set[int]()
+            for text in texts:  # one at a time: a small file may have many equal rows
+                keys = Keys(text)
+                bounds = keys.offsets
+                parts += (keys.codes[bounds[n] : bounds[n + 1]].copy() for n in _new(keys, seen))
+            self.sizes[name] = len(parts) - before
+        self.benchmarks = list(self.sizes)
         codes = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
         offsets = np.r_[0, np.cumsum([len(part) for part in parts])].astype(np.int64)
-        owners = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
+        owners = np.repeat(np.arange(len(self.sizes)), [*self.sizes.values()])
         self._table = _table(owners.astype(np.int32), offsets, codes)
 
     def find(self, text: pa.Array) -> Flags:
@@ -143,13 +144,15 @@ class Table(NamedTuple):
     lengths: Int64s
 
 
-def _distinct(keys: Keys) -> Int64s:
-    """Return the first row of each key that is long enough, in order."""
+def _new(keys: Keys, seen: set[int]) -> list[int]:
+    """Return the first row of each key that is long enough and not seen yet, in order."""
     sizes = np.diff(keys.offsets)
     whole = np.zeros(len(keys), np.uint64)
     _hash(keys.codes, keys.offsets, sizes, sizes, whole)
     first = np.sort(np.unique(whole, return_index=True)[1])
-    return np.asarray(first[sizes[first] >= SHORTEST], np.int64)
+    rows = [n for n in first[sizes[first] >= SHORTEST].tolist() if int(whole[n]) not in seen]
+    seen.update(whole[rows].tolist())
+    return rows
 
 
 def _hashes(codes: Points, offsets: Int64s) -> tuple[Uint64s, Int32s, Int32s]:

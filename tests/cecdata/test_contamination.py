@@ -90,6 +90,13 @@ def test_flags_agree_with_the_definitions(benchmark, corpus):
         assert bool(got & OVERLAP) == inside
 
 
+def test_equal_rows_of_many_batches_are_kept_once():
+    """A small file may expand to any number of equal rows; only one of them is held."""
+    known = Index([("b", (pa.array(SENTENCES[:2] * 50) for _ in range(20)))])
+    assert known.sizes == {"b": 2}
+    assert known.find(pa.array([*SENTENCES[:2], "别的句子"])).tolist() == [[7], [7], [0]]
+
+
 def test_equal_characters_take_linear_time():
     """Four times as long a text of one character, on both sides, takes about four times as long."""
 
