@@ -1,10 +1,10 @@
 """Measure what many clients at once do to the server: refused requests, and its memory.
 
-    python benchmarks/bench_serve.py [--pool CLEAN.parquet] [--requests 2000] [--clients 50]
+    python benchmarks/bench_serve.py [--pool CLEAN.parquet] [--requests 2000] [--workers 4]
 
 `cectrain serve` runs in a process of its own. Each client sends one request after another, each
 with a sentence of the pool; a request is refused where its answer is no 200. Memory, by Linux, is
-printed after each quarter of the requests.
+printed after each thousand.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--requests", type=int, default=2_000, help="requests  [2000]")
     parser.add_argument("--clients", type=int, default=50, help="clients at once  [50]")
+    parser.add_argument("--workers", default="4", help="threads of the server  [4]")
     given = parser.parse_args()
     print(machine())
     texts = drawn(given.pool, given.requests)["text"].to_list()
     command = [sys.executable, "-m", "cectrain", "serve", "--port", "0", "--lm", "words"]
+    command += ["--workers", given.workers]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = urlsplit(server.stdout.readline().split()[0]).netloc
@@ -62,8 +64,8 @@ def main() -> None:
         answers: Counter[object] = Counter()
         started = time.perf_counter()
         with ThreadPoolExecutor(given.clients) as clients:
-            for quarter in range(4):
-                part = texts[quarter::4]
+            for first in range(0, len(texts), 1000):
+                part = texts[first : first + 1000]
                 answers.update(clients.map(asked, [address] * len(part), part))
                 print(f"{answers.total():6,} requests, {memory_mb(server.pid):.0f} MB")
         seconds = time.perf_counter() - started

@@ -30,13 +30,16 @@ from cectrain.corrector.folder import BUILTIN, COMBINED
 from cectrain.corrector.rescoring import Rescorer, Weights, overlap
 from cectrain.corrector.wordlists import Term
 
-JUDGED = 0.005  # least posterior of a change that the policy judges
+JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that the policy judges
 #: By the name of the channel's n-gram model; other models take those of the input-method model.
 SHIPPED = Weights(-0.12, 0.85, 0.30)
 INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
 #: Least confidence of an edit that is made. The highest synthetic F1 is at 0.3; people's sentences
 #: hold fewer errors.
 LEAST = 0.35
+#: Of a change to a term of the user, which is likely and which the policy need not know: what is
+#: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
+KNOWN, LEAST_RATIO = 1.0, -8.0
 
 
 class CombinedProposer:
@@ -115,19 +118,24 @@ class CombinedProposer:
     ) -> list[dict[Change, float]]:
         """Return P(c) of the changes of each piece that the channel does not rule out.
 
-        A piece that is longer than the policy reads is judged by the channel alone, and so are
-        changes to the user's terms, which the policy need not know.
+        A piece that is longer than the policy reads is judged by the channel alone. A language
+        model has no say in changes to the user's terms.
         """
         evidence = self.evidence(pieces, readings)
-        if self.rescorer is None:
-            logits = [{c: self.weights.logit(own) for c, own in held.items()} for held in evidence]
-        else:
-            logits = self.rescorer.logits(pieces, evidence)
+        logits = [{c: self.weights.logit(own) for c, own in held.items()} for held in evidence]
+        if self.rescorer is not None:
+            others = [
+                {c: own for c, own in held.items() if c not in reading.terms}
+                for held, reading in zip(evidence, readings, strict=True)
+            ]
+            more = self.rescorer.logits(pieces, others)
+            logits = [own | judged for own, judged in zip(logits, more, strict=True)]
         found = []
         for piece, reading, own in zip(pieces, readings, logits, strict=True):
-            scored = {c: logistic(x) for c, x in own.items()}
-            alone = reading.terms if len(piece) <= self.scorer.longest else reading.best
-            scored |= {c: p for c in alone if (p := reading.posterior[c]) >= proposer.LEAST}
+            scored = {c: logistic(x + KNOWN * (c in reading.terms)) for c, x in own.items()}
+            if len(piece) > self.scorer.longest:
+                alone = {c: reading.posterior[c] for c in reading.best}
+                scored = {c: p for c, p in alone.items() if p >= proposer.LEAST}
             found.append(scored)
         return found
 
@@ -139,13 +147,17 @@ class CombinedProposer:
         least, most = (JUDGED, None) if alone else (rescoring.JUDGED, rescoring.MOST)
         judged = []
         for piece, reading in zip(pieces, readings, strict=True):
-            shares = {c: p for c, p in reading.posterior.items() if c not in reading.terms}
+            few = {c for c in reading.terms if reading.posterior[c] < JUDGED_TERM}
+            shares = {c: p for c, p in reading.posterior.items() if c not in few}
             likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]
             near = len(piece) <= self.scorer.longest
             judged.append([c for c in likeliest if near and shares[c] >= least])
         ratios = self.scorer.log_ratios(pieces, judged)
         evidence: list[dict[Change, tuple[float, ...]]] = [
-            {c: (logit(reading.posterior[c]), r) for c, r in own.items()}
+            {
+                c: (logit(reading.posterior[c]), max(r, LEAST_RATIO) if c in reading.terms else r)
+                for c, r in own.items()
+            }
             for reading, own in zip(readings, ratios, strict=True)
         ]
         if alone:

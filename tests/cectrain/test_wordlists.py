@@ -55,6 +55,15 @@ def test_a_text_is_corrected_to_terms(corrector, text, target):
     assert {edit.type for edit in one.edits} <= {"term"}
 
 
+def test_the_policy_has_a_say_in_changes_to_terms():
+    """It takes the first text for right, and the second one for wrong."""
+    terms, texts = ["田间管理", "张小娜"], ["我们在田间观礼。", "张小哪来了。"]
+    correctors = [Corrector(model, lm="words", terms=terms) for model in ("channel", "combined")]
+    channel, both = ([one.edits[0] for one in c.correct(texts)] for c in correctors)
+    assert [edit.type for edit in (*channel, *both)] == ["term"] * 4
+    assert both[0].confidence < channel[0].confidence < channel[1].confidence < both[1].confidence
+
+
 def test_terms_are_added_to_a_loaded_model(corrector):
     """For one call, as a request to the server has them; those of the corrector hold as well."""
     text = "医生开了伏力慷唑，服用艾取波帕。"
