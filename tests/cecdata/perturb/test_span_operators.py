@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
@@ -137,13 +136,3 @@ def test_an_operator_without_a_span_leaves_its_share():
     assert set(alone) == {"homophone", "noise"}
     assert with_swap.count("swap") / 1000 == pytest.approx(0.3 / 1.1, abs=0.06)
     assert with_swap.count("noise") / 1000 == pytest.approx(0.6 / 1.1, abs=0.06)
-
-
-def test_costs_of_spans_are_what_edits_cost():
-    """The mean distance of an edit is that of its candidates, words as often as they occur."""
-    cost = tables().costs[NAMES.index("swap")]
-    assert (cost.mean, cost.most) == (2.0, 2)
-    word = tables().costs[NAMES.index("word")]
-    assert word.most == 4
-    assert 1 < word.mean < 3
-    assert np.isfinite(word.mean)
