@@ -103,7 +103,7 @@ def corrector_of(
         dictionary=read_dictionary(dictionary),
         **settings,
     )
-    corrector.correct("")
+    corrector.correct("好")  # loads the tables and compiles the kernels before a client waits
     # where a language model has no weights of its own
     if note := getattr(getattr(corrector.proposer, "rescorer", None), "note", ""):
         click.echo(note, err=True)

@@ -265,7 +265,7 @@ def test_pages_elsewhere_ask_only_where_they_may():
 def test_a_lone_surrogate_is_answered():
     """As JavaScript cuts an emoji; the rest of the text is corrected."""
     corrector = Corrector("channel", lm="words")
-    corrector.correct("")  # loads the tables, which may take longer than a client waits
+    corrector.correct("好")  # loads and compiles, which may take longer than a client waits
     with running(corrector, Limits()) as server:
         texts = r'{"texts": ["今天天汽很好。", "他己经\ud83d来了。"]}'.encode()
         status, _, body = ask(server, body=texts)
