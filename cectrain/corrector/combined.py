@@ -39,7 +39,7 @@ INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
 LEAST = 0.35
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
 #: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
-KNOWN, LEAST_RATIO = 1.0, -8.0
+KNOWN, LEAST_RATIO = 0.75, -8.0
 
 
 class CombinedProposer:

@@ -43,6 +43,7 @@ def corrector(request) -> Corrector:
         ("患者口服啊莫西林三天。", "患者口服阿莫西林三天。"),
         ("医生开了伏立慷唑。", "医生开了伏立康唑。"),
         ("医生开了伏力慷唑。", "医生开了伏立康唑。"),
+        ("医生开了福利康唑。", "医生开了伏立康唑。"),
         ("诊断为冠状动脉狭窄。", "诊断为冠状动脉狭窄。"),
         ("诊断为冠壮动脉狭窄。", "诊断为冠状动脉狭窄。"),
         ("蛛网膜下腔出血后遗症", "蛛网膜下腔出血后遗症"),
@@ -57,7 +58,7 @@ def test_a_text_is_corrected_to_terms(corrector, text, target):
 
 def test_the_policy_has_a_say_in_changes_to_terms():
     """It takes the first text for right, and the second one for wrong."""
-    terms, texts = ["田间管理", "张小娜"], ["我们在田间观礼。", "张小哪来了。"]
+    terms, texts = ["企业微信", "张小娜"], ["他是企业威信。", "张小哪来了。"]
     correctors = [Corrector(model, lm="words", terms=terms) for model in ("channel", "combined")]
     channel, both = ([one.edits[0] for one in c.correct(texts)] for c in correctors)
     assert [edit.type for edit in (*channel, *both)] == ["term"] * 4

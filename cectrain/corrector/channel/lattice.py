@@ -24,6 +24,7 @@ LOW = np.float32(-1e9)
 FAMILY_NAME, GIVEN, FOREIGN_SIGN = -4.6, -7.0, -5.5
 _STEP = np.float32(STEP)
 SECOND = 12  # candidates for the second error of a word
+AGAIN = np.float32(6.0)  # nats that the second error in a term costs less than the first
 
 
 @inlined
@@ -149,18 +150,23 @@ def best_before_and_after(n, lm, work, used):
 
 @called
 def bounds(n, lm, work):
-    """Fill `ahead` and `rest`, upper bounds of the best scores before and after each place."""
+    """Fill `ahead` and `rest`, upper bounds of the best scores before and after each place, and
+    `leave` and `enter`, those beside a word that is in no bigram, as a term.
+    """
     for place in range(n + 1):
-        work.ahead[place] = np.float32(0.0) if place == 0 else LOW
-        work.rest[place] = np.float32(0.0) if place == n else LOW
+        work.ahead[place] = work.leave[place] = np.float32(0.0) if place == 0 else LOW
+        work.rest[place] = work.enter[place] = np.float32(0.0) if place == n else LOW
         left = work.head[place]
         while left >= 0:
-            work.ahead[place] = max(work.ahead[place], work.before[left])
+            before = work.before[left]
+            work.ahead[place] = max(work.ahead[place], before)
+            work.leave[place] = max(work.leave[place], before + lm.backoff[work.word[left]])
             left = work.chain[left]
         if place < n:
             for right in range(work.first[place], work.first[place + 1]):
-                score = work.after[right] + work.price[right] + lm.most[work.word[right]]
-                work.rest[place] = max(work.rest[place], score)
+                after, word = work.after[right] + work.price[right], work.word[right]
+                work.rest[place] = max(work.rest[place], after + lm.most[word])
+                work.enter[place] = max(work.enter[place], after + lm.log_prob[word])
 
 
 @called
@@ -179,6 +185,7 @@ def edited_edges(points, n, lm, channel, settings, floor, work, used):
             if node < 0 or place >= n or place >= begin + MOST_WORD:
                 break
         used = _spans(points, n, begin, lm, channel, settings, floor, work, used)
+        used = _terms(points, n, begin, lm, channel, settings, floor, work, used)
     return used
 
 
@@ -189,7 +196,7 @@ def _first(points, n, begin, place, node, lm, channel, settings, floor, work, us
     row = channel.slot[points[place]]
     if row:
         low = channel.bounds[row - 1]
-        for k in range(low, channel.bounds[row]):
+        for k in range(low, channel.ends[row - 1]):
             to = next_node(lm, node, channel.right[k])
             if to < 0:
                 continue
@@ -213,7 +220,7 @@ def _second(points, n, begin, place, node, price, lm, channel, settings, floor, 
         row = channel.slot[points[place]]
         if row:
             low = channel.bounds[row - 1]
-            for k in range(low, min(channel.bounds[row], low + SECOND)):
+            for k in range(low, min(channel.ends[row - 1], low + SECOND)):
                 to = next_node(lm, node, channel.right[k])
                 if to >= 0:
                     both = price + weight * channel.log_prob[k] - cost - work.guard[place]
@@ -262,6 +269,49 @@ def _spans(points, n, begin, lm, channel, settings, floor, work, used):
             word = channel.span_words[k]
             used = _add_within(n, begin, last, word, price, lm, floor, work, used)
     return used
+
+
+@called
+def _terms(points, n, begin, lm, channel, settings, floor, work, used):
+    """Add the user's terms with two errors, or one for terms alone.
+
+    They are found by the first right one of three characters. Who does not know a term gets more
+    than one of its characters wrong, so that the second error costs less.
+    """
+    least = floor - AGAIN + np.float32(2 * settings.error)
+    for known in range(min(3, n - begin)):
+        row = 3 * channel.slot[points[begin + known]] + known
+        for k in range(channel.term_bounds[row], channel.term_bounds[row + 1]):
+            word = channel.term_words[k]
+            last, wrong, alone, price = begin + channel.word_size[word], 0, False, -AGAIN
+            if last > n or work.leave[begin] + lm.most[word] + work.enter[last] < least:
+                continue
+            for place in range(begin, last):
+                right = channel.word_points[word, place - begin]
+                if points[place] != right:
+                    wrong += 1
+                    chance, of_terms = _chance(points[place], right, channel)
+                    alone |= of_terms
+                    price += np.float32(settings.channel * chance - settings.error) + AGAIN
+                    price -= work.guard[place]
+                elif place < begin + known:
+                    wrong = 3
+                if wrong > 2 or price <= LOW:
+                    break
+            if wrong == 2 or (wrong == 1 and alone):
+                used = _add_within(n, begin, last, word, price, lm, floor, work, used)
+    return used
+
+
+@called
+def _chance(observed, right, channel):
+    """Return log P of an error, LOW where the channel does not have it, and if it is for terms."""
+    row = channel.slot[observed]
+    if row:
+        for k in range(channel.bounds[row - 1], channel.bounds[row]):
+            if channel.right[k] == right:
+                return channel.log_prob[k], k >= channel.ends[row - 1]
+    return LOW, True
 
 
 @inlined

@@ -45,14 +45,17 @@ class ChannelArrays(NamedTuple):
     """A channel for the kernel.
 
     `slot` [0x110000] is an observed character's row plus 1; row r is [bounds[r]:bounds[r + 1]] of
-    `right` (code points) and `log_prob`. `span_keys` is a hash table of observed spans, whose rows
-    lead to `span_words` (numbers of words) and `span_log_prob`. `repeated` is
-    log P that a character is written twice. `word_points` [V, MOST_WORD] and
+    `right` (code points) and `log_prob`, from ends[r] on for terms alone. `span_keys` is a hash
+    table of observed spans, whose rows lead to `span_words` (numbers of words) and `span_log_prob`.
+    `repeated` is log P that a character is written twice. `word_points` [V, MOST_WORD] and
     `word_size` [V] are the texts of the n-gram model's words. `kinds` [0x110000]: see the function.
+    `term_words` are the numbers of the user's terms; those with a character of slot s at place p
+    < 3 are [term_bounds[3 * s + p]:term_bounds[3 * s + p + 1]].
     """
 
     slot: NDArray[np.int32]
     bounds: NDArray[np.int64]
+    ends: NDArray[np.int64]
     right: NDArray[np.int32]
     log_prob: NDArray[np.float32]
     span_keys: NDArray[np.uint64]
@@ -65,6 +68,8 @@ class ChannelArrays(NamedTuple):
     word_points: NDArray[np.int32]
     word_size: NDArray[np.int32]
     kinds: NDArray[np.uint8]
+    term_bounds: NDArray[np.int64]
+    term_words: NDArray[np.int32]
 
 
 class Settings(NamedTuple):
@@ -88,7 +93,8 @@ class Work(NamedTuple):
     at the same place; `low` and `states`, its first state and how many. `sorted` holds the edges by
     start. By place [LONGEST_CLAUSE + 1]: `first`, the first edge that starts there; `head`, the
     last one that ends there; `leading`, how many do; `ahead` and `rest`, bounds of the scores
-    before and after it; `guard`, the further cost of an error.
+    before and after it; `leave` and `enter`, those beside a term; `guard`, the further cost of an
+    error.
 
     A state is an edge after another one: `entry` after `previous`. `slot` is the bigram of their
     words, `best` the score of the best path to it and `back` the state before it there; `forward`
@@ -112,6 +118,8 @@ class Work(NamedTuple):
     leading: NDArray[np.int32]
     ahead: NDArray[np.float32]
     rest: NDArray[np.float32]
+    leave: NDArray[np.float32]
+    enter: NDArray[np.float32]
     guard: NDArray[np.float32]
     entry: NDArray[np.int32]
     previous: NDArray[np.int32]
@@ -135,7 +143,7 @@ def workspace() -> Work:
         (7, edge, np.int32),
         (3, edge, np.float32),
         (3, place, np.int32),
-        (3, place, np.float32),
+        (5, place, np.float32),
         (3, state, np.int32),
         (1, state, np.int64),
         (3, state, np.float64),

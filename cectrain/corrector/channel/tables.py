@@ -30,6 +30,8 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
+from cecdata.hanzi.components import look_alikes
+from cecdata.hanzi.readings import homophones
 from cecdata.lm.kernels import place_of, shift_of
 from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables
@@ -46,6 +48,7 @@ POSITIONS = ("左右", "上下", "前后", "内外", "东西南北", "男女")
 # added to log P: seldom does a context tell which number, party or position is right
 NEVER, ELSEWHERE = np.float32(-99), np.float32(-4)
 AS_FREQUENT = 0.5
+UNLISTED = -7.0  # log P of an error in a term that no row of the channel has
 TERM_LOG_PROB = -11.0  # of a term that the model does not know, and the least of one that it does
 
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
@@ -78,7 +81,7 @@ def tables_of(
     channel = channel or shipped()
     counts = len(model.words), len(model.pairs), len(model.triples)
     model, numbers = _with_terms(_with_lost_words(model), terms)
-    arrays = channel_arrays(channel, model)
+    arrays = channel_arrays(channel, model, numbers)
     return ChannelTables(
         model.name, channel.recipe, counts, model.error, model.tables(), arrays, numbers
     )
@@ -151,8 +154,13 @@ def _restored(notes: Mapping[str, str], arrays: Mapping[str, NDArray[np.generic]
     )
 
 
-def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
-    """Return the channel's arrays, without spans whose right text is not a word of the model."""
+def channel_arrays(channel: Channel, model: Ngrams, terms: Ints) -> ChannelArrays:
+    """Return the channel's arrays, without spans whose right text is not a word of the model.
+
+    terms: the numbers of the words that are terms of the user.
+    """
+    listed_size = np.diff(channel.bounds)
+    channel = _with_alike(channel, "".join(model.words[number] for number in terms))
     size = np.diff(channel.bounds)
     single = np.array([len(text) == 1 for text in channel.observed])
     of_single = np.repeat(single, size)
@@ -177,9 +185,14 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     keys = np.zeros(1 << max(4, (2 * len(spans)).bit_length()), np.uint64)
     rows = np.zeros(len(keys), np.int32)
     fill_spans(keys, rows, spans)
+    term, place = np.nonzero(word_points[terms, :3])  # at most two characters are wrong
+    at = 3 * slot[word_points[terms[term], place]] + place
+    by_slot = np.argsort(at, kind="stable")
+    bounds = np.cumsum([0, *size[single]]).astype(np.int64)
     return ChannelArrays(
         slot=slot,
-        bounds=np.cumsum([0, *size[single]]).astype(np.int64),
+        bounds=bounds,
+        ends=bounds[:-1] + listed_size[single],
         right=np.array(first, np.int32),
         log_prob=log_prob[of_single],
         span_keys=keys,
@@ -192,6 +205,24 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         word_points=word_points,
         word_size=word_size,
         kinds=kinds(),
+        term_bounds=np.searchsorted(at[by_slot], np.arange(3 * len(signs) + 4)),
+        term_words=terms[term[by_slot]],
+    )
+
+
+def _with_alike(channel: Channel, rights: str) -> Channel:
+    """Return the channel with all characters that sound or look like these, last in the rows."""
+    rows = {text: dict[str, float]() for text in channel.observed}
+    for row, low, high in zip(rows.values(), channel.bounds, channel.bounds[1:], strict=False):
+        row.update(zip(channel.right[low:high], channel.log_prob[low:high].tolist(), strict=True))
+    for right in sorted({*rights}):
+        for observed in (*homophones(right), *look_alikes(right)):
+            rows.get(observed, {}).setdefault(right, UNLISTED)
+    return replace(
+        channel,
+        bounds=np.cumsum([0, *map(len, rows.values())]),
+        right=tuple(right for row in rows.values() for right in row),
+        log_prob=np.array([chance for row in rows.values() for chance in row.values()], np.float32),
     )
 
 
