@@ -10,6 +10,7 @@ import html
 import json
 import re
 import unicodedata
+from contextlib import suppress
 from enum import IntEnum
 
 _THOUGHT = re.compile(
@@ -142,7 +143,8 @@ def _own_turn(text: str, source: str) -> str:
     stop = _SPECIAL.search(text)
     text = text[: stop.start()] if stop else text
     if "&" in text and "&" not in source:
-        text = html.unescape(text)
+        with suppress(ValueError):  # a reference of thousands of digits stays as it is
+            text = html.unescape(text)
     return text if "\\" in source else text.replace("\\n", "\n")
 
 
