@@ -5,7 +5,6 @@ A recipe's substitutions have the probability P(wrong | right).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.text import text_of
+from cecdata.common.text import lines_of
 from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
 from cecdata.hanzi.edits import Edit, align
 from cecdata.operators import OPERATORS, Operator
@@ -57,7 +56,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     line there are two columns. Raises InputError, with the line's number, for any other line.
     """
     columns = None
-    for number, line in enumerate(re.split("\r\n?|\n", text_of(path)), 1):
+    for number, line in enumerate(lines_of(path), 1):
         cells = line.split("\t")
         if cells == [""]:
             continue

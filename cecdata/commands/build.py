@@ -65,9 +65,8 @@ _NAMED = 10  # most unreadable files that are named one by one
     "plausibility",
     str,
     "Reject pairs whose source is at least as likely as the target under this language model. "
-    "MODEL is "
-    "`words` (the packaged n-gram table), another n-gram table, an ARPA file, a transformers "
-    "model, or the URL of an endpoint.",
+    "MODEL is `words` (the packaged n-gram table), another n-gram table, an ARPA file, a "
+    "transformers model, or the URL of an endpoint.",
     show_default=False,
     metavar="MODEL",
 )

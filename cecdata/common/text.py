@@ -30,6 +30,11 @@ def text_of(path: Path) -> str:
         raise InputError(f"{path} {unreadable(error)}") from error
 
 
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of such a file; they end where an editor ends them, and nowhere else."""
+    return re.split("\r\n?|\n", text_of(path))
+
+
 def decoded(data: bytes) -> str:
     """Return the text of a whole file; raise UnicodeDecodeError where it is no such text."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.jit import compiled
 from cecdata.common.kernels.utf8 import Bytes, Points, code_point
-from cecdata.common.text import text_of
+from cecdata.common.text import lines_of
 from cecdata.corpus.normalise import judged_form, normalise_text
 
 Ints = npt.NDArray[np.int32]
@@ -113,7 +113,7 @@ def read_names(path: Path) -> tuple[str, ...]:
     Raises InputError if the file cannot be read, has no name, or has an impossible one.
     """
     names = set()
-    for number, line in enumerate(text_of(path).splitlines(), 1):
+    for number, line in enumerate(lines_of(path), 1):
         name = normalise_text(line)
         if not isinstance(name, str):
             raise InputError(

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-import importlib
+import bz2
+import gzip
 import io
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any
 
 from cecdata.common.errors import InputError, did_you_mean
 
 STDIN = "-"
 UTF8 = "utf-8"
-COMPRESSIONS = {".gz": "gzip", ".zst": "pyarrow", ".bz2": "bz2", ".xz": "lzma"}  # what reads each
+
+
+def _open_zstd(path: Path) -> Any:
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
+
+
+# suffix → what opens such a file for its decompressed bytes
+COMPRESSIONS: Mapping[str, Callable[[Path], Any]] = {
+    ".gz": gzip.open,
+    ".zst": _open_zstd,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +105,8 @@ def _open(source: Source) -> IO[bytes]:
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
     if not source.compression:
         return source.path.open("rb")
-    module = importlib.import_module(COMPRESSIONS[source.compression])
-    if source.compression == ".zst":
-        return cast(
-            "IO[bytes]", module.CompressedInputStream(module.OSFile(str(source.path)), "zstd")
-        )
-    return cast("IO[bytes]", module.open(source.path, "rb"))
+    stream: IO[bytes] = COMPRESSIONS[source.compression](source.path)
+    return stream
 
 
 def reason(source: Source, error: OSError) -> str:

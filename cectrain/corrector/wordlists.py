@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.text import text_of
+from cecdata.common.text import lines_of
 from cecdata.hanzi.characters import is_han
 
 MOST_TERMS = 50_000
@@ -202,7 +202,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
     Raises InputError where the file is no UTF-8 text.
     """
-    for number, line in enumerate(text_of(path).splitlines(), 1):
+    for number, line in enumerate(lines_of(path), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line
 
