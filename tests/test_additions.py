@@ -297,7 +297,8 @@ assert set(metrics_log.NAMES) <= set(explained)
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of cecdata, with the kernels that are compiled already, and of pyproject.toml."""
-    shutil.copytree(ROOT / "cecdata", tmp_path / "cecdata")
+    ignored = shutil.ignore_patterns("*.pyc*", "*.tmp")  # others may be writing them
+    shutil.copytree(ROOT / "cecdata", tmp_path / "cecdata", ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
     (tmp_path / "corpus.txt").write_text("\n".join(LINES) + "\n", "utf-8")
     return tmp_path
@@ -512,7 +513,7 @@ def test_a_reward_term_is_a_function_and_three_entries(tmp_path):
     pytest.importorskip("trl", reason="the extra `train` is not installed")
     assert named("A reward term") == {*EDITS}
     assert len(EDITS) <= 3
-    ignored = shutil.ignore_patterns("weights", "*.pyc")
+    ignored = shutil.ignore_patterns("weights", "__pycache__")
     shutil.copytree(ROOT / "cectrain", tmp_path / "cectrain", ignore=ignored)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     for name, changes in EDITS.items():
