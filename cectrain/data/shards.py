@@ -77,20 +77,30 @@ def open_shards(path: str | Path) -> Dataset:
 
 
 def sample(
-    dataset: PairSource, split: str, count: int, seed: int, limit: int | None = None
+    dataset: PairSource,
+    split: str,
+    count: int,
+    seed: int,
+    limit: int | None = None,
+    *,
+    tuning: bool | None = None,
 ) -> list[Pair]:
     """Draw `count` pairs of a split, or all if it has fewer, as a function of (seed, id, copy).
 
-    No pair is longer than `limit`. A second copy of a sentence is drawn only after all sentences.
-    It takes one pass and constant memory.
+    No pair is longer than `limit`. tuning: draw from the tuning part alone, or from all other
+    pairs; None: from both. A second copy of a sentence is drawn only after all sentences. It takes
+    one pass and constant memory.
     """
     facts = dataset.manifest.configuration if isinstance(dataset, Dataset) else {}
     copies = facts.get("copies")
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
     kept: list[tuple[int, Pair]] = []
     for stored in dataset.batches(split, _COLUMNS):
-        batch = stored if limit is None else stored.filter(longest(stored) <= limit)
-        ids = np.asarray(batch.column("id")).view(np.uint64)
+        usable = np.ones(len(stored), np.bool_) if limit is None else longest(stored) <= limit
+        if tuning is not None:
+            usable &= in_tuning_part(ids_of(stored)) == tuning
+        batch = stored.filter(usable)
+        ids = ids_of(batch)
         copy = np.asarray(batch.column("copy")).astype(np.uint64)
         turn = (copy + _mixed(ids, seed)) % turns
         draw = (turn << np.uint64(48)) | (_mixed(ids + copy, seed + 1) >> np.uint64(16))
@@ -110,23 +120,17 @@ def held_out(
     No pair is longer than `limit`. The clean sentences are those drawn last, so that they differ
     from the pairs' sentences if there are enough.
     """
-    split = TRAIN if config.tuning else HELD_OUT
-    # Twice as many, for other clean sentences; of the draw the tuning part keeps a tenth.
-    count = (12 if config.tuning else 2) * (config.held_out + config.held_out_clean)
-    drawn = sample(dataset, split, count, seed, limit)
-    if config.tuning:
-        drawn = _tuning(drawn)
-        while len(drawn) < config.held_out and count < dataset.rows(split):
-            count *= 2  # fewer than a tenth by chance; a longer draw begins with the same pairs
-            drawn = _tuning(sample(dataset, split, count, seed, limit))
+    split, tuning = (TRAIN, True) if config.tuning else (HELD_OUT, None)
+    count = 2 * (config.held_out + config.held_out_clean)  # for other clean sentences
+    drawn = sample(dataset, split, count, seed, limit, tuning=tuning)
     distinct = list(dict.fromkeys(pair.target for pair in drawn))
     clean = distinct[max(0, len(distinct) - config.held_out_clean) :]
     return tuple(drawn[: config.held_out]), tuple(clean)
 
 
-def _tuning(drawn: Sequence[Pair]) -> list[Pair]:
-    kept = in_tuning_part(unsigned([pair.id for pair in drawn]))
-    return [pair for pair, keep in zip(drawn, kept, strict=True) if keep]
+def ids_of(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:
+    """Return the bits of the ids as uint64."""
+    return np.asarray(pairs.column("id")).view(np.uint64)
 
 
 def unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:

@@ -85,7 +85,7 @@ class TrainingPairs:
         if share == 0:
             return self, self
         ids = [
-            np.asarray(part["id"]).view(np.uint64)
+            shards.ids_of(part)
             for part in self.table.select_columns(["id"]).with_format("arrow").iter(65_536)
         ]
         left = shards.for_ppo_only(np.concatenate(ids), share, self.seed)
@@ -209,7 +209,7 @@ def _usable(dataset: PairSource, max_chars: int, *, tuning: bool) -> npt.NDArray
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
         usable = shards.longest(batch) <= max_chars
         if tuning:
-            usable &= ~shards.in_tuning_part(np.asarray(batch.column("id")).view(np.uint64))
+            usable &= ~shards.in_tuning_part(shards.ids_of(batch))
         positions.append(np.flatnonzero(usable) + rows)
         rows += len(batch)
     return np.concatenate(positions) if positions else np.array([], np.int64)
@@ -264,7 +264,7 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
                 "target with a training pair, so the scores may be too high."
             )
         return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: kept}, remark)
-    ids = np.asarray(table["id"]).view(np.uint64)
+    ids = shards.ids_of(table)
     targets = np.unique(ids)
     if len(targets) < 2:
         raise InputError(

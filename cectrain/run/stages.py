@@ -249,9 +249,10 @@ def choose_constants(job: Job) -> RewardConfig:
     from cectrain.diagnosis.measures import choice_reason
 
     assert job.encoder is not None
-    limit = config.policy.max_chars
-    # From the training split: held-out pairs must not decide anything.
-    pairs = shards.sample(job.dataset, TRAIN, config.diagnose_pairs, config.seed, limit)
+    limit, count = config.policy.max_chars, config.diagnose_pairs
+    # Of pairs to train on: held-out ones must not decide anything.
+    tuning = False if config.data.tuning else None
+    pairs = shards.sample(job.dataset, TRAIN, count, config.seed, limit, tuning=tuning)
     diagnosis = diagnose(
         pairs, job.encoder, config.reward, size=config.ppo.candidates, seed=config.seed
     )

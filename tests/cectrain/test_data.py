@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.settings import from_tree
 from cectrain import config
 from cectrain.data import shards
+from cectrain.diagnosis.diagnose import diagnose
+from cectrain.run.stages import choose_constants
 
 
 def test_a_sample_is_drawn_by_seed_and_holds_each_sentence_once(dataset):
@@ -152,9 +155,15 @@ def test_as_many_pairs_are_held_out_as_are_short_enough(dataset, tuning):
     assert list(clean) == list(dict.fromkeys(pair.target for pair in short))
 
 
-def test_the_diagnosis_draws_among_pairs_that_are_trained_on(dataset):
-    """A sample with a length limit is the head of the pairs within the limit."""
-    everything = shards.sample(dataset, "train", 10**6, 3)
+@pytest.mark.parametrize("tuning", [False, True])
+def test_constants_are_chosen_on_pairs_that_are_trained_on(dataset, encoder, tmp_path, tuning):
+    """The diagnosis of a run has the first of the short pairs, without those that are held out."""
+    everything = shards.sample(dataset, "train", 10**6, 42)
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
-    short = [pair for pair in everything if pair.length <= limit]
-    assert shards.sample(dataset, "train", 9, 3, limit) == short[:9]
+    parts = shards.in_tuning_part(shards.unsigned([pair.id for pair in everything]))
+    held_out = parts if tuning else np.zeros_like(parts)
+    left = [p for p, out in zip(everything, held_out, strict=True) if p.length <= limit and not out]
+    settings = ["diagnose_pairs=12", f"policy.max_chars={limit}", f"data.tuning={tuning}".lower()]
+    told = config.load("consensus", settings)
+    job = SimpleNamespace(config=told, dataset=dataset, encoder=encoder, state=tmp_path, log=print)
+    assert choose_constants(job) == diagnose(left[:12], encoder, told.reward).suggested
