@@ -30,14 +30,18 @@ class Scored:
 class GroupReward:
     """A callable that TRL asks for one reward a completion, in groups of L candidates.
 
-    `last` has the rewards of the last call, [P, L] of this rank. `found` and `encoded` count the
-    references embedded so far, by origin.
+    encoder: needed for a consensus reward alone. `last` has the rewards of the last call, [P, L] of
+    this rank. `found` and `encoded` count the references embedded so far, by origin.
     """
 
     __name__ = "group_reward"  # TRL logs the reward under this name
 
     def __init__(
-        self, encoder: Encoder, config: RewardConfig, size: int, embeddings: Store | None = None
+        self,
+        encoder: Encoder | None,
+        config: RewardConfig,
+        size: int,
+        embeddings: Store | None = None,
     ) -> None:
         self._encoder, self._config, self._size = encoder, config, size
         self._store = embeddings
@@ -104,7 +108,7 @@ class GroupReward:
             return self._encode(texts)
         found, stored = self._store.lookup(ids(pa.array(texts, pa.string())))
         missing = [text for text, has in zip(texts, found, strict=True) if not has]
-        vectors = np.empty((len(texts), self._encoder.dimension))
+        vectors = np.empty((len(texts), stored.shape[1]))
         vectors[found] = unit(stored[found])
         vectors[~found] = self._encode(missing)
         self.found += len(texts) - len(missing)
@@ -112,6 +116,7 @@ class GroupReward:
         return vectors
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:
+        assert self._encoder is not None
         vectors = np.asarray(self._encoder.encode(texts), dtype=np.float64)
         return vectors.reshape(len(texts), self._encoder.dimension)
 

@@ -27,9 +27,10 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     if not job.config.ppo.updates:
         scores = job.score_before_ppo(lambda: job.score(job.policy))
         return Trained(0, scores, scores, job.policy)
+    from cectrain.reward.group_reward import GroupReward
     from cectrain.run.callback import EvalCallback
 
-    rewarder = _group_reward(job, reward)
+    rewarder = GroupReward(job.encoder, reward, job.config.ppo.candidates, job.embeddings)
     trainer = _trainer(job, rewarder)
     score = partial(score_on_all_ranks, job, trainer)
     before = partial(job.score_before_ppo, score)
@@ -49,13 +50,6 @@ def score_on_all_ranks(job: Job, trainer: GroupTrainer) -> HeldOut:
     """Gather the weights on every rank, score them, and return rank 0's scores on every rank."""
     with trainer.whole_policy() as policy:
         return distributed.broadcast_from_rank0(job.score(policy))
-
-
-def _group_reward(job: Job, reward: RewardConfig) -> GroupReward:
-    from cectrain.reward.group_reward import GroupReward
-
-    assert job.encoder is not None
-    return GroupReward(job.encoder, reward, job.config.ppo.candidates, job.embeddings)
 
 
 def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:

@@ -44,7 +44,7 @@ class Job:
 
     config: Config
     dataset: PairSource
-    encoder: Encoder | None  # None if the run has no PPO, and so rewards nothing
+    encoder: Encoder | None  # None if nothing is rewarded, or by a reward without cosines
     embeddings: Store | None  # of the references
     policy: Policy
     sft_pairs: TrainingPairs
@@ -92,13 +92,13 @@ class Trained:
 
 
 def load_encoder(config: Config) -> Encoder | None:
-    """Return the reward's sentence encoder; None if the run has no PPO.
+    """Return the reward's sentence encoder; None if there is no PPO, or a reward without cosines.
 
     On a GPU it encodes sentences in batches, and the other sentences of a batch may change the last
     bits of a vector; encoding them one by one would take longer than the policy's step. Call this
     after `distributed.join`: it uses this rank's own GPU alone.
     """
-    if not config.ppo.updates:
+    if not (config.ppo.updates and config.reward.is_consensus):
         return None
     import torch
 

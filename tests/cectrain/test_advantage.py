@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.common.errors import UsageError
+from cectrain.config import load
 from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
 from cectrain.model import heldout
@@ -14,6 +15,7 @@ from cectrain.reward import baseline as module
 from cectrain.reward.baseline import ValueNetwork
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward, behaviour, text_of
+from cectrain.run.stages import load_encoder
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
 VALUES = torch.tensor([0.25, 0.1])
@@ -139,16 +141,17 @@ def test_groups_of_equal_answers_have_equal_rewards(encoder, text, reward):
             assert scored.rewards[0, 0] == pytest.approx(reward)
 
 
-def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
+def test_the_vote_needs_no_encoder_and_edits_mix_in():
     """The majority reward reads texts only, no target; the edit term is a share of the sum."""
-    vote = GroupReward(encoder, RewardConfig(kind="majority"), 4)
+    assert load_encoder(load("paper", ['reward.kind="majority"'])) is None
+    vote = GroupReward(None, RewardConfig(kind="majority"), 4)
     assert vote.score(SOURCES, TARGETS, GROUPS).rewards[0].tolist() == [1, 0, 1, 0]
-    mixed = GroupReward(encoder, RewardConfig(kind="majority", edit_weight=0.5), 4)
+    mixed = GroupReward(None, RewardConfig(kind="majority", edit_weight=0.5), 4)
     found = mixed.score(SOURCES, TARGETS, GROUPS)
     assert found.rewards[0].tolist() == [1, 0, 1, 0]
     assert found.rewards[1].tolist() == [1, 0, 1, 0]
     assert found.figures["reward_edit"] == pytest.approx(0.5)
-    copies = GroupReward(encoder, RewardConfig(kind="majority", unchanged=0.3), 4)
+    copies = GroupReward(None, RewardConfig(kind="majority", unchanged=0.3), 4)
     paid = copies.score(SOURCES, TARGETS, GROUPS).rewards
     assert paid.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]  # a price for copies needs the target
 
