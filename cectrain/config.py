@@ -162,6 +162,7 @@ class Config:
         )
         if ppo.updates:
             check_shares(ppo)
+            require_at_least(8 if self.reward.is_consensus else 0, self, "diagnose_pairs")
 
     def as_dict(self) -> dict[str, Json]:
         """Return the settings as plain JSON values, nested as in TOML."""
@@ -205,14 +206,16 @@ def _check_choices(config: Config) -> None:
 
 
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
-    "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups "
-    "ppo.oversampling ppo.epochs ppo.accumulation ppo.save_every ppo.log_every ppo.length_buckets"
+    "sft.batch sft.accumulation sft.save_every sft.log_every data.limit policy.lora_alpha "
+    "policy.max_chars ppo.groups ppo.oversampling ppo.epochs ppo.accumulation ppo.save_every "
+    "ppo.keep ppo.log_every ppo.length_buckets"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
-    "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens "
-    "ppo.decay ppo.supervised ppo.supervised_weight"
+    "sft.steps sft.weight_decay data.held_out data.held_out_clean policy.lora_rank ppo.updates "
+    "ppo.top_k ppo.new_tokens ppo.value_steps ppo.decay ppo.supervised ppo.supervised_weight "
+    "ppo.eval_every"
 ).split()
-_ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.temperature")
+_ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.value_rate", "ppo.temperature")
 
 
 def _check_numbers(config: Config) -> None:
@@ -223,7 +226,7 @@ def _check_numbers(config: Config) -> None:
     for name in _ABOVE_0:
         value = attrgetter(name)(config)
         require(value is None or 0 < value < math.inf, name, value, "a number above 0")
-    require_fractions(config, "data.clean_share", "ppo.cooldown")
+    require_fractions(config, "data.clean_share", "sft.warmup", "ppo.cooldown")
     share = ppo.ppo_only_share
     require(0 <= share < 1, "ppo.ppo_only_share", share, "a fraction below 1")
     require(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "above 0 and at most 1")
