@@ -12,6 +12,7 @@ too: `rescoring.py`.
 
 from __future__ import annotations
 
+import bisect
 import copy
 import math
 from collections.abc import Collection, Sequence
@@ -187,10 +188,11 @@ def chosen(
     piece: str, confidences: dict[Change, float], least: float, terms: Collection[Change] = ()
 ) -> list[Edit]:
     """Return the surest changes that do not overlap, in order of place."""
-    taken: list[Change] = []
+    taken: list[Change] = []  # in order, so that a change can only overlap its neighbours
     for change in sorted(confidences, key=lambda one: (-confidences[one], one)):
         if confidences[change] < least:
             break
-        if not any(overlap(change, other) for other in taken):
-            taken.append(change)
+        at = bisect.bisect(taken, change)
+        if not any(overlap(change, other) for other in taken[max(0, at - 1) : at + 1]):
+            taken.insert(at, change)
     return edits_of(piece, taken, confidences, terms)

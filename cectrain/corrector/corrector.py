@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from itertools import compress, groupby
 from operator import not_
 from threading import Lock
@@ -161,13 +160,12 @@ class Corrector:
         plain, protected = text.plain, Protected(text.written, self._words.protected)
         asked = replaced(text.written, self._words.dictionary, self._words.wrong)
         own = [edit for edit in asked if not protected.holds(edit.start, edit.end)]
+        gaps = bytearray(len(text.written) + 1)  # those between two characters that `own` touches
+        for edit in own:
+            gaps[edit.start : edit.end + 1] = b"\1" * (edit.end + 1 - edit.start)
         edits, kept = text.proposed(proposals, protected)
         least = self._confidence or 0.0
-        edits = [
-            edit
-            for edit in edits
-            if edit.confidence >= least and not any(map(partial(_touch, edit), own))
-        ]
+        edits = [e for e in edits if e.confidence >= least and not any(gaps[e.start : e.end + 1])]
         if text.written != plain.text:
             edits, lost = carried(text.written, plain.text, edits)
             kept += [plain.kept(start, end, "script") for start, end in lost]
@@ -248,10 +246,6 @@ def _each(texts: str | Iterable[str]) -> Iterator[str]:
 
 def _is_combined(model: object) -> bool:
     return isinstance(model, str) and model.partition(":")[0] == COMBINED
-
-
-def _touch(edit: Edit, other: Edit) -> bool:
-    return edit.start <= other.end and other.start <= edit.end
 
 
 class _Question(NamedTuple):

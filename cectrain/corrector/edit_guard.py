@@ -56,7 +56,7 @@ class Plain:
     source: str
     text: str
     places: Sequence[int]
-    forms: tuple[int, ...] = ()  # where radicals and compatibility forms are
+    forms: frozenset[int] = frozenset()  # where radicals and compatibility forms are
 
     @classmethod
     def of(cls, source: str) -> Plain:
@@ -72,7 +72,7 @@ class Plain:
         characters = list(text)
         for at in forms:
             characters[at] = _meant(text[at])
-        return cls(source, "".join(characters) if forms else text, places, tuple(forms))
+        return cls(source, "".join(characters) if forms else text, places, frozenset(forms))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the place in the source of a span of the text."""
@@ -224,7 +224,7 @@ def filtered(
         beside = edit.start == edit.end  # whether a character is missing depends on its neighbours
         if any(unread[max(0, edit.start - beside) : edit.end + beside]):
             continue
-        if any(edit.start <= at < edit.end for at in plain.forms):
+        if not plain.forms.isdisjoint(range(edit.start, edit.end)):
             continue
         if not _of_han(text, edit):
             kept.append(plain.kept(edit.start, edit.end, "not_han"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import pytest
 
@@ -120,6 +121,15 @@ def test_chosen_changes_are_sure_and_do_not_overlap(confidences, least):
             assert any((start < e.end and e.start < end) or start == e.start for e in edits), (
                 "left out without an overlap"
             )
+
+
+def test_choosing_takes_time_linear_in_the_changes():
+    """A clause without a mark, of any length, has no more neighbours than its length."""
+    began = time.process_time()
+    assert (
+        len(chosen("字" * 40_000, {(n, n + 2, "甲乙"): 0.9 for n in range(40_000)}, 0.5)) == 20_000
+    )
+    assert time.process_time() - began < 5
 
 
 def test_the_default_corrects_and_a_higher_confidence_keeps_less(combined):
