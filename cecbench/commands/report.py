@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -216,7 +217,11 @@ def _for_papers(
         return bool(p_values.get(frozenset((str(one.path), str(two.path))), 1.0) < LEVEL)
 
     entries: dict[str, dict[str, Entry]] = {}
+    often = Counter(group[0].run.benchmark for group in groups)
     for group in groups:
+        benchmark = group[0].run.benchmark
+        if often[benchmark] > 1:  # files of one name with different sentences
+            benchmark += f"@{group[0].signature.benchmark.rpartition('@')[2]}"
         named: dict[str, list[_Side]] = {}
         for side in group:
             named.setdefault(name_of(side.run), []).append(side)
@@ -225,7 +230,7 @@ def _for_papers(
         for name, own in named.items():
             worse = all(differ(side, other) for side in own for other in best)
             entry = Entry(tuple((side.run, side.score) for side in own), worse)
-            entries.setdefault(group[0].run.benchmark, {})[name] = entry
+            entries.setdefault(benchmark, {})[name] = entry
     return paper_table(entries, form, quoted)
 
 

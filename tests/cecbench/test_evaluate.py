@@ -170,8 +170,11 @@ def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_p
 
 
 def test_systems_are_compared_on_several_benchmarks_at_once(bench, tmp_path):
-    """Scores are paired within each benchmark, and the p-values corrected over all pairs."""
-    other = tmp_path / "other.tsv"
+    """Scores are paired within each benchmark, which another one of its name does not replace; the
+    p-values are corrected over all pairs.
+    """
+    other = tmp_path / "other" / bench.name
+    other.parent.mkdir()
     other.write_text(bench.read_text("utf-8").replace("天气", "气候"), "utf-8")
     folders = []
     for number, path in enumerate((bench, other)):
@@ -182,6 +185,8 @@ def test_systems_are_compared_on_several_benchmarks_at_once(bench, tmp_path):
     found = [(Path(pair["first"]).name, Path(pair["second"]).name) for pair in pairs]
     assert found == [("copy-0", "good-0"), ("copy-1", "good-1")]
     assert all(pair["p_holm"] >= pair["p"] for pair in pairs)
+    table = cecbench("compare", *folders, "--format", "markdown").stdout
+    assert table.partition("\n")[0].count(" F |") == 2
 
 
 def test_a_table_for_papers_marks_the_best_and_what_differs_from_it(tmp_path):
