@@ -27,7 +27,7 @@ from cecbench.results import RunScore, find_runs
 from cecbench.run import Settings, evaluate
 from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
-from cecdata.common.errors import CecError, InputError
+from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.html import percent
 from cecdata.common.progress import Progress, suggest
 
@@ -251,15 +251,16 @@ def suite(
     trained policy in --model, if there is one. The benchmarks are the validation split of the
     dataset --shards, and all whose files are in --data, $CECBENCH_DATA or the cache.
     """
-    for spec in system:  # before hours of work on the others
-        check_spec(spec)
+    trained = (model / "config.json").is_file()
+    own = [f"policy:{model}"] if trained else []
+    systems, options = [*dict.fromkeys([*SYSTEMS, *system]), *own], options_from(given)
+    taken = {name for spec in systems for name in check_spec(spec)[0].takes}
+    if useless := sorted(options.keys() - taken):  # before hours of work
+        flag = useless[0].replace("_", "-")
+        raise UsageError(f"--{flag} has no effect, because no system of this suite takes it")
     sets, without = _sets(shards, data)
-    systems = list(dict.fromkeys([*SYSTEMS, *system]))
-    if (model / "config.json").is_file():
-        systems.append(f"policy:{model}")
-    else:
+    if not trained:
         without.append(f"trained policy: no model in {model} (`make train` trains one)")
-    options = options_from(given)
     base = Settings("", "", data=data, overwrite=overwrite, limit=limit, options=options)
     scores: dict[str, object] = {}
     failed: list[str] = []
