@@ -58,10 +58,20 @@ def weights_sha256(folder: Path) -> str:
     return total.hexdigest()
 
 
+def _file_of_run(name: str, file: str) -> Path | None:
+    """Return a file of a run's folder; None where it is missing, or a name is not that of a run.
+
+    `builtin` never is, whatever lies in the working directory.
+    """
+    path = Path(name) / file
+    is_run = name != BUILTIN and (Path(name) / MODEL).is_dir()
+    return path if is_run and path.is_file() else None
+
+
 def prove_weights(name: str) -> None:
     """Raise VerificationError where a run's weights are not those that its summary records."""
-    path, model = Path(name) / SUMMARY, Path(name) / MODEL
-    if not path.is_file() or not model.is_dir():
+    path, model = _file_of_run(name, SUMMARY), Path(name) / MODEL
+    if path is None:
         return
     try:
         summary = parse(path.read_bytes())
@@ -92,26 +102,26 @@ def longest_source(name: str) -> int | None:
     It is the longest source of the training run; for a model of the built-in kind without a run,
     the longest sentence of its pretraining. Raises VerificationError where run.json is damaged.
     """
-    longest = _trained_max_chars(Path(name))
+    longest = _trained_max_chars(name)
     if longest is None and is_built_in_kind(Path(model_folder(name))):
         return BUILTIN_CHARS
     return longest
 
 
-def _trained_max_chars(folder: Path) -> int | None:
-    path = folder / RUN
-    if not path.is_file() or not (folder / MODEL).is_dir():
+def _trained_max_chars(name: str) -> int | None:
+    path = _file_of_run(name, RUN)
+    if path is None:
         return None
     try:
         value = parse(path.read_bytes())
     except ValueError as error:
         raise _damaged(path, str(error)) from error
-    for name in ("configuration", "policy", "max_chars"):
+    for key in ("configuration", "policy", "max_chars"):
         if not isinstance(value, dict):
-            raise _damaged(path, f"the object with {name} is missing")
-        if name not in value:
+            raise _damaged(path, f"the object with {key} is missing")
+        if key not in value:
             return None
-        value = value[name]
+        value = value[key]
     if not isinstance(value, int) or value < 1:
         raise _damaged(path, f"policy.max_chars is {value!r}")
     return value

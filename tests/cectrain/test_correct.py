@@ -282,13 +282,18 @@ def other_kind(stored, folder):
     return folder / "other"
 
 
-def test_a_run_cuts_where_its_own_training_ended(stored, capsys):
-    """Shorter or longer than the built-in policy's limit; the model alone says nothing of it."""
+def test_a_run_cuts_where_its_own_training_ended(stored, capsys, tmp_path, monkeypatch):
+    """Shorter or longer than the built-in policy's limit; the model alone says nothing of it, nor
+    does a run in a folder that is called as the built-in policy is.
+    """
     told = stored.parent / "run.json"
     for limit in (6, 100):
         told.write_text(json.dumps({"configuration": {"policy": {"max_chars": limit}}}))
         assert Corrector(str(stored.parent)).proposer.longest == limit
-    assert Corrector(str(stored)).proposer.longest == BUILTIN_CHARS
+    shutil.copytree(stored.parent, tmp_path / "elsewhere" / "builtin")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for name in (str(stored), "builtin"):
+        assert Corrector(name).proposer.longest == BUILTIN_CHARS
     for older in ("{}", '{"configuration": {}}'):
         told.write_text(older)
         assert Corrector(str(stored.parent)).proposer.longest == BUILTIN_CHARS
