@@ -174,10 +174,13 @@ def fit(features: Doubles, right: NDArray[np.bool_]) -> Doubles:
 def auc(values: Doubles, right: NDArray[np.bool_]) -> float:
     """Return the share of pairs (right, wrong) of which the right one has the greater value.
 
-    >>> auc(np.array([1.0, 3.0, 2.0]), np.array([False, True, False]))
-    1.0
+    Equal values count half.
+
+    >>> auc(np.array([1.0, 2.0, 2.0]), np.array([False, True, False]))
+    0.75
     """
-    order = np.argsort(np.argsort(values, kind="stable"))
+    _, place, times = np.unique(values, return_inverse=True, return_counts=True)
+    below = np.cumsum(times) - (times + 1) / 2  # mean number of values before each, from 0
     count = int(right.sum())
-    above = order[right].sum() - count * (count - 1) / 2
+    above = below[place][right].sum() - count * (count - 1) / 2
     return float(above / (count * (len(right) - count)))
