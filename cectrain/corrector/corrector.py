@@ -21,6 +21,7 @@ from cectrain.corrector.edit_guard import (
     pieces,
     replaced,
     stand_in,
+    touches,
 )
 from cectrain.corrector.folder import CHANNEL, COMBINED, check_name
 from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditional, simplified
@@ -160,12 +161,12 @@ class Corrector:
         plain, protected = text.plain, Protected(text.written, self._words.protected)
         asked = replaced(text.written, self._words.dictionary, self._words.wrong)
         own = [edit for edit in asked if not protected.holds(edit.start, edit.end)]
-        gaps = bytearray(len(text.written) + 1)  # those between two characters that `own` touches
+        taken = bytearray(len(text.written))  # the characters that `own` replaces
         for edit in own:
-            gaps[edit.start : edit.end + 1] = b"\1" * (edit.end + 1 - edit.start)
+            taken[edit.start : edit.end] = b"\1" * (edit.end - edit.start)
         edits, kept = text.proposed(proposals, protected)
         least = self._confidence or 0.0
-        edits = [e for e in edits if e.confidence >= least and not any(gaps[e.start : e.end + 1])]
+        edits = [edit for edit in edits if edit.confidence >= least and not touches(edit, taken)]
         if text.written != plain.text:
             edits, lost = carried(text.written, plain.text, edits)
             kept += [plain.kept(start, end, "script") for start, end in lost]

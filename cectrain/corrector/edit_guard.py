@@ -221,8 +221,7 @@ def filtered(
         return [], [plain.kept(start, end, "strayed")]
     through, kept = [], []
     for edit in edits:
-        beside = edit.start == edit.end  # whether a character is missing depends on its neighbours
-        if any(unread[max(0, edit.start - beside) : edit.end + beside]):
+        if touches(edit, unread):
             continue
         if not plain.forms.isdisjoint(range(edit.start, edit.end)):
             continue
@@ -233,6 +232,15 @@ def filtered(
         else:
             through.append(edit)
     return through, kept
+
+
+def touches(edit: Edit, marked: Sequence[bool | int]) -> bool:
+    """Return whether an edit changes a marked character, or inserts one beside it.
+
+    Whether a character is missing depends on its neighbours.
+    """
+    beside = edit.start == edit.end
+    return any(marked[max(0, edit.start - beside) : edit.end + beside])
 
 
 def replaced(text: str, dictionary: Mapping[str, str], phrases: Phrases) -> list[Edit]:

@@ -93,6 +93,11 @@ class Wordlists:
             Phrases({*self.dictionary, *dictionary}),
         )
         for wrong in made.dictionary:
+            if len(read(wrong)) != len(wrong):
+                raise UsageError(
+                    f"dictionary: {wrong!r} is never found, because texts are read without single "
+                    "spaces between Han characters and without invisible characters: drop these"
+                )
             if any(True for _ in made.protected.find(wrong)):
                 raise UsageError(f"dictionary: {wrong!r} has a protected name or term: drop either")
         return made

@@ -80,13 +80,13 @@ def test_terms_are_added_to_a_loaded_model(corrector):
 
 
 def test_replacements_are_exact_and_first():
-    """Latin, too; the longest from the left; elsewhere the model corrects."""
-    corrector = Corrector(
-        "channel", lm="words", dictionary={"微信": "企业微信", "Pyhton": "Python"}
-    )
-    (one,) = corrector.correct("他己经用微信和Pyhton了。")
-    assert one.target == "他已经用企业微信和Python了。"
+    """Latin, too; the longest from the left; elsewhere, also right beside, the model corrects."""
+    words = {"微信": "企业微信", "Pyhton": "Python", "我门": "我们"}
+    corrector = Corrector("channel", lm="words", dictionary=words)
+    (one,) = corrector.correct("我门己经用微信和Pyhton了。")
+    assert one.target == "我们已经用企业微信和Python了。"
     assert [(edit.source, edit.type) for edit in one.edits] == [
+        ("我门", "dictionary"),
         ("己", "same-stroke"),
         ("微信", "dictionary"),
         ("Pyhton", "dictionary"),
@@ -114,6 +114,7 @@ def test_replacements_are_exact_and_first():
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
         ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),
         ({"dictionary": {"": "甲"}}, "the text to replace by '甲' is empty"),
+        ({"dictionary": {"高 兴": "高兴"}}, "'高 兴' is never found"),
         ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "has a protected name"),
         ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "has a protected name"),
     ],
