@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from cecdata.common.durable import sha256_of
 from cecdata.common.errors import CecError, UsageError
 from cectrain.reward.batch import Batch, Term
 from cectrain.reward.cluster import FloatArray
@@ -71,6 +72,13 @@ def load(name: str) -> Function:
             "completions, source, target and **columns"
         ) from None
     return cast("Function", function)
+
+
+def digest(name: str) -> str:
+    """Return the SHA-256 of the file of a function's module; empty where it has none."""
+    load(name)
+    path = Path(getattr(sys.modules[name.partition(":")[0]], "__file__", None) or "")
+    return sha256_of(path).sha256 if path.is_file() else ""
 
 
 def values_P_L(batch: Batch, name: str) -> FloatArray:

@@ -27,6 +27,7 @@ from cecdata.embed.store import Store
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder
 from cectrain.data.shards import PairSource
+from cectrain.reward.function import digest, functions_of
 from cectrain.run import checkpoints, metrics_log
 from cectrain.run.distributed import world_size
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
@@ -46,13 +47,15 @@ def run_identity(
 ) -> dict[str, object]:
     """Return what must be equal for a run to resume: settings, data, weights, versions.
 
-    Weights are identified by digest because the model that a name refers to may change.
+    Weights and the user's reward functions are identified by digest, because what a name refers to
+    may change.
     """
     name = config.policy.name
     folder = model_folder(name)
     start = checkpoint_identity(folder, None)
     if folder != name:
         start["checkpoint"] = Path(name).name
+    functions = functions_of(config.reward) if config.ppo.updates else []
     return {
         "configuration": config.as_dict(),
         "data": dict(dataset.digests),
@@ -61,6 +64,7 @@ def run_identity(
         "embeddings": embeddings.digest if embeddings else None,
         "versions": versions(),
         "processes": world_size(),
+        **({"functions": {one: digest(one) for one in functions}} if functions else {}),
     }
 
 

@@ -1,5 +1,6 @@
 """The reward, against tensors computed by hand from the paper's equations."""
 
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -27,6 +28,7 @@ from cectrain.reward.terms import (
     total_reward,
     with_unchanged_reward,
 )
+from cectrain.run.results import run_identity
 from cectrain.verl_reward import compute_score
 
 PAPER = RewardConfig()
@@ -321,6 +323,7 @@ def module(tmp_path, monkeypatch):
     (tmp_path / "leaving_module.py").write_text("raise SystemExit(0)", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_rewards", raising=False)
     load.cache_clear()
 
 
@@ -393,6 +396,15 @@ def test_a_function_that_cannot_be_called_is_refused(name, message):
     made = config.load("consensus", [f'reward.reward="{name}"'])
     with pytest.raises(UsageError, match=message):
         check_settings(made, 1)
+
+
+def test_a_run_with_an_edited_function_is_another_run(dataset):
+    """The identity has the digest of the function's file, as of weights."""
+    told = config.load("consensus", ['reward.reward="own_rewards:length"'])
+    before = run_identity(told, dataset, None)
+    assert run_identity(told, dataset, None) == before
+    Path("own_rewards.py").write_text(f"{MODULE}\n", encoding="utf-8")
+    assert run_identity(told, dataset, None) != before
 
 
 def test_shares_are_fractions():
