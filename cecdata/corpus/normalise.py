@@ -128,11 +128,11 @@ def normalise_text(text: str) -> str | Fault:
 
 
 # A joiner or a style at an edge, at whitespace or beside Han characters or ASCII joins nothing, nor
-# does a tag that follows no flag.
+# does a tag that follows no flag. A run of them is found whole, so that one pass removes it.
 _EDGE = f"[{ch.WHITESPACE}{ch.HAN_CLASS}\x21-\x7e\u3001-\u303f\uff01-\uffef]"
 _STRAY = (
-    f"(?:^|(?<={_EDGE}))[{ch.JOINERS}]+|[{ch.JOINERS}]+(?=$|{_EDGE})"
-    f"|(?:^|(?<={_EDGE}))[{ch.STYLES}]+(?!\u20e3)"
+    f"(?:^|(?<={_EDGE}))(?:[{ch.JOINERS}{ch.TAGS}]|[{ch.STYLES}](?!\u20e3))+"
+    f"|(?<![{ch.JOINERS}])[{ch.JOINERS}]+(?=$|{_EDGE})"
     f"|(?<![\U0001f3f4{ch.TAGS}])[{ch.TAGS}]+"
 )
 

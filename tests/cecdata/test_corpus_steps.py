@@ -225,6 +225,9 @@ ENDLESS = {
     "house numbers": "在中山路1号" + "1号" * 100_000 + "线",
     "roads": "在" + "中山市" * 50_000,
     "joiners": "a\u200d" * 100_000,
+    "joiners that join": "é" + "\u200d" * 100_000 + "é",
+    "joiners and styles": "一" + "\u200d\ufe0f" * 100_000 + "二",
+    "joiners and tags": "é" + "\u200d\U000e0041" * 100_000 + "一",
 }
 
 
@@ -249,18 +252,6 @@ TEXT = st.text(st.sampled_from(TRICKY) | st.characters(exclude_categories=["Cs"]
 ALL = Options(min_chars=0, max_chars=10_000)
 
 
-def batch_of(texts) -> pa.RecordBatch:
-    count = len(texts)
-    arrays = [
-        pa.array(texts, pa.string()),
-        constant("网", count),
-        constant("a.txt", count),
-        pa.array(range(1, count + 1), pa.int64()),
-        pa.nulls(count, pa.string()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ROW)
-
-
 def slow(text: str, options: Options) -> str | None:
     """The rule in plain words: normalise, then look at the length; None: rejected."""
     found = normalise_text(text)
@@ -277,7 +268,7 @@ OPTIONS = st.builds(Options, st.integers(0, 6), st.integers(6, 30))
 @settings(max_examples=300, deadline=None)
 def test_the_fast_pass_equals_the_slow_rule(texts, options):
     """Kept sentences, ids and rejects are those of the plain rule, in order, none lost."""
-    batch = batch_of(texts)
+    batch = rows(texts)
     found = normalise(batch, options)
     assert found.batch.schema == LOCATED_SENTENCE
     assert found.rejected.schema == REJECTED_ROW
@@ -304,7 +295,9 @@ def test_normal_form_is_stable(text):
 
 
 # Kelvin and semicolon become ASCII by NFC, ^ and marks compose, joiners depend on what they touch.
-TRICKY = st.text("Ω\u200d\u200c\u212a\u037ee\u0301\u0316他 \u2002\ufeff\u1161\u1100", max_size=8)
+TRICKY = st.text(
+    "Ω\u200d\u200c\u212a\u037ee\u0301\u0316他 \u2002\ufeff\u1161\u1100\ufe0f\u20e3🏴\U000e0041", max_size=8
+)
 
 
 @given(TRICKY)
@@ -329,8 +322,8 @@ def test_long_runs_of_marks_are_composed_as_short_ones(text):
 @settings(deadline=None)  # the first call compiles
 def test_a_slice_gives_what_the_whole_gives(texts, start):
     """An array with an offset is read where it stands."""
-    sliced = batch_of(texts).slice(min(start, len(texts)))
-    copied = batch_of(texts[min(start, len(texts)) :])
+    sliced = rows(texts).slice(min(start, len(texts)))
+    copied = rows(texts[min(start, len(texts)) :])
     assert (
         normalise(sliced, ALL)
         .batch.column("text")
@@ -396,7 +389,7 @@ def test_examples(text, expected):
 )
 def test_reasons(text, reason):
     """Each way to be no sentence has its reason; the text is kept as it came."""
-    found = normalise(batch_of([text]), Options())
+    found = normalise(rows([text]), Options())
     assert found.batch.num_rows == 0
     (row,) = found.rejected.to_pylist()
     assert (row["reason"], row["text"], row["file"], row["row"]) == (reason, text, "a.txt", 1)
