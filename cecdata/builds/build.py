@@ -24,7 +24,6 @@ from cecdata.common.settings import require
 from cecdata.config import MOST_COPIES, Config
 from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.reading import FileReport, empty_corpus
-from cecdata.filters import active
 from cecdata.filters.cosine import choose_policy
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import About, Manifest
@@ -100,10 +99,11 @@ def survey(
 
     Nothing is written to its output.
     """
-    active(config)  # an unknown filter is refused before the corpus is read
     with taken(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
+        identity_of(source, config)  # opens all models: a bad one is refused before rows are read
         run = Run(Place(folder), "survey", Threads(workers))
         pool = run.pool(source, config, counts=True)
+        config = replace(config, copies=copies_of(config, pool.sentences)[0])
         rates = histogram_of(run.place, pool, _settings(config)).rates()
         chunks = -(-pool.sentences // config.shard_sentences)
         policy = choose_policy(config, pool.sentences)

@@ -262,9 +262,8 @@ def _ours(data: bytes | None, where: str, identity: Mapping[str, object]) -> Man
     made = of_manifest(recorded)
     # somebody may have copied a dataset into the folder, which knows only its own run
     if lines := differences(made, {name: identity[name] for name in made}):
-        listed = "\n".join(f"  {line}" for line in lines)
         raise RefusedError(
-            f"{where}/{MANIFEST} does not belong to the build in this folder:\n{listed}\n"
+            f"{where}/{MANIFEST} does not belong to the build in this folder:{lines}\n"
             f"Choose another output folder, or remove the folder {where}."
         )
     return recorded

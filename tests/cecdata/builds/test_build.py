@@ -6,12 +6,13 @@ import hashlib
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cecdata.shards.manifest import read_manifest
+from cecdata.shards.manifest import dumps, read_manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 
@@ -107,8 +108,12 @@ def test_copies_of_eight_begin_with_those_of_four(cecdata, built, corpus, flags,
 
 
 def test_a_dry_run_writes_nothing(cecdata, corpus, flags, tmp_path):
-    """`--dry-run` tells what would come and leaves no trace."""
+    """`--dry-run` tells what would come, or why nothing would, and leaves no trace."""
     out = tmp_path / "out"
+    dry = ("build", corpus, "--out", out, "--dry-run", "--json", "--pairs")
+    assert json.loads(cecdata(*dry, 230_000)[1])["cosine"] == "sample"
+    code, _, errors = cecdata(*dry, 10**9)
+    assert (code, "pairs must be at most 240,000" in errors) == (2, True)
     code, text, _ = cecdata("build", corpus, "--out", out, *flags, "--dry-run", "--json")
     assert code == 0
     found = json.loads(text)
@@ -251,14 +256,19 @@ def test_a_foreign_file_among_the_shards_is_refused(cecdata, copy_of_built, corp
     assert stray.exists()
 
 
-def test_a_damaged_manifest_is_told(cecdata, copy_of_built, corpus, flags):
-    """An edited manifest is no proof of anything: exit 4 with the way out."""
+def test_a_damaged_manifest_is_told(cecdata, built, copy_of_built, corpus, flags):
+    """An edited manifest is no proof of anything: exit 4. One of another build is: exit 5."""
     path = copy_of_built / "manifest.json"
     path.write_bytes(path.read_bytes().replace(b'"copies": 4', b'"copies": 5'))
     for command in (("verify", copy_of_built), ("build", corpus, "--out", copy_of_built, *flags)):
         code, _, errors = cecdata(*command)
         assert code == 4
         assert "--overwrite" in errors
+    made = read_manifest(built)
+    other = replace(made, configuration={**made.configuration, "seed": 7}, fingerprint="")
+    path.write_bytes(dumps(other))
+    code, _, errors = cecdata("build", corpus, "--out", copy_of_built, *flags)
+    assert (code, "folder:\n  configuration.seed: 7 → 42\nChoose" in errors) == (5, True)
 
 
 def test_verify_full_proves_every_source(cecdata, built):
