@@ -6,6 +6,8 @@ Files of all formats are read row by row: fields, strings of JSON, both sides of
 from __future__ import annotations
 
 import os
+import re
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,14 +28,17 @@ from cecdata.corpus.formats.parquet import is_text
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.rows import Reject
-from cecdata.corpus.sources import Source, rows_known
+from cecdata.corpus.sources import COMPRESSIONS, Source, rows_known
 from cecdata.shards.manifest import MANIFEST
 
 ENVIRONMENT = "CECBENCH_DATA"
 REASON = "contaminated"
 _SHOWN = 3  # most examples of a benchmark
 _ROWS = 16_384
-_READABLE = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
+_SUFFIXES = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
+_READABLE = re.compile(
+    "(?i)(?:{})(?:{})?$".format(*("|".join(map(re.escape, s)) for s in (_SUFFIXES, COMPRESSIONS)))
+)
 
 # Fields that name or label a row: in these, equal values mean nothing.
 _NOT_TEXT = frozenset(
@@ -44,6 +49,8 @@ _NOT_TEXT = frozenset(
     )
 )
 
+_loading = threading.Lock()  # so that several threads do not make one index each
+
 # Texts, the row of each, and the number of rows of which these are texts.
 Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
 
@@ -51,6 +58,7 @@ Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
 def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     """Return benchmark files by name; the name of a file in a folder begins with the folder's.
 
+    Of several files that would have one name, the later ones are named by their whole paths.
     Without `names`, they are those of the folders in $CECBENCH_DATA. Raises UsageError if that is
     not set either, and InputError for a missing path or a folder without readable files.
     """
@@ -59,25 +67,30 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
         raise UsageError(
             f"no benchmark was named: name files or folders, or set ${ENVIRONMENT} to a folder"
         )
-    files: dict[str, Path] = {}
+    found: list[tuple[str, Path]] = []
     for name in given:
         path = Path(name)
         if path.is_dir() and not (path / "data").is_dir():
-            below = sorted(p for p in path.rglob("*") if p.suffix in _READABLE and p.is_file())
+            below = sorted(p for p in path.rglob("*") if _READABLE.search(p.name) and p.is_file())
             if not below:
-                raise InputError(f"{name}: no file there has a suffix of {', '.join(_READABLE)}")
-            files |= {f"{path.name}/{p.relative_to(path).as_posix()}": p for p in below}
+                raise InputError(f"{name}: no file there has a suffix of {', '.join(_SUFFIXES)}")
+            folder = path.absolute().name
+            found += ((f"{folder}/{p.relative_to(path).as_posix()}", p) for p in below)
         elif path.is_file() or path.is_dir():  # a pipe cannot be read twice
-            files[name] = path
+            found.append((name, path))
         else:
             raise InputError(f"{name}: there is no such file or folder")
+    files: dict[str, Path] = {}
+    for name, path in found:
+        files[name if files.get(name, path) == path else str(path.absolute())] = path
     return files
 
 
 def load(names: Sequence[str]) -> Index:
     """Return the index of the benchmarks in these files and folders."""
     files = benchmark_files(names)
-    return _loaded(tuple((name, path, _digest(path)) for name, path in files.items()))
+    with _loading:
+        return _loaded(tuple((name, path, _digest(path)) for name, path in files.items()))
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-from cecdata.contamination.benchmarks import texts
+from cecdata.contamination.benchmarks import load, texts
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, Index, Keys
 from cecdata.corpus.reading import read
 from cecdata.shards.manifest import read_manifest
@@ -160,10 +162,14 @@ def test_a_report_for_each_benchmark(planted, capsys, monkeypatch):
     assert (report["rows"], report["hits"]) == (64, 2)
     assert [(b["hits"], b["exact"], b["overlap"]) for b in report["benchmarks"]] == [(2, 2, 0)]
     assert report["benchmarks"][0]["examples"][0]["row"] == 61
-    monkeypatch.setenv("CECBENCH_DATA", str(planted / "bench"))
+    (more := planted / "more/bench").mkdir(parents=True)  # a folder and a file of the same names
+    (more / "two.txt").write_text(f"{SENTENCES[500]}\n", "utf-8")
+    (more / "Three.TXT.gz").write_bytes(gzip.compress(f"{SENTENCES[501]}\n".encode()))
+    monkeypatch.setenv("CECBENCH_DATA", f"{planted / 'bench'}{os.pathsep}{more}")
     assert run(cli, ["contamination", corpus, "--json"]) == 0
-    everything = json.loads(capsys.readouterr().out)
-    assert [b["hits"] for b in everything["benchmarks"]] == [2, 2]
+    hits = {b["name"]: b["hits"] for b in json.loads(capsys.readouterr().out)["benchmarks"]}
+    assert hits.pop("bench/Three.TXT.gz") == hits.pop(str(more / "two.txt")) == 1
+    assert hits == {"bench/one.tsv": 2, "bench/two.txt": 2}
 
 
 def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsys):
@@ -187,6 +193,13 @@ def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsy
     assert json.loads(capsys.readouterr().out)["hits"] == 0
     assert run(cli, ["contamination", str(planted / "corpus.txt"), str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hits"] == 60  # a dataset is a benchmark, too
+
+
+def test_tasks_share_one_index(planted):
+    """Threads that ask for the same benchmarks at once read them once."""
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: load([str(planted / "bench/two.txt")]), range(4)))
+    assert len(set(map(id, found))) == 1
 
 
 def test_another_benchmark_is_another_build(planted, tmp_path, capsys):
