@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.formats import jsonl, parquet
+from cecdata.corpus.formats import jsonl, m2, parquet
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.reading import read
 from cecdata.corpus.sources import Columns
@@ -571,7 +571,7 @@ def test_a_document_in_any_encoding(tmp_path, encoding):
     assert bad == []
 
 
-def test_corrections_of_m2_are_read(tmp_path):
+def test_corrections_of_m2_are_read(tmp_path, monkeypatch):
     """The edits, or a line T, give the corrected sentence; a bad block costs itself."""
     path = tmp_path / "a.m2"
     path.write_text(
@@ -587,3 +587,5 @@ def test_corrections_of_m2_are_read(tmp_path):
     texts = ["我们走。", "对的。", "用Open AI写。", "我们。"]
     assert [row["text"] for row in good] == texts
     assert [(row["row"], row["reason"]) for row in bad] == [(12, "invalid_m2")]
+    monkeypatch.setattr(m2, "_MOST_LINES", 2)
+    assert "2 lines or more follow a line S" in [row["detail"] for row in everything(path)[1]]

@@ -69,8 +69,9 @@ def save(path: Path, sentences) -> Path:
 
 
 def encoded(kind: str, sentences) -> bytes:
-    if kind == ".txt":
-        return "".join(f"{s}\n" for s in sentences).encode()
+    if kind in (".txt", ".m2"):
+        line = "{}\n" if kind == ".txt" else "S {}\n\n"
+        return "".join(map(line.format, sentences)).encode()
     if kind in (".jsonl", ".ndjson"):
         return "".join(json.dumps({"text": s, "origin": "网"}) + "\n" for s in sentences).encode()
     out = io.StringIO(newline="")
@@ -188,12 +189,15 @@ def test_limit_counts_rows_of_the_corpus(tmp_path):
 
 
 def test_batches_are_small(tmp_path):
-    """No batch has more than `batch_rows`, or a block of whole lines; nothing is lost between."""
-    for suffix in FORMATS:
+    """No batch has more than `batch_rows`, or some megabytes; nothing is lost between."""
+    for suffix in (*FORMATS, "m2"):
         path = save(tmp_path / f"x.{suffix}", [str(n) for n in range(1000)])
         sizes = [rows.batch.num_rows for rows in read([str(path)], batch_rows=64)]
         assert sum(sizes) == 1000
         assert max(sizes) <= (1000 if suffix in ("txt", "jsonl", "ndjson") else 64)
+        save(path, [f"{n}{'好' * 7000}" for n in range(1200)])
+        sizes = [rows.batch.nbytes for rows in read([str(path)])]
+        assert sum(sizes) > 25_000_000 > 1.4 * max(sizes)
 
 
 def test_sample_is_the_packaged_corpus():

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.characters import INVISIBLE, WHITESPACE
-from cecdata.corpus.lines import Block, blocks
+from cecdata.corpus.lines import BLOCK_BYTES, Block, blocks
 from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
 from cecdata.corpus.sources import DEFAULT_TEXT, Columns, Source, opened
 
@@ -239,12 +239,15 @@ def _batches(
     texts: list[bytes] = []
     names: tuple[list[str | None], list[str | None]] = [], []  # origins, licences
     rows: list[int] = []
+    size = 0  # characters
     for record in records:
-        if len(rows) + len(feed.rejects) >= batch_rows:
+        if len(rows) + len(feed.rejects) >= batch_rows or size >= BLOCK_BYTES:
             yield _flush(feed, source, texts, names, rows)
+            size = 0
         if record is None:
             continue
         row, fields = record
+        size += sum(map(len, fields))
         if fields and len(fields) != width:
             shown = _readable(",".join(fields))[:EXCERPT]
             detail = f"{len(fields)} fields, the header has {width}"

@@ -10,60 +10,73 @@ A row is one sentence corrected by its first annotator. A line T has it; otherwi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
-from cecdata.corpus.lines import blocks
+from cecdata.corpus.lines import BLOCK_BYTES, blocks
 from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
 
 _NOTHING = ("-NONE-", "")
 _RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
+_MOST_LINES = 1 << 12  # of one sentence
 _Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the corrected sentences; a sentence without edits is its own correction."""
     del columns
-    rejects: list[Reject] = []
-    pairs = _pairs(source, rejects)
-    while part := list(islice(pairs, batch_rows)):
-        text = pa.array([targets[0].encode("utf-8", "surrogateescape") for _, _, targets in part])
-        rows = np.array([row for row, _, _ in part], np.int64)
-        yield gather(source, text, None, rows, rejects)
-        rejects.clear()
-    if rejects:
-        yield gather(source, pa.array([], pa.binary()), None, np.zeros(0, np.int64), rejects)
+    for part in _batches(source, batch_rows):
+        rejects = [each for each in part if isinstance(each, Reject)]
+        pairs = [each for each in part if not isinstance(each, Reject)]
+        text = [targets[0].encode("utf-8", "surrogateescape") for _, _, targets in pairs]
+        rows = np.array([row for row, _, _ in pairs], np.int64)
+        yield gather(source, pa.array(text, pa.binary()), None, rows, rejects)
+
+
+def _batches(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
+    """Yield at most so many sentences, or a few megabytes of them, at a time."""
+    held: list[_Pair | Reject] = []
+    size = 0
+    for each in _pairs(source):
+        held.append(each)
+        size += 0 if isinstance(each, Reject) else len(each[1])
+        if len(held) >= most or size >= BLOCK_BYTES:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
 
 
 def _values(source: Source) -> Iterator[object]:
     """Yield each sentence and all its corrections."""
-    rejects: list[Reject] = []
-    for _, text, targets in _pairs(source, rejects):
-        yield [part.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-               for part in dict.fromkeys((text, *targets))]  # fmt: skip
-    yield from rejects
+    for each in _pairs(source):
+        if isinstance(each, Reject):
+            yield each
+        else:
+            _, text, targets = each
+            yield [part.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                   for part in dict.fromkeys((text, *targets))]  # fmt: skip
 
 
-def _pairs(source: Source, rejects: list[Reject]) -> Iterator[_Pair]:
+def _pairs(source: Source) -> Iterator[_Pair | Reject]:
     held: list[str] = []
     first = 0
     with opened(source) as stream:
         for block in blocks(stream, source):
-            rejects.extend(block.rejects)
+            yield from block.rejects
             lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
             for number, line in enumerate(lines, block.first_line):
                 if line.startswith("S ") or line == "S":
-                    yield from _pair(held, first, source, rejects)
+                    yield from _pair(held, first, source)
                     held, first = [line], number
-                elif line.strip():
+                elif line.strip() and len(held) <= _MOST_LINES:
                     held.append(line)
-    yield from _pair(held, first, source, rejects)
+    yield from _pair(held, first, source)
 
 
-def _pair(held: list[str], row: int, source: Source, rejects: list[Reject]) -> Iterator[_Pair]:
+def _pair(held: list[str], row: int, source: Source) -> Iterator[_Pair | Reject]:
     """Yield the pair in the lines of one sentence, or reject them."""
     if not held:
         return
@@ -77,11 +90,13 @@ def _pair(held: list[str], row: int, source: Source, rejects: list[Reject]) -> I
         yield row, _joined(tokens), targets
         return
     shown = held[0].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    rejects.append(Reject(max(row, 1), source.origin, shown[:EXCERPT], "invalid_m2", detail))
+    yield Reject(max(row, 1), source.origin, shown[:EXCERPT], "invalid_m2", detail)
 
 
 def _targets(tokens: list[str], lines: list[str]) -> list[str]:
     """Return the corrected sentence of each annotator; without an edit it is the sentence."""
+    if len(lines) == _MOST_LINES:
+        raise ValueError(f"{_MOST_LINES:,} lines or more follow a line S")
     given: list[str] = []
     edits: dict[int, list[tuple[int, int, list[str]]]] = {}
     for line in lines:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Most bytes of text that are decoded from a dictionary at a time: half a kilobyte may encode a
 # million characters, a million times.
 _AT_ONCE = 1 << 28
+_BATCH = 1 << 24  # bytes of a batch, if its rows were of mean size
 _VALUES = 16_384  # rows
 _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read through such a buffer
 
@@ -85,6 +86,9 @@ def _batches(
     Keeping all row groups encoded would cost more time than it saves.
     """
     chosen = range(*(source.groups or (0, file.num_row_groups)))
+    facts = [file.metadata.row_group(group) for group in chosen]
+    mean = max((each.total_byte_size / max(1, each.num_rows) for each in facts), default=0)
+    rows = max(1, min(rows, int(_BATCH / max(1, mean))))
     large = [group for group in chosen if _weight(file, group, rows) > _AT_ONCE]
     if not large:
         yield from file.iter_batches(rows, chosen, names, use_threads=False)

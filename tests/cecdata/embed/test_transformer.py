@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_folder_is_an_encoder(folder):
-    """A path loads, once; vectors are of unit length, in the order asked, and say whose they are."""
+    """A path loads once; vectors are of unit length, in the order asked, and say whose they are."""
     model = encoder(str(folder))
     assert encoder(str(folder)) is model
     texts = ["他的病情已经好转。", "天气", "他的病情己经好转，天气一的一是在。"]
