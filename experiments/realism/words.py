@@ -44,12 +44,16 @@ def _likeliest(text: str, listed: Callable[[], dict[str, float]]) -> tuple[str, 
 @cache
 def score(text: str) -> float:
     """Return the log-probability of a text's words under the bigram model of the package."""
-    number, single, backoff, pairs = _model()
+    model, (number, bounds) = shipped(), _index()
     total, last = 0.0, 0
     for word in _likeliest(text, _of_model):
         this = number.get(word, 0)
-        known = pairs.get((last, this))
-        total += known if known is not None else backoff[last] + single[this]
+        start, end = bounds[last], bounds[last + 1]
+        place = start + int(np.searchsorted(model.pairs[start:end, 1], this))
+        if place < end and model.pairs[place, 1] == this:
+            total += float(model.pair_log_prob[place])
+        else:
+            total += float(model.word_backoff[last]) + float(model.word_log_prob[this])
         last = this
     return total
 
@@ -88,9 +92,8 @@ def _of_model() -> dict[str, float]:
 
 
 @cache
-def _model() -> tuple[dict[str, int], list[float], list[float], dict[tuple[int, ...], float]]:
+def _index() -> tuple[dict[str, int], list[int]]:
+    """Return the number of each word, and where the sorted pairs of each number begin."""
     model = shipped()
     number = {word: place for place, word in enumerate(model.words)}
-    pairs = (tuple(pair) for pair in model.pairs.tolist())
-    log_prob = dict(zip(pairs, model.pair_log_prob.tolist(), strict=True))
-    return number, model.word_log_prob.tolist(), model.word_backoff.tolist(), log_prob
+    return number, np.searchsorted(model.pairs[:, 0], np.arange(len(number) + 1)).tolist()

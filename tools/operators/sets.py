@@ -48,6 +48,7 @@ def complete() -> dict[str, Operator]:
     """Return all operators; those above have the confusions that are too rare for the package."""
 
     def whole(name: str) -> Operator:
+        @cache
         def build() -> ConfusionSet:
             return confusion_set(*MODULES[name].build(0.0))
 
