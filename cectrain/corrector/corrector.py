@@ -114,10 +114,11 @@ class Corrector:
     @property
     def proposer(self) -> Proposer:
         """The model, loaded. Raises InputError where nothing loads."""
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = self._load(str(self._model))
-            return self._loaded
+        loaded = self._loaded
+        if loaded is None:
+            with self._loading:
+                loaded = self._loaded = self._loaded or self._load(str(self._model))
+        return loaded
 
     def _load(self, model: str) -> Proposer:
         least, threads = self._confidence, self._threads
