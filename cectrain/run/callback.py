@@ -55,8 +55,8 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         """`score` and `score_before` are collective calls: every rank makes them."""
         self._ppo, self._metrics, self._score, self._log = ppo, metrics, score, log
         self._score_before = score_before
-        self._flat, self._last_reward = 0, 0.0
-        self._first_reward: float | None = None
+        self._flat = 0
+        self._rewards = [line["reward"] for line in metrics_log.lines(metrics.path, "ppo")]
         self._stopwatch = Stopwatch()
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
@@ -77,9 +77,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if torch.cuda.is_available():
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         self._metrics.write("ppo", batch, values)
-        self._last_reward = values["reward"]
-        if self._first_reward is None:
-            self._first_reward = self._last_reward
+        self._rewards.append(values["reward"])
         flat = values.get("zero_advantage_share", 0.0) >= 1.0
         self._flat = self._flat + 1 if flat else 0
         if self._flat and (self._flat - 1) % _FLAT == 0:
@@ -103,9 +101,9 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
 
     def _warn_of_hacking(self, batch: int, scores: HeldOut) -> None:
         start = self.before.exact
-        if start is None or scores.exact is None or self._first_reward is None:
+        if start is None or scores.exact is None or not self._rewards:
             return
-        rise, fall = self._last_reward - self._first_reward, start - scores.exact
+        rise, fall = self._rewards[-1] - self._rewards[0], start - scores.exact
         if rise >= _RISE and fall >= _FALL:
             self._log(
                 f"batch {batch}: the reward rose by {rise:.3f} while the held-out exact rate fell "

@@ -346,9 +346,9 @@ def logged(seen, step, reward, flat=0.0):
 
 @pytest.mark.parametrize(("exact", "hacked"), [(0.3, True), (0.55, False)])
 def test_reward_hacking_is_logged(tmp_path, exact, hacked):
-    """A rising reward with a falling exact rate gives a warning."""
+    """A rising reward with a falling exact rate gives a warning, also over a resume."""
+    logged(watching(tmp_path, exact)[0], 1, 0.5)
     seen, told = watching(tmp_path, exact)
-    logged(seen, 1, 0.5)
     logged(seen, 2, 0.6)
     seen.on_step_end(None, State(3), Control())
     assert bool(told) == hacked
