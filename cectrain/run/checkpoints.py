@@ -93,12 +93,15 @@ def _is_whole(folder: Path, name: str, proof: Json) -> bool:
     return same and durable.sha256_of(path).sha256 == sha256
 
 
-def newest(parent: Path) -> tuple[Path, int] | None:
-    """Return the latest whole checkpoint below `parent` and its step; skip damaged ones."""
+def newest(
+    parent: Path, log: Callable[[str], None] = lambda _line: None
+) -> tuple[Path, int] | None:
+    """Return the latest whole checkpoint below `parent` and its step; log damaged ones after it."""
     for _, folder in sorted(_numbered(parent), reverse=True):
         step = step_of(folder)
         if step is not None:
             return folder, step
+        log(f"{folder.name} is damaged and is skipped")
     return None
 
 
@@ -106,11 +109,6 @@ def newest_step(parent: Path) -> int:
     """Return the step of the latest whole checkpoint below `parent`; 0 without one."""
     latest = newest(parent)
     return latest[1] if latest else 0
-
-
-def damaged(parent: Path) -> list[Path]:
-    """Return the checkpoints below `parent` that are incomplete or changed."""
-    return [folder for _, folder in sorted(_numbered(parent)) if step_of(folder) is None]
 
 
 def prune(parent: Path, keep: int, step: int) -> None:

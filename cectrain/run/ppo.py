@@ -92,10 +92,7 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
 
 
 def _newest_checkpoint(job: Job) -> str | None:
-    folder = job.state / "ppo"
-    for damaged in checkpoints.damaged(folder):
-        job.log(f"{damaged.name} is damaged and is skipped")
-    newest = checkpoints.newest(folder)
+    newest = checkpoints.newest(job.state / "ppo", job.log)
     if newest is None:
         return None
     job.log(f"resuming from {newest[0].name}")

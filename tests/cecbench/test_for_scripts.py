@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import re
@@ -373,10 +372,3 @@ def test_whatever_moves_a_number_moves_the_signature() -> None:
     assert made[1].signature.rows == "1/2"
     assert made[4].signature.opencc != "none"
     assert made[6].signature.opencc == "none"
-
-
-def test_differences_name_the_field_and_both_values() -> None:
-    """Each field that differs is named with both values."""
-    mine = score(SIGNED, "cscd", "revert").signature
-    theirs = dataclasses.replace(mine, beta=0.5, version="9")
-    assert mine.differences(theirs) == (("beta", 1.0, 0.5), ("version", mine.version, "9"))
