@@ -30,7 +30,7 @@ from cecdata.shards.verify import Report
 FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder
 STORE = "store.json"
 VERSION = 1
-_FILE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\.faiss")  # no path leads out of the folder
+_FILE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,200}\.faiss")  # in the folder itself
 _AT_ONCE = 16_384  # rows that are widened to float32 at a time
 _ID, _COUNT = 8, 8  # bytes of an id, and of the number of ids before them
 Ids = npt.NDArray[np.int64]
