@@ -23,6 +23,21 @@ LONGEST = (
     "test_serve", "test_speculative", "test_stages", "test_stores", "test_train",
     "test_training", "test_trl_contract",
 )  # fmt: skip
+#: folders whose files share what takes seconds to make: warm processes, datasets, libraries
+TOGETHER = {"builds": "builds", "faults": "builds", "cectrain": "cectrain"}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Let one process run the files of these folders, and any other file by itself."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            folder = nodeid.partition("::")[0].split("/")[-2]
+            return TOGETHER.get(folder) or super()._split_scope(nodeid)
+
+    return ByFolder(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure() -> None:

@@ -322,9 +322,7 @@ def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path)
     """Runs with the same --name share a row, and have the same colour in all figures."""
     other = tmp_path / "other.tsv"
     other.write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
-    answers = tmp_path / "good.txt"
-    answers.write_text("\n".join(GOOD) + "\n", encoding="utf-8")
-    some = tmp_path / "some.txt"
+    answers, some = tmp_path / "good.txt", tmp_path / "some.txt"
     some.write_text("\n".join([*GOOD[:-1], "别的"]) + "\n", encoding="utf-8")
     for number, (file, system, name) in enumerate(
         [

@@ -7,6 +7,7 @@ import math
 import os
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +27,19 @@ from cecdata.operators.base import weighed
 from cecdata.perturbation.tables import compiled
 
 REALISTIC = load("realistic")
-LOOK = [("已", "己"), ("未", "末"), ("土", "士"), ("日", "曰"), ("戊", "戌"), ("人", "入"),
-        ("大", "太"), ("天", "夭"), ("千", "干"), ("田", "由")]  # fmt: skip
-SOUND = [("在", "再"), ("做", "作"), ("的", "地"), ("坐", "座"), ("他", "她"), ("以", "已"),
-         ("像", "象"), ("进", "近"), ("带", "戴"), ("部", "不")]  # fmt: skip
+LOOK = (("已", "己"), ("未", "末"), ("土", "士"), ("日", "曰"), ("戊", "戌"), ("人", "入"),
+        ("大", "太"), ("天", "夭"), ("千", "干"), ("田", "由"))  # fmt: skip
+SOUND = (("在", "再"), ("做", "作"), ("的", "地"), ("坐", "座"), ("他", "她"), ("以", "已"),
+         ("像", "象"), ("进", "近"), ("带", "戴"), ("部", "不"))  # fmt: skip
 
 
 def errors_like(pairs, times=10):
     return Errors(100, 100, 0, Counter(dict.fromkeys(pairs, times)), Counter())
+
+
+@cache
+def recipe_like(pairs):
+    return fit(errors_like(pairs), REALISTIC).config
 
 
 def test_start_is_the_recipe():
@@ -84,7 +90,7 @@ def test_minimum_of_a_bent_valley():
 
 def test_fit_moves_towards_the_sample():
     """Errors of the eye raise the operators of the eye, errors of the ear those of the ear."""
-    eye, ear = (fit(errors_like(pairs), REALISTIC).config.prior for pairs in (LOOK, SOUND))
+    eye, ear = (recipe_like(pairs).prior for pairs in (LOOK, SOUND))
     assert eye["near_glyph"] > 2 * REALISTIC.prior["near_glyph"] > 2 * ear["near_glyph"]
     assert ear["homophone"] > eye["homophone"]
 
@@ -100,7 +106,7 @@ def test_a_stronger_prior_stays_nearer(pairs):
 
 def test_no_pair_is_remembered():
     """What is learnt goes by the names of kinds and exponents: a handful of numbers an operator."""
-    found = fit(errors_like(SOUND), REALISTIC).config
+    found = recipe_like(SOUND)
     known = {*OPERATORS["homophone"].kinds, "power", "frequency"}
     assert set(found.weights["homophone"]) <= known
     assert all(len(changes) <= 9 for changes in found.weights.values())
@@ -130,7 +136,7 @@ def test_shares_of_other_kinds_follow_their_counts():
 
 def test_slips_keep_their_ratio_to_lexical():
     """What no error tells apart moves together: `slip` beside `lexical`."""
-    found, given = fit(errors_like(LOOK), REALISTIC).config.prior, REALISTIC.prior
+    found, given = recipe_like(LOOK).prior, REALISTIC.prior
     ratio = given["slip"] / given["lexical"]
     assert found["slip"] / found["lexical"] == pytest.approx(ratio, rel=2e-3)
     assert found["slip"] < given["slip"]
@@ -163,7 +169,7 @@ def test_what_cannot_be_fitted_is_refused(errors, config, said):
 
 def test_recipe_text_comes_back(tmp_path):
     """A configuration written as a recipe and loaded again is the same."""
-    config = fit(errors_like(LOOK + SOUND), REALISTIC).config
+    config = recipe_like(LOOK + SOUND)
     config = replace(config, fitted='名 "x" \\ \x7f', seed=7, text_column="正文", limit=5)
     path = tmp_path / "mine.toml"
     path.write_text(recipe_text(config, ["one", "two"]), "utf-8")
