@@ -34,7 +34,7 @@ _BOMS = (
 # Of a family, which has most characters in common, the one with the highest sum is taken.
 _FAMILIES = (("gb18030",), ("big5", "cp950", "big5hkscs"), ("utf-16-le",), ("utf-16-be",))
 _SEVEN_BITS = ((rb"~\{", ("hz",)), (rb"\+[A-Za-z0-9+/]{4}", ("utf-7",)))
-_GB = ("gbk", "gb2312", "cp936", "gb18030")
+_READ_AS = dict.fromkeys(("gbk", "gb2312", "cp936"), "gb18030") | {"utf-8-sig": UTF8}
 # Python's codec still has private-use characters where the standard and browsers have others: an
 # ideographic space for A3A0, the vertical marks and the ideographs of GB 18030-2022, and ḿ.
 _GB_ODD = {0xE5E5: 0x3000, 0xE7C7: 0x1E3F} | dict(
@@ -154,6 +154,8 @@ def _mostly_utf8(head: bytes) -> bool:
     Characters of two bytes are also pairs of bytes of GB 18030: one of three bytes must occur, or
     no other encoding may give Chinese.
     """
+    if not _beyond(head):
+        return True
     text = codecs.getincrementaldecoder(UTF8)("surrogateescape").decode(head)
     beyond = re.sub(r"[\0-\x7f]+", "", text)
     bad = sum("\udc80" <= sign <= "\udcff" for sign in beyond)
@@ -166,10 +168,10 @@ def _mostly_utf8(head: bytes) -> bool:
 
 
 def codec(encoding: str) -> str:
-    """Return Python's name of an encoding; GBK and GB 2312 are read as GB 18030, their superset."""
+    """Return Python's name of an encoding, or of one that reads the same files and more."""
     "".encode(encoding)
     name = codecs.lookup(encoding).name
-    return "gb18030" if name in _GB else name
+    return _READ_AS.get(name, name)
 
 
 DAMAGE = "cecdata.damage"  # the handler of errors that makes each bad byte a lone surrogate

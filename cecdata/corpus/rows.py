@@ -258,9 +258,15 @@ def excerpt(value: bytes) -> str:
 
 
 def _names(names: pa.Array | None, default: str | None, length: int) -> pa.Array:
-    """Return a column of origins or licences as valid UTF-8, with `default` in place of nulls."""
+    """Return a column of origins or licences, with `default` in place of what is missing."""
     if names is None:
         return pa.nulls(length, pa.string()) if default is None else constant(default, length)
+    names = named(names)
+    return names.fill_null(default) if names.null_count and default is not None else names
+
+
+def named(names: pa.Array) -> pa.Array:
+    """Return a column of names as valid UTF-8, with null in place of an empty one."""
     if not pa.types.is_string(names.type):
         names = names.cast(pa.string())
     try:
@@ -269,4 +275,5 @@ def _names(names: pa.Array | None, default: str | None, length: int) -> pa.Array
         values = names.view(pa.binary()).to_pylist()
         readable = [v if v is None else v.decode("utf-8", "backslashreplace") for v in values]
         names = pa.array(readable, pa.string())
-    return names.fill_null(default) if names.null_count and default is not None else names
+    empty = pc.equal(names, "")
+    return pc.if_else(empty, None, names) if pc.any(empty).as_py() else names

@@ -171,7 +171,7 @@ class Columns:
                 f"--text-column: {', '.join(strings) or 'this file has none'}"
             )
         origin = self.origin or (DEFAULT_ORIGIN if DEFAULT_ORIGIN in available else None)
-        licence = self.licence or default_licence(strings)
+        licence = self.licence or next((n for n in DEFAULT_LICENCES if n in strings), None)
         for name in (text, origin, licence):
             if name is not None and available.count(name) > 1:
                 raise InputError(
@@ -212,8 +212,3 @@ def default_text(available: Sequence[str], strings: Sequence[str], label: str) -
         f"{label}: no column {DEFAULT_TEXT!r}. Name the column of the sentences with "
         f"--text-column: {', '.join(available) or 'the file has no columns'}"
     )
-
-
-def default_licence(strings: Sequence[str]) -> str | None:
-    """Return the name of the column of licences, in either spelling, or None."""
-    return next((name for name in DEFAULT_LICENCES if name in strings), None)

@@ -9,6 +9,7 @@ import lzma
 import random
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import lines as corpus_lines
+from cecdata.corpus.encodings import detected
 from cecdata.corpus.normalise import Options, normalise
 from cecdata.corpus.reading import Rows, empty_corpus, read, read_sources, resolve
 from cecdata.corpus.sources import Columns, Source
@@ -238,11 +240,26 @@ def test_every_arrow_string_is_read(tmp_path, kind):
 
 
 def test_another_origin(tmp_path):
-    """A column may have another origin; a null one falls back to the file's name."""
+    """A column may have another origin; a null or empty one falls back to the file's name."""
     path = tmp_path / "t.jsonl"
-    path.write_text('{"text": "一", "来源": "新闻"}\n{"text": "二", "来源": null}\n')
+    path.write_text("".join(f'{{"text": "一", "来源": {o}}}\n' for o in ('"新闻"', "null", '""')))
     good, _ = everything([path], columns=Columns(origin="来源"))
-    assert [row["origin"] for row in good] == ["新闻", "t"]
+    assert [row["origin"] for row in good] == ["新闻", "t", "t"]
+
+
+@pytest.mark.parametrize("before", ["", " "])  # Arrow parses the lines, or Python does
+def test_a_licence_may_come_late(tmp_path, before):
+    """Objects state it in either spelling, whichever comes first; an empty one is not stated."""
+    stated = [
+        *[{}] * 100,
+        {"licence": ""},
+        {"license": "mit"},
+        {"licence": "cc0", "license": "mit"},
+    ]
+    lines = (f"{before}{json.dumps({'text': '一', **each})}\n" for each in stated)
+    (tmp_path / "t.jsonl").write_text("".join(lines))
+    good, _ = everything([tmp_path / "t.jsonl"])
+    assert [row["licence"] for row in good[99:]] == [None, None, "mit", "cc0"]
 
 
 def test_json_lines_take_both_ways_alike(tmp_path):
@@ -513,6 +530,9 @@ def test_text_after_a_long_head_of_ascii_is_detected(tmp_path):
     lines = ["Permission is granted to anyone."] * 6_000 + SIMPLIFIED
     good, bad = read_back(tmp_path / "a.txt", "\n".join(lines).encode("gb18030"))
     assert (good, bad.num_rows) == (lines, 0)
+    started = time.process_time()
+    assert detected(b"Permission is granted to anyone.\n" * 500_000) == "utf-8"
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xff\xfe\xff"])

@@ -237,7 +237,7 @@ def _batches(
     batch_rows: int,
 ) -> Iterator[Rows]:
     texts: list[bytes] = []
-    names: tuple[list[str | None], list[str | None]] = [], []  # origins, licences
+    names: tuple[list[str], list[str]] = [], []  # origins, licences
     rows: list[int] = []
     size = 0  # characters
     for record in records:
@@ -256,7 +256,7 @@ def _batches(
         text, *named = ("" if at is None or not fields else fields[at] for at in places)
         texts.append(text.encode("utf-8", "surrogateescape"))
         for column, name in zip(names, named, strict=True):
-            column.append(_readable(name) or None)
+            column.append(_readable(name))
         rows.append(row)
     yield _flush(feed, source, texts, names, rows)
 
@@ -265,7 +265,7 @@ def _flush(
     feed: _Feed,
     source: Source,
     texts: list[bytes],
-    names: tuple[list[str | None], list[str | None]],
+    names: tuple[list[str], list[str]],
     rows: list[int],
 ) -> Rows:
     text = pa.array(texts, pa.binary())

@@ -15,15 +15,14 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, chunks, numbers, split
-from cecdata.corpus.rows import Bad, Format, Rows, excerpt, fault, gather, rejected_rows
+from cecdata.corpus.rows import Bad, Format, Rows, excerpt, fault, gather, named, rejected_rows
 from cecdata.corpus.sources import (
+    DEFAULT_LICENCES,
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
     UTF8,
     Columns,
-    Picked,
     Source,
-    default_licence,
     default_text,
     opened,
     unknown_column,
@@ -33,6 +32,14 @@ _LOOK = 100  # lines that are searched for keys
 _MAX_BYTES, _MAX_VALUES = 1 << 27, 1 << 22  # of a document, which is held as a whole
 _AT_ONCE = 8192  # elements in a block
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
+class _Keys(NamedTuple):
+    """The keys to read; of several licences an object's first counts."""
+
+    text: str
+    origin: str
+    licences: tuple[str, ...]
 
 
 Cut = Callable[[Source], Iterator[Block]]  # a file in blocks of lines, an object on each
@@ -65,10 +72,8 @@ def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[
             yield _parse_lines(block, picked, source)
             continue
         rows = numbers(block.first_line, table.num_rows)
-        text, origin, licence = (
-            None if name is None else table.column(name).combine_chunks()
-            for name in (picked.text, picked.origin, picked.licence)
-        )
+        text, origin, *licences = (table.column(name).combine_chunks() for name in _names(picked))
+        licence = pc.coalesce(*map(named, licences)) if licences else None
         yield gather(source, text, origin, rows, block.rejects, licence)
 
 
@@ -145,25 +150,32 @@ def _whole(source: Source) -> bytes:
     return b"".join(parts)
 
 
-def _pick(columns: Columns, block: Block, source: Source) -> Picked:
+def _pick(columns: Columns, block: Block, source: Source) -> _Keys:
     """Choose the keys to read from the file's first objects: a typo would reject every row.
 
     Raises InputError for a key that none of them has.
     """
     keys: dict[str, None] = {}
     strings: dict[str, None] = {}
+    others: set[str] = set()
     for value in map(_load, block.data.split(b"\n", _LOOK)[:_LOOK]):
         if isinstance(value, dict):
             keys.update(dict.fromkeys(value))
             strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))
+            others.update(k for k in value if not isinstance(value[k], (str, type(None))))
     for _, name in columns.named:
         if keys and name is not None and name not in keys:
             raise InputError(unknown_column(name, list(keys), source.label))
     text = columns.text
     if text is None:
         text = default_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
-    licence = columns.licence or default_licence(list(strings))
-    return Picked(text, columns.origin or DEFAULT_ORIGIN, licence)
+    usual = tuple(name for name in DEFAULT_LICENCES if name not in others)
+    licences = (columns.licence,) if columns.licence else usual
+    return _Keys(text, columns.origin or DEFAULT_ORIGIN, licences)
+
+
+def _names(picked: _Keys) -> tuple[str, ...]:
+    return picked.text, picked.origin, *picked.licences
 
 
 def _load(line: bytes) -> object:
@@ -174,7 +186,7 @@ def _load(line: bytes) -> object:
     return value
 
 
-def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
+def _parse_fast(block: Block, picked: _Keys) -> pa.Table | None:
     """Parse the whole block with Arrow; return None unless each line certainly gives one row.
 
     It is certain if every line opens and closes with a brace and none is blank, so that no object
@@ -189,7 +201,7 @@ def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
         return None
     reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
     try:
-        schema = pa.schema([(name, pa.string()) for name in picked.names])
+        schema = pa.schema([(name, pa.string()) for name in dict.fromkeys(_names(picked))])
         options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         table = pj.read_json(pa.BufferReader(data), reading, options)
     except (pa.ArrowInvalid, UnicodeEncodeError):  # a key may be half of a surrogate pair
@@ -197,7 +209,7 @@ def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
     return table.select(schema.names) if table.num_rows == count else None
 
 
-def _parse_lines(block: Block, picked: Picked, source: Source) -> Rows:
+def _parse_lines(block: Block, picked: _Keys, source: Source) -> Rows:
     """Parse line by line; lines that are alike are parsed once."""
     coded = split(block.data).dictionary_encode()
     parsed = [_parse_line(line, picked, source) for line in coded.dictionary.to_pylist()]
@@ -224,7 +236,7 @@ class _Parsed(NamedTuple):
     detail: str = ""
 
 
-def _parse_line(line: bytes, picked: Picked, source: Source) -> _Parsed:
+def _parse_line(line: bytes, picked: _Keys, source: Source) -> _Parsed:
     """Return the text, origin and licence of one line, or why there is none."""
     if not line.strip():
         return _Parsed("")
@@ -239,7 +251,8 @@ def _parse_line(line: bytes, picked: Picked, source: Source) -> _Parsed:
         value = {picked.text: value}
     if not isinstance(value, dict):
         return _Parsed(excerpt(line), reason="invalid_json", detail="not an object")
-    origin, licence = (_name(value, name) for name in (picked.origin, picked.licence))
+    origin, *licences = (_name(value, name) for name in (picked.origin, *picked.licences))
+    licence = next(filter(None, licences), None)
     text = value.get(picked.text)
     if not isinstance(text, str):
         detail = f"{picked.text!r} is {'missing' if text is None else type(text).__name__}"
@@ -253,9 +266,9 @@ def _parse_line(line: bytes, picked: Picked, source: Source) -> _Parsed:
     return _Parsed(text, origin, licence)
 
 
-def _name(value: dict[str, object], field: str | None) -> str | None:
-    named = None if field is None else value.get(field)
-    return None if named is None else str(named).encode("utf-8", "backslashreplace").decode("utf-8")
+def _name(value: dict[str, object], key: str) -> str | None:
+    name = value.get(key)
+    return None if name is None else str(name).encode("utf-8", "backslashreplace").decode() or None
 
 
 LINES = Format(partial(_read, _lines), partial(_values, _lines), (".jsonl", ".ndjson"))

@@ -269,6 +269,7 @@ def test_utf_8_is_not_misread_as_another_encoding(cecdata, tmp_path):
     for name in ("gb99", "rot13"):
         code, _, words = build(cecdata, tmp_path / "out", tmp_path / "a.txt", "--encoding", name)
         assert (code, f"unknown text encoding {name!r}" in words) == (2, True)
+    assert build(cecdata, tmp_path / "out", tmp_path / "a.txt", "--encoding", "utf-8-sig")[0] == 0
 
 
 JSON_LINES = "".join(f'{{"content": "第{n}次列车准时到达。", "n": {n}}}\n' for n in range(9))
