@@ -73,6 +73,8 @@ def build(
         settings["text_column"] = column
     config = load(recipe, **settings)
     how: dict[str, Any] = {"workers": workers, "engine": engine, "overwrite": overwrite}
+    if paths is None:
+        how["named"] = "the frame"  # which is in a temporary file
     with _corpus(paths, texts, frame, column) as corpus:
         if out is not None:
             place = str(out) if is_remote(out) else Path(out)
@@ -120,10 +122,7 @@ def _corpus(
     with TemporaryDirectory(prefix="cecdata-") as folder:
         path = Path(folder) / "frame.parquet"
         _chosen(lazy, column).sink_parquet(path)
-        try:
-            yield [str(path)]
-        except InputError as error:
-            raise InputError(str(error).replace(str(path), "the frame")) from error
+        yield [str(path)]
 
 
 def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:

@@ -83,8 +83,11 @@ class Input:
 
 
 @contextmanager
-def taken(corpus: Sequence[str], config: Config) -> Iterator[Input]:
-    """Find, hash and cut the files of a corpus; standard input is spooled to a file meanwhile."""
+def taken(corpus: Sequence[str], config: Config, named: str = "") -> Iterator[Input]:
+    """Find, hash and cut the files of a corpus; standard input is spooled to a file meanwhile.
+
+    `named` takes the place of the files' names.
+    """
     groups, listed = groups_of(corpus, config)
     with ExitStack() as stack:
         found: list[tuple[list[Source], Config]] = []
@@ -93,6 +96,7 @@ def taken(corpus: Sequence[str], config: Config) -> Iterator[Input]:
             same = {"licence": own.licence, "join_lines": own.join_lines}
             sources = [replace(source, **same) for source in sources]  # type: ignore[arg-type]
             sources = [_spooled(s, stack, own.encoding) if s.label == STDIN else s for s in sources]
+            sources = [replace(s, label=named or s.label) for s in sources]
             check_columns(columns_of(own), sources)
             found.append((sources, own))
         files = [source for sources, _ in found for source in sources]
@@ -101,7 +105,7 @@ def taken(corpus: Sequence[str], config: Config) -> Iterator[Input]:
         rows = rows_known(files) if not any(own.split_sentences for _, own in found) else None
         limit = config.limit
         yield Input(
-            names=tuple(str(name) for names, _ in groups for name in names),
+            names=(named,) if named else tuple(name for names, _ in groups for name in names),
             sources=tuple(listed),
             blocks=tuple(_blocks(found, limit)),
             given=given,

@@ -40,17 +40,18 @@ def build(
     engine: str = "local",
     overwrite: bool = False,
     command: str = "",
+    named: str = "",
 ) -> Manifest:
     """Build the dataset at `out`, or resume it; check a finished one and leave its rows unchanged.
 
     `out` is a folder, or the URI of a place in a store. With `pool`, it gets the sentences of the
     first two stages; a build of that pool gives the rows of a build of the corpus. `about` is what
     the publisher states in the card, by default what a finished dataset has. The engine, `local` or
-    `ray`, runs at most `workers` tasks at once; the bytes depend on neither. Raises InputError,
-    RefusedError, DiskFullError.
+    `ray`, runs at most `workers` tasks at once; the bytes depend on neither. Records and messages
+    call the corpus `named`, if that is given. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    with taken(corpus, config) as source:
+    with taken(corpus, config, named) as source:
         if overwrite:  # before anything is removed
             copies_of(config, look(source, -(-(config.pairs or 1) // MOST_COPIES)))
         identity, reads = identity_of(source, config, pool=pool), paths_read(source.given, config)

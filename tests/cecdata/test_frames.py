@@ -63,6 +63,7 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
     texts = cecdata.build(texts=small["text"].to_list(), filters=("levenshtein",))
     assert texts.drop("origin").equals(wanted.drop("origin"), null_equal=True)
     manifest = cecdata.build(frame=small, out=tmp_path / "out", **plain)
+    assert manifest == cecdata.build(frame=small, out=tmp_path / "again", **plain)
     assert [(o.origin, o.licence, o.sentences) for o in manifest.origins] == [("自编", "mit", 12)]
 
 
