@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,8 +32,7 @@ from cecdata.common.settings import require, require_known
 from cecdata.embed import Encoder, encoder, serve
 from cecdata.shards.manifest import File
 
-# The longest wait for the tasks under way after an interrupt. A task that runs on has no effect:
-# its files get no name once the output is closed.
+# The longest wait for the tasks under way after an interrupt; then a command ends its process.
 _PATIENCE_S = 2.0
 # A dead worker of Ray is replaced; a task that kills this many in turn is itself at fault.
 _RETRIES = 20
@@ -86,16 +85,9 @@ class Threads:
             return
         threads = ThreadPoolExecutor(self.workers, thread_name_prefix="task")
         tasks = [threads.submit(task, n) for n in numbers]
-        patience_s: float | None = _PATIENCE_S
-        try:
+        with _ended(threads, tasks):
             for future in as_completed(tasks):
                 yield future.result()
-        except Exception:
-            patience_s = None
-            raise
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            wait([each for each in tasks if not each.cancelled()], patience_s)
 
 
 def ahead(
@@ -103,22 +95,34 @@ def ahead(
 ) -> Iterator[_Result]:
     """Yield `work` of each item, in order; several threads work ahead on the next items.
 
-    With one worker, the work runs in the caller's thread.
+    With one worker, the work runs in the caller's thread. After an error no thread works on.
     """
     if workers == 1:
         yield from map(work, items)
         return
     threads = ThreadPoolExecutor(workers, thread_name_prefix="stage")
     waiting: deque[Future[_Result]] = deque()
-    try:
+    with _ended(threads, waiting):
         for item in items:
             waiting.append(threads.submit(work, item))
             if len(waiting) > workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+@contextmanager
+def _ended(threads: ThreadPoolExecutor, tasks: Collection[Future[Any]]) -> Iterator[None]:
+    """Cancel, when the block ends, the tasks that have not begun, and wait for the others."""
+    patience_s: float | None = _PATIENCE_S
+    try:
+        yield
+    except Exception:
+        patience_s = None
+        raise
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
+        wait([each for each in tasks if not each.cancelled()], patience_s)
 
 
 @contextmanager

@@ -164,6 +164,7 @@ TWO_GPUS = (
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the library's own imports
 @pytest.mark.parametrize("encoder", ["{}", "builtin+{}"])
 def test_models_of_ray_embed_for_its_tasks(encoder, many, model, tree_of, tmp_path):
     """Two models as actors on two (nominal) GPUs, one of them killed: the bytes of threads."""

@@ -273,11 +273,14 @@ def test_threads_work_ahead_in_order():
 
 
 def test_an_error_in_a_thread_is_raised():
-    """The results before it come first; those after it never do."""
+    """The results before it come first, those after it never do, and no thread works on."""
     done = []
     with pytest.raises(ZeroDivisionError):
         done.extend(ahead(lambda n: 1 // (n - 3), range(10), 2))
     assert done == [-1, -1, -1]
+    with pytest.raises(ZeroDivisionError):
+        list(ahead(lambda n: time.sleep(0.1) or done.append(n), (1 // n for n in (1, 0)), 2))
+    assert done == [-1, -1, -1, 1]
 
 
 def test_a_dataset_of_another_layout_is_refused(cecdata, built, corpus, flags, tmp_path):
