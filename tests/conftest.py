@@ -41,7 +41,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_configure() -> None:
-    """Keep temporary folders in memory where there is enough: there a sync costs nothing."""
+    """Keep temporary folders in memory where there is enough: there a sync costs nothing. Products
+    of matrices take one thread: those of other processes would wait for each other."""
+    for library in ("OMP", "OPENBLAS"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     memory = Path("/dev/shm")
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))

@@ -289,7 +289,6 @@ COMMANDS = (
     ("--help",),
     ("preview", "他的病情已经好转。", "--copies", "2", "--json"),
     ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1"),
-    ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1", "--json"),
 )
 
 

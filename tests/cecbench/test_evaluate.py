@@ -344,14 +344,14 @@ def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path)
 
 
 def test_a_large_predictions_file_takes_time_in_step_with_its_rows(tmp_path):
-    """The time for predictions is linear in the rows: 40,000 are scored within seconds."""
-    sources = [f"第{number}句。" for number in range(40_000)]
+    """The time for predictions is linear in the rows: 15,000 are scored within seconds."""
+    sources = [f"第{number}句。" for number in range(15_000)]
     bench, answers = tmp_path / "large.tsv", tmp_path / "answers.txt"
     bench.write_text("".join(f"{s}\t{s}\n" for s in sources), encoding="utf-8")
     answers.write_text("\n".join(sources) + "\n", encoding="utf-8")
     start = time.process_time()
-    assert run(bench, f"predictions:{answers}")["rows_read"] == 40_000
-    assert time.process_time() - start < 15  # one pass: 1.5 s
+    assert run(bench, f"predictions:{answers}")["rows_read"] == 15_000
+    assert time.process_time() - start < 6  # one pass: 0.6 s
 
 
 def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):

@@ -137,7 +137,7 @@ def test_a_document_is_corrected_line_by_line(corrector):
 
 def test_a_stream_and_batches_of_any_size_give_the_same(corrector):
     """A batch or a chunk changes no answer."""
-    texts = [WRONG, "", WRONG * 3, *["好。", "💪"] * 130]
+    texts = [WRONG, "", WRONG * 3, *["", "💪"] * 130, "好。", WRONG]
     together = corrector.correct(texts)
     assert list(corrector.stream(iter(texts))) == together
     alone = Corrector(PolicyProposer(corrector.proposer.policy, batch=1))

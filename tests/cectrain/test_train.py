@@ -236,8 +236,8 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
     monkeypatch.setattr(supervised, "supervised_batch", drawn)
     monkeypatch.setattr(trainer, "supervised_batch", drawn)
     monkeypatch.setattr(GroupReward, "score", scored)
-    more = ["sft.steps=9", "sft.batch=4", "ppo.supervised=4", "ppo.updates=6", "data.limit=null"]
-    settings = configured(start, *more, "ppo.ppo_only_share=0.4")
+    more = ["sft.steps=5", "sft.batch=4", "ppo.supervised=4", "ppo.updates=3", "data.limit=null"]
+    settings = configured(start, *more, "ppo.ppo_only_share=0.4", "ppo.eval_every=0")
     found = train(dataset_path, tmp_path / "out", settings)
     assert min(len(taught), len(judged)) > 5
     assert not taught & judged
