@@ -99,7 +99,7 @@ def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
         wrong += 1
         edits, swaps = _without_swaps(align(source, target), target)
         others["swapped"] += swaps
-        positions = [edit.start for edit in edits if _single(edit)]
+        positions = {edit.start for edit in edits if _single(edit)}
         neighbouring += sum(at - 1 in positions or at + 1 in positions for at in positions)
         words += sum(at - 1 not in positions and at + 1 in positions for at in positions)
         for edit in edits:

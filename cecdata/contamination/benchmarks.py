@@ -25,20 +25,18 @@ from cecdata.common.progress import Advance, say, silent
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Flags, Index
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.formats.parquet import is_text
-from cecdata.corpus.inputs import resolve
+from cecdata.corpus.inputs import files_below, format_of, resolve
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.rows import Reject
-from cecdata.corpus.sources import COMPRESSIONS, Source, rows_known
+from cecdata.corpus.sources import Source, rows_known
 from cecdata.shards.manifest import MANIFEST
 
 ENVIRONMENT = "CECBENCH_DATA"
 REASON = "contaminated"
 _SHOWN = 3  # most examples of a benchmark
 _ROWS = 16_384
+_IS_DAMAGED = re.compile("[\ud800-\udfff]").search  # bytes that are not UTF-8, or half a pair
 _SUFFIXES = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
-_READABLE = re.compile(
-    "(?i)(?:{})(?:{})?$".format(*("|".join(map(re.escape, s)) for s in (_SUFFIXES, COMPRESSIONS)))
-)
 
 # Fields that name or label a row: in these, equal values mean nothing.
 _NOT_TEXT = frozenset(
@@ -71,7 +69,7 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     for name in given:
         path = Path(name)
         if path.is_dir() and not (path / "data").is_dir():
-            below = sorted(p for p in path.rglob("*") if _READABLE.search(p.name) and p.is_file())
+            below = [file for file in files_below(path) if format_of(file)[0]]
             if not below:
                 raise InputError(f"{name}: no file there has a suffix of {', '.join(_SUFFIXES)}")
             folder = path.absolute().name
@@ -229,6 +227,8 @@ def _rows(source: Source) -> Iterator[Texts]:
             lost.append(value.reason)
         else:
             held.append(list(_strings(value)))
+            if any(map(_IS_DAMAGED, held[-1])):
+                lost.append("invalid_utf8")
         if len(held) == _ROWS:
             yield _of_lists(held)
             held = []
@@ -239,30 +239,27 @@ def _rows(source: Source) -> Iterator[Texts]:
 
 
 def _of_batch(batch: pa.RecordBatch) -> Texts:
-    columns: list[pa.Array] = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name.lower() in _NOT_TEXT:
-            continue
-        if is_text(column.type):
-            columns.append(pc.fill_null(column.cast(pa.string()), ""))
-        elif pa.types.is_nested(column.type):
-            return _of_lists([list(_strings(row)) for row in batch.to_pylist()])
-    if not columns:
-        return pa.array([], pa.string()), np.zeros(0, np.int64), len(batch)
-    rows = np.tile(np.arange(len(batch)), len(columns))
-    return pa.concat_arrays(columns), rows, len(batch)
+    named = zip(batch.schema.names, batch.columns, strict=True)
+    columns = [column for name, column in named if name.lower() not in _NOT_TEXT]
+    if any(pa.types.is_nested(column.type) for column in columns):
+        cells = zip(*(column.to_pylist() for column in columns), strict=True)
+        return _of_lists([list(_strings(list(row))) for row in cells])
+    texts = [column.cast(pa.string()) for column in columns if is_text(column.type)]
+    rows = np.tile(np.arange(len(batch)), len(texts))
+    return pa.concat_arrays(texts or [pa.array([], pa.string())]), rows, len(batch)
 
 
 def _of_lists(rows: list[list[str]]) -> Texts:
     counts = [len(row) for row in rows]
-    text = pa.array([text for row in rows for text in row], pa.string())
+    # a lone surrogate is in no benchmark
+    sound = [text.encode("utf-8", "replace").decode() for row in rows for text in row]
+    text = pa.array(sound, pa.string())
     return text, np.repeat(np.arange(len(rows)), counts), len(rows)
 
 
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
-        # a lone surrogate, which JSON can hold, is in no benchmark
-        yield value.encode("utf-8", "replace").decode()
+        yield value
     elif isinstance(value, dict):
         for name, part in value.items():
             if str(name).lower() not in _NOT_TEXT:

@@ -79,11 +79,8 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
 def _source(path: Path, label: str | None = None, form: str | None = None) -> Source:
     if re.search("[\ud800-\udfff]", str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
-    suffix = suffixes[-1] if suffixes else ""
-    known = _suffixes()
-    name = form or known.get(suffix, "")
+    found, compression, suffix = format_of(path)
+    name, known = form or found, _suffixes()
     if not name or (compression and not FORMATS[name].stream):
         streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
         tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
@@ -112,6 +109,15 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
             f"file, or pipe it into standard input and give `{STDIN}` as CORPUS"
         )
     return source
+
+
+def format_of(path: Path) -> tuple[str, str, str]:
+    """Return the format that a file's name stands for, or "", its compression, and its suffix."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
+    suffix = suffixes[-1] if suffixes else ""
+    name = _suffixes().get(suffix, "")
+    return (name if name and (not compression or FORMATS[name].stream) else ""), compression, suffix
 
 
 def _suffixes() -> dict[str, str]:
@@ -180,7 +186,7 @@ def _dataset(folder: Path) -> list[Source]:
         paths = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
     if paths:
         return [_source(path) for path in paths]
-    sources = [_source_or_problem(path) for path in _files_below(folder)]
+    sources = [_source_or_problem(path) for path in files_below(folder)]
     if all(source.problem for source in sources):
         some = ", ".join(source.label for source in sources[:3]) or "it is empty"
         raise InputError(
@@ -190,14 +196,19 @@ def _dataset(folder: Path) -> list[Source]:
     return sources
 
 
-def _files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
     """Return the files below a folder, sorted; hidden files and folders are skipped.
 
-    Each folder is visited once, so that a cycle of links ends.
+    Each folder is visited once, so that a cycle of links ends. Raises InputError for a folder that
+    cannot be read.
     """
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename}: the folder cannot be read ({error.strerror})")
+
     files: list[Path] = []
     visited: set[str] = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         real = os.path.realpath(place)
         if real in visited:
             folders.clear()

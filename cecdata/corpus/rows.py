@@ -40,7 +40,8 @@ class Format:
     `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
     about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises
     InputError for a bad file. `values(source)` yields all that a row holds: a line, the fields of a
-    record, a value of JSON, both sides of a pair, a batch of a table, or the Reject of a bad row.
+    record, a value of JSON, both sides of a pair, a batch of a table, or the Reject of a bad row or
+    cell. Bytes of a string that are not UTF-8 are lone surrogates.
     """
 
     read: Callable[[Source, Columns, int], Iterator[Rows]]
@@ -98,7 +99,7 @@ def gather(
     refused = [{"file": source.label, **reject._asdict()} for reject in ranked]
     own = pa.RecordBatch.from_pylist(refused, REJECTED_ROW) if refused else _NONE
     rejected = own if rejected is None else _in_order(own, rejected)
-    for sift in (_nulls, _unsound, _misread):
+    for sift in (_nulls, _too_long, _unsound, _misread):
         bad = sift(text, source)
         if bad is not None:
             rejected = _in_order(rejected, rejected_rows(source, origin, rows, bad))
@@ -165,8 +166,33 @@ def _nulls(text: pa.Array, _: Source) -> Bad | None:
     return Bad(text.is_null().to_numpy(zero_copy_only=False), *columns)
 
 
+def readable(text: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
+    """Return a column with "" for each text that is missing or bad, and what is bad of them."""
+    text, reasons = plain(text).fill_null(""), list[str]()
+    for sift in (_too_long, _unsound):
+        if (bad := sift(text, source)) is not None:
+            reasons += bad.reason.to_pylist()
+            text = pc.if_else(pa.array(bad.rows), pa.scalar("", text.type), text)
+    return text, reasons
+
+
+def _too_long(text: pa.Array, _: Source) -> Bad | None:
+    """Return the rows of more than MAX_BYTES, whose texts are not copied; none is null."""
+    coded = pa.types.is_dictionary(text.type)
+    values = _as_binary(text.dictionary if coded else text)
+    sizes = np.asarray(pc.binary_length(values))
+    faults: list[tuple[str, str, str]] = []
+    kind = np.full(len(values), -1)
+    for place in np.flatnonzero(sizes > MAX_BYTES).tolist():
+        kind[place] = len(faults)
+        head = values[place].as_buffer()[: 4 * EXCERPT].to_pybytes()
+        detail = f"{sizes[place]} bytes, at most {MAX_BYTES}"
+        faults.append((excerpt(head), "too_long", detail))
+    return _bad(kind[text.indices.to_numpy()] if coded else kind, faults)
+
+
 def _unsound(text: pa.Array, source: Source) -> Bad | None:
-    """Return the rows that are not UTF-8 or too long; the text has no nulls."""
+    """Return the rows that are not UTF-8; the text has no nulls."""
     coded = text if pa.types.is_dictionary(text.type) else None
     if _is_sound(text if coded is None else coded.dictionary):
         return None
@@ -178,9 +204,13 @@ def _unsound(text: pa.Array, source: Source) -> Bad | None:
         if (bad := fault(value, source)) is not None:
             kind[place] = len(faults)
             faults.append(bad)
+    return _bad(kind[coded.indices.to_numpy()], faults)
+
+
+def _bad(kinds: Int64s, faults: Sequence[tuple[str, str, str]]) -> Bad | None:
+    """Return the rows with a fault, whose number `kinds` has, or -1."""
     if not faults:
         return None
-    kinds = kind[coded.indices.to_numpy()]
     which = pa.array(kinds[kinds >= 0])
     columns = (pa.array(column, pa.string()).take(which) for column in zip(*faults, strict=True))
     return Bad(kinds >= 0, *columns)
@@ -200,10 +230,6 @@ def _misread(text: pa.Array, source: Source) -> Bad | None:
 
 
 def _is_sound(text: pa.Array) -> bool:
-    if len(text) == 0:
-        return True
-    if pc.max(pc.binary_length(text)).as_py() > MAX_BYTES:
-        return False
     try:
         _as_string(text).validate(full=True)
     except pa.ArrowInvalid:
@@ -227,8 +253,6 @@ def _as_string(text: pa.Array) -> pa.Array:
 
 def fault(value: bytes, source: Source) -> tuple[str, str, str] | None:
     """Return what is wrong with one value, if anything: (text to show, reason, detail)."""
-    if len(value) > MAX_BYTES:
-        return excerpt(value), "too_long", f"{len(value)} bytes, at most {MAX_BYTES}"
     try:
         value.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -134,10 +134,29 @@ def test_both_sides_of_pairs_in_any_format(name, tmp_path):
 def test_a_row_that_cannot_be_read_is_named(name, tmp_path, capsys, monkeypatch):
     """A row that is too long is not compared; the command says so, whichever side it is on."""
     monkeypatch.setattr("cecdata.common.progress.command_runs", True)
-    path = tmp_path / name
-    path.write_text(FILES[name] + "S " * name.endswith("m2") + "好" * 1_800_000 + "\n", "utf-8")
+    path, start = tmp_path / name, "S " * name.endswith("m2")
+    path.write_text(f"{FILES[name]}{start}{'好' * 1_800_000}\n", "utf-8")
     assert run(cli, ["contamination", str(path), str(path)]) == 0
     assert capsys.readouterr().err.count(f"{name}: rows not read completely: 1 (too_long)") == 2
+    path.write_bytes(f"{FILES[name]}{start}".encode() + b'"\xff"\n')
+    assert run(cli, ["contamination", str(path), str(path)]) == 0
+    assert capsys.readouterr().err.count(f"{name}: rows not read completely: 1 (inv") == 2
+
+
+def test_every_column_of_a_table_is_compared(tmp_path, capsys, monkeypatch):
+    """Columns of one name, and those beside nested ones; a bad or an enormous cell is named."""
+    monkeypatch.setattr("cecdata.common.progress.command_runs", True)
+    plain, nested = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    cells = [[ONE, "长" * 400_000], [OTHER, ONE], [b"\xff", ONE.encode()]]
+    columns = [pa.array(c, pa.binary()).view(pa.string()) for c in cells]
+    pq.write_table(pa.table(columns, ["a", "a", "b"]), plain)
+    found = [text.to_pylist() for text, _, _ in texts(str(plain))]
+    assert found == [[ONE, "", OTHER, ONE, "", ONE]]
+    assert "not read completely: 2 (too_long)" in capsys.readouterr().err
+    columns = [*columns[:2], pa.array([{"v": [ONE]}, {"v": []}])]
+    pq.write_table(pa.table(columns, ["a", "a", "b"]), nested)
+    found = [text.to_pylist() for text, _, _ in texts(str(nested))]
+    assert found == [[ONE, OTHER, ONE, "", ONE]]
 
 
 @pytest.fixture(scope="module")
@@ -164,11 +183,13 @@ def test_a_report_for_each_benchmark(planted, capsys, monkeypatch):
     assert report["benchmarks"][0]["examples"][0]["row"] == 61
     (more := planted / "more/bench").mkdir(parents=True)  # a folder and a file of the same names
     (more / "two.txt").write_text(f"{SENTENCES[500]}\n", "utf-8")
-    (more / "Three.TXT.gz").write_bytes(gzip.compress(f"{SENTENCES[501]}\n".encode()))
+    (more / "linked").symlink_to(planted / "real")
+    (planted / "real").mkdir()
+    (planted / "real/Three.TXT.gz").write_bytes(gzip.compress(f"{SENTENCES[501]}\n".encode()))
     monkeypatch.setenv("CECBENCH_DATA", f"{planted / 'bench'}{os.pathsep}{more}")
     assert run(cli, ["contamination", corpus, "--json"]) == 0
     hits = {b["name"]: b["hits"] for b in json.loads(capsys.readouterr().out)["benchmarks"]}
-    assert hits.pop("bench/Three.TXT.gz") == hits.pop(str(more / "two.txt")) == 1
+    assert hits.pop("bench/linked/Three.TXT.gz") == hits.pop(str(more / "two.txt")) == 1
     assert hits == {"bench/one.tsv": 2, "bench/two.txt": 2}
 
 
@@ -221,18 +242,15 @@ def test_missing_benchmarks_are_named(tmp_path, capsys, monkeypatch):
     corpus.write_text("他的病情已经好转。\n", "utf-8")
     assert run(cli, ["contamination", str(corpus)]) == 2
     assert "CECBENCH_DATA" in capsys.readouterr().err
-    assert run(cli, ["contamination", str(corpus), str(tmp_path / "no.txt")]) == 1
     (tmp_path / "empty").mkdir()
-    assert run(cli, ["contamination", str(corpus), str(tmp_path / "empty")]) == 1
     (tmp_path / "b.json").write_text("{", "utf-8")
-    assert run(cli, ["contamination", str(corpus), str(tmp_path / "b.json")]) == 1
-    assert "b.json: not valid JSON" in capsys.readouterr().err
     os.mkfifo(tmp_path / "pipe")  # it would be read twice
-    assert run(cli, ["contamination", str(corpus), str(tmp_path / "pipe")]) == 1
     bad = pa.ListArray.from_arrays([0, 1], pa.array([b"\xff"]).view(pa.string()))
     pq.write_table(pa.table({"texts": bad}), tmp_path / "bad.parquet")
-    assert run(cli, ["contamination", str(corpus), str(tmp_path / "bad.parquet")]) == 1
-    assert "bad.parquet: the file is damaged" in capsys.readouterr().err
+    said = {"b.json": "not valid JSON", "bad.parquet": "the file is damaged", "empty": "no file"}
+    for name, words in {**said, "no.txt": "there is no", "pipe": "there is no"}.items():
+        assert run(cli, ["contamination", str(corpus), str(tmp_path / name)]) == 1
+        assert f"{name}: {words}" in capsys.readouterr().err
 
 
 ONE, OTHER = "他把自行车推进了院子里。", "老师让大家打开课本。"

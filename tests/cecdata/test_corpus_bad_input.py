@@ -119,18 +119,9 @@ def test_json_lines_of_every_bad_kind(tmp_path):
     path.write_bytes(b"\n".join(lines))
     good, bad = everything(path)
     assert [(r["row"], r["text"]) for r in good] == [(1, "好"), (10, ""), (13, "\0"), (14, "last")]
-    assert [(r["row"], r["reason"]) for r in bad] == [
-        (2, "lone_surrogate"),
-        (3, "lone_surrogate"),
-        (4, "no_text"),
-        (5, "no_text"),
-        (6, "no_text"),
-        (7, "invalid_json"),
-        (8, "invalid_json"),
-        (9, "invalid_utf8"),
-        (11, "invalid_json"),
-        (12, "invalid_json"),
-    ]
+    reasons = ["lone_surrogate"] * 2 + ["no_text"] * 3 + ["invalid_json"] * 2 + ["invalid_utf8"]
+    assert [row["reason"] for row in bad] == reasons + ["invalid_json"] * 2
+    assert [row["row"] for row in bad] == [2, 3, 4, 5, 6, 7, 8, 9, 11, 12]
     assert bad[0]["detail"] == "U+D83D at 0"
     assert bad[0]["text"] == "\\ud83d alone"
 
@@ -145,9 +136,7 @@ def test_a_quotation_mark_that_never_closes_costs_one_line(tmp_path):
     path.write_text("text,origin\n" + "\n".join(rows) + "\n")
     good, bad = everything(path)
     assert len(good) == 4997
-    assert [(r["row"], r["reason"]) for r in bad] == [
-        (n, "invalid_csv") for n in (2002, 3002, 4002)
-    ]
+    assert [row["row"] for row in bad if row["reason"] == "invalid_csv"] == [2002, 3002, 4002]
     assert bad[1]["detail"] == "1 fields, the header has 2"
 
 
@@ -310,15 +299,17 @@ def test_what_cannot_be_read_is_named(tmp_path):
 def test_an_unreadable_file_is_named():
     """Without the permission to read, the message says so before anything is read."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.txt"
+        path, closed = Path(folder) / "a.txt", Path(folder) / "closed"
         path.write_text("一\n")
         path.chmod(0)
+        closed.mkdir(0)
         Path(folder).chmod(0o755)
         user = os.geteuid()
         if user == 0:  # root reads everything, so step down for a moment
             os.seteuid(65534)
         try:
             assert "this user may not read the file" in refused(path)
+            assert f"{closed}: the folder cannot be read" in refused(Path(folder))
         finally:
             os.seteuid(user)
 

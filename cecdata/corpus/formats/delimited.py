@@ -193,9 +193,7 @@ def _values(usual: str, source: Source) -> Iterator[object]:
     with opened(source) as stream:
         feed, records = _opened(stream, source, usual, None)
         for record in records:
-            fields = [feed.bad] if record is None else record[1]
-            yield [field.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                   for field in fields]  # fmt: skip
+            yield [feed.bad] if record is None else record[1]
             yield from feed.rejects
             feed.rejects.clear()
         yield from feed.rejects

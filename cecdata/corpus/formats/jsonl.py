@@ -58,7 +58,7 @@ def _values(cut: Cut, source: Source) -> Iterator[object]:
         for number, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
             if line.strip():
                 try:
-                    yield json.loads(line.decode("utf-8", "replace"))
+                    yield json.loads(line.decode("utf-8", "surrogateescape"))
                 except (ValueError, RecursionError) as error:
                     raise InputError(f"{source.label}, row {number}: not JSON ({error})") from error
 

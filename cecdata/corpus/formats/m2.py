@@ -52,12 +52,7 @@ def _batches(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
 def _values(source: Source) -> Iterator[object]:
     """Yield each sentence and all its corrections."""
     for each in _pairs(source):
-        if isinstance(each, Reject):
-            yield each
-        else:
-            _, text, targets = each
-            yield [part.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                   for part in dict.fromkeys((text, *targets))]  # fmt: skip
+        yield each if isinstance(each, Reject) else [*dict.fromkeys((each[1], *each[2]))]
 
 
 def _pairs(source: Source) -> Iterator[_Pair | Reject]:

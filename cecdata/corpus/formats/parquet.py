@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import MAX_BYTES, Format, Rows, gather, plain
+from cecdata.corpus.rows import MAX_BYTES, Format, Reject, Rows, gather, plain, readable
 from cecdata.corpus.sources import Columns, Picked, Source
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def parts_of(source: Source, most: int) -> list[Source]:
 
 
 def _batches(
-    file: pq.ParquetFile, source: Source, names: list[str], rows: int
+    file: pq.ParquetFile, source: Source, names: list[str] | None, rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; only row groups with long texts stay dictionary-encoded.
+    """Yield the batches of the columns `names`, or all; only long texts stay dictionary-encoded.
 
     Keeping all row groups encoded would cost more time than it saves.
     """
@@ -93,7 +93,8 @@ def _batches(
     if not large:
         yield from file.iter_batches(rows, chosen, names, use_threads=False)
         return
-    with _opened(source, names) as coded:
+    texts = [field.name for field in file.schema_arrow if is_text(field.type)]
+    with _opened(source, names or texts) as coded:
         swelling = {group for group in large if _swells(coded, group, names, rows)}
         for swells, run in groupby(chosen, swelling.__contains__):
             opened = coded if swells else file
@@ -106,21 +107,31 @@ def _weight(file: pq.ParquetFile, group: int, rows: int) -> int:
     return min(rows, int(facts.num_rows)) * int(facts.total_byte_size)
 
 
-def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> bool:
+def _swells(coded: pq.ParquetFile, group: int, names: list[str] | None, rows: int) -> bool:
     """Return whether a batch may be too large: if every row were as long as the longest text."""
     first = next(coded.iter_batches(1, [group], names, use_threads=False), None)
-    lengths = [] if first is None else [pc.binary_length(c.dictionary) for c in first.columns]
+    columns = [] if first is None else filter(_is_coded, first.columns)
+    lengths = [pc.binary_length(column.dictionary) for column in columns]
     return any(rows * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
+
+
+def _is_coded(text: pa.Array) -> bool:
+    return pa.types.is_dictionary(text.type) and is_text(text.type)
 
 
 def _values(source: Source) -> Iterator[object]:
     """Yield all columns of a Parquet file, some thousand rows at a time; see `_sound`."""
     with _opened(source) as file:
-        for batch in file.iter_batches(_VALUES, use_threads=False):
+        for batch in _batches(file, source, None, _VALUES):
             if any(map(pa.types.is_nested, batch.schema.types)):
                 batch.validate(full=True)
-            columns = [_sound(c) if is_text(c.type) else c for c in batch.columns]
-            yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+            for part in _parts(batch):
+                columns: list[pa.Array] = []
+                for column in part.columns:
+                    text, bad = readable(column, source) if is_text(column.type) else (column, [])
+                    columns.append(text)
+                    yield from (Reject(0, source.origin, "", reason, "") for reason in bad)
+                yield pa.RecordBatch.from_arrays(columns, part.schema.names)
 
 
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
@@ -138,10 +149,10 @@ def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Check every offset of a batch, and yield it in parts of at most `_AT_ONCE` bytes of text."""
-    columns = [_sound(column) for column in batch.columns]
+    columns = [_sound(c) if is_text(c.type) else c for c in batch.columns]
     longest = 1
     for column in columns:
-        if pa.types.is_dictionary(column.type) and len(column.dictionary):
+        if _is_coded(column) and len(column.dictionary):
             lengths = np.asarray(pc.binary_length(column.dictionary))
             # An overlong text is rejected, and only an excerpt of it is kept.
             longest = max(longest, int(lengths[lengths <= MAX_BYTES].max(initial=1)))

@@ -64,7 +64,7 @@ def _values(source: Source) -> Iterator[object]:
         for block in blocks(stream, source):
             yield from block.rejects
             for line in block.data.split(b"\n")[:-1]:
-                yield line.decode("utf-8", "replace").split("\t")
+                yield line.decode("utf-8", "surrogateescape").split("\t")
 
 
 def _refuse_json(block: Block, source: Source) -> None:
