@@ -192,15 +192,9 @@ def histogram_of(place: Place, pool: Pool, settings: str) -> Histogram:
     flat: npt.NDArray[np.int64] = histogram.counts.ravel()
     for name in pool.counts:
         with place.opened(name) as file:
-            where, count = counts_in(file.read())
+            where, count = np.load(io.BytesIO(file.read()), allow_pickle=False)
         flat[where] += count
     return histogram
-
-
-def counts_in(data: bytes) -> npt.NDArray[np.int64]:
-    """Return the nonzero cells of a histogram: indices in the flat array, and counts, [2, N]."""
-    cells: npt.NDArray[np.int64] = np.load(io.BytesIO(data), allow_pickle=False)
-    return cells
 
 
 def rows_of(place: Place, buckets: Sequence[File], start: int, stop: int) -> pa.RecordBatch:

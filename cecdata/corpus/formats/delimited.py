@@ -234,45 +234,38 @@ def _batches(
     width: int,
     batch_rows: int,
 ) -> Iterator[Rows]:
-    texts: list[bytes] = []
-    names: tuple[list[str], list[str]] = [], []  # origins, licences
-    rows: list[int] = []
+    held: list[_Record] = []
     size = 0  # characters
     for record in records:
-        if len(rows) + len(feed.rejects) >= batch_rows or size >= BLOCK_BYTES:
-            yield _flush(feed, source, texts, names, rows)
-            size = 0
+        if len(held) + len(feed.rejects) >= batch_rows or size >= BLOCK_BYTES:
+            yield _gathered(feed, source, held, places)
+            held, size = [], 0
         if record is None:
             continue
         row, fields = record
-        size += sum(map(len, fields))
         if fields and len(fields) != width:
             shown = _readable(",".join(fields))[:EXCERPT]
             detail = f"{len(fields)} fields, the header has {width}"
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", detail))
             continue
-        text, *named = ("" if at is None or not fields else fields[at] for at in places)
-        texts.append(text.encode("utf-8", "surrogateescape"))
-        for column, name in zip(names, named, strict=True):
-            column.append(_readable(name))
-        rows.append(row)
-    yield _flush(feed, source, texts, names, rows)
+        held.append(record)
+        size += sum(map(len, fields))
+    yield _gathered(feed, source, held, places)
 
 
-def _flush(
-    feed: _Feed,
-    source: Source,
-    texts: list[bytes],
-    names: tuple[list[str], list[str]],
-    rows: list[int],
-) -> Rows:
-    text = pa.array(texts, pa.binary())
-    origin, licence = (pa.array(column, pa.string()) for column in names)
-    numbers = np.array(rows, dtype=np.int64)
-    gathered = gather(source, text, origin, numbers, feed.rejects, licence)
-    for pending in (texts, *names, rows, feed.rejects):
-        pending.clear()
-    return gathered
+def _gathered(feed: _Feed, source: Source, held: list[_Record], places: list[int | None]) -> Rows:
+    columns = [
+        None if at is None else [fields[at] if fields else "" for _, fields in held]
+        for at in places
+    ]
+    text = [each.encode("utf-8", "surrogateescape") for each in columns[0] or ()]
+    origin, licence = (
+        None if names is None else pa.array(map(_readable, names), pa.string())
+        for names in columns[1:]
+    )
+    rejects, feed.rejects = feed.rejects, []
+    numbers = np.array([row for row, _ in held], np.int64)
+    return gather(source, pa.array(text, pa.binary()), origin, numbers, rejects, licence)
 
 
 def _readable(field: str) -> str:
