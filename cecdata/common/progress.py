@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -54,6 +55,7 @@ class Progress:
             redirect_stdout=False,  # otherwise results would go to the terminal, not into a file
         )
         self._tasks: dict[str, TaskID] = {}
+        self._guard = threading.Lock()  # so that threads that begin at once share a bar
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -66,8 +68,9 @@ class Progress:
 
     def __call__(self, what: str, more: int, total: int | None) -> None:
         """Advance the bar `what` by `more` units; `total` is None where it is unknown."""
-        if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=total, rate="")
+        with self._guard:
+            if what not in self._tasks:
+                self._tasks[what] = self._bars.add_task(what, total=total, rate="")
         task = self._tasks[what]
         self._bars.update(task, advance=more)
         speed = self._bars.tasks[self._bars.task_ids.index(task)].speed  # none at the beginning

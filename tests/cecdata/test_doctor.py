@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -195,6 +197,16 @@ def test_cosines_are_counted_while_a_chunk_is_under_way(tmp_path, monkeypatch):
     assert sum(more for more, _ in cosines) == made.cosine.scored == len(texts)
     assert {total for _, total in cosines} == {len(texts)}
     assert len(cosines) > 1
+
+
+def test_threads_that_begin_at_once_share_a_bar(monkeypatch):
+    """However long it takes to add a bar, its units are counted in one."""
+    shown = Progress()
+    add = shown._bars.add_task
+    monkeypatch.setattr(shown._bars, "add_task", lambda *a, **k: time.sleep(0.05) or add(*a, **k))
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: shown("read", 1, 4), range(4)))
+    assert [task.completed for task in shown._bars.tasks] == [4]
 
 
 def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
