@@ -51,7 +51,7 @@ def plan(out: Path, chunks: int) -> None:
     assert read is not None
     made: Pool = pooled([read] * BUCKETS, [done] * BUCKETS)
     config = load("paper", filters=("levenshtein",))
-    histogram_of(place, made, json.dumps(config.as_dict())).rates()
+    histogram_of(place, made, config).rates()
     print(f"planning: {time.perf_counter() - began:.1f} s, {memory():.2f} GB, {chunks:,} tasks")
 
 

@@ -6,7 +6,6 @@ of their own.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cecdata.common.store import is_remote
-from cecdata.config import Config, from_manifest
+from cecdata.config import Config
 from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.formats.parquet import parts_of
 from cecdata.corpus.inputs import hashed, resolve
@@ -45,18 +44,8 @@ class Block:
     """The files that one task reads, and how; `limit` is the most rows of the last file."""
 
     sources: tuple[Source, ...]
-    settings: str  # JSON of their configuration
+    config: Config
     limit: int | None = None
-
-    @property
-    def config(self) -> Config:
-        """Return the settings of these files."""
-        return settings_of(self.settings)
-
-
-def settings_of(text: str) -> Config:
-    """Return the configuration in a JSON text, which a task carries to another process."""
-    return from_manifest(json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +130,6 @@ def columns_of(config: Config) -> Columns:
 def _blocks(found: Sequence[tuple[Sequence[Source], Config]], limit: int | None) -> Iterator[Block]:
     """Cut the files into blocks, up to the limit of rows."""
     for sources, config in found:
-        settings = json.dumps(config.as_dict(), ensure_ascii=False)
         held: list[Source] = []
         size = 0
         for source in sources:
@@ -151,20 +139,20 @@ def _blocks(found: Sequence[tuple[Sequence[Source], Config]], limit: int | None)
                 rows = _count(source, config, limit)
                 last = limit if rows == limit else None
                 limit -= rows
-                yield Block((source,), settings, last)
+                yield Block((source,), config, last)
                 continue
             more = source.path.stat().st_size if source.path and not source.problem else 0
             parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
             if held and size + more > _BLOCK:
-                yield Block(tuple(held), settings)
+                yield Block(tuple(held), config)
                 held, size = [], 0
             if len(parts) > 1:
-                yield from (Block((part,), settings) for part in parts)
+                yield from (Block((part,), config) for part in parts)
                 continue
             held.append(source)
             size += more
         if held:
-            yield Block(tuple(held), settings)
+            yield Block(tuple(held), config)
 
 
 def _count(source: Source, config: Config, most: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -105,7 +104,7 @@ def survey(
         run = Run(Place(folder), "survey", Threads(workers))
         pool = run.pool(source, config, counts=True)
         config = replace(config, copies=copies_of(config, pool.sentences)[0])
-        rates = histogram_of(run.place, pool, _settings(config)).rates()
+        rates = histogram_of(run.place, pool, config).rates()
         chunks = -(-pool.sentences // config.shard_sentences)
         policy = choose_policy(config, pool.sentences)
         facts: dict[str, Json] = {
@@ -151,7 +150,7 @@ class Run:
         read = self.all(first, len(source.blocks))
         source.refuse_changed()
         parts = tuple(f.path for done in read for f in done.files if f.path.endswith(".arrow"))
-        second = Distinct(*self.start(), _settings(config), parts, source.labels, counts)
+        second = Distinct(*self.start(), config, parts, source.labels, counts)
         buckets = 1 << source.bits
         if config.near_duplicates:
             if not isinstance(self.engine, Threads):
@@ -168,7 +167,7 @@ class Run:
     def histogram(self, pool: Pool, config: Config) -> Histogram:
         """Return the counts that the rates come from."""
         copies, _ = copies_of(config, pool.sentences)
-        return histogram_of(self.place, pool, _settings(replace(config, copies=copies)))
+        return histogram_of(self.place, pool, replace(config, copies=copies))
 
     def last_stage(self, pool: Pool, config: Config, histogram: Histogram | None) -> Chunks:
         """Return the stage that makes pairs with these rates, or publishes the sentences."""
@@ -176,8 +175,7 @@ class Run:
         if histogram is None:
             return Publish(*self.start(), *chunks)
         whole = copies_of(config, pool.sentences)[1]
-        rates = tuple(histogram.rates().items())
-        return Corrupt(*self.start(), *chunks, _settings(histogram.config), rates, whole)
+        return Corrupt(*self.start(), *chunks, histogram.config, histogram.rates(), whole)
 
     def _one_by_one(self, stage: Distinct, count: int) -> list[Done]:
         """Run the second stage in order of ids: near-duplicates depend on all sentences before."""
@@ -191,7 +189,3 @@ class Run:
             made.append(done or whole(number))
             step("distinct", 1, count)
         return made
-
-
-def _settings(config: Config) -> str:
-    return json.dumps(config.as_dict(), ensure_ascii=False)

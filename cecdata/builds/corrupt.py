@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.builds.blocks import settings_of
 from cecdata.builds.distinct import rows_of
 from cecdata.builds.engine import Step
 from cecdata.builds.pairs import pairs_of_chunk
 from cecdata.builds.read import write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
+from cecdata.config import Config
 from cecdata.embed import CASCADE, folders_of
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
@@ -30,9 +30,7 @@ from cecdata.shards.manifest import File
 from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR
 
 _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
-_SETTINGS_KEPT = 4  # engines in memory; compiling one takes a moment
 
-Rates = tuple[tuple[str, Rate], ...]  # by operator
 Embedded = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]  # ids and vectors
 
 
@@ -86,25 +84,29 @@ class Corrupt(Chunks):
     """The task of one chunk: its shards, its rejected pairs, and the counts of both."""
 
     name = "corrupt"
-    settings: str
-    rates: Rates
+    config: Config
+    rates: Mapping[str, Rate]  # by operator
     whole: int  # the sentences, by order of their ids, that have all copies; others lack the last
 
     @property
     def encoder(self) -> str:
         """Return the name of the encoder that needs a GPU; "" where none does."""
-        config = settings_of(self.settings)
-        name = config.encoder.removeprefix(CASCADE)
-        return name if "cosine" in config.filters and folders_of(name) else ""
+        name = self.config.encoder.removeprefix(CASCADE)
+        return name if "cosine" in self.config.filters and folders_of(name) else ""
+
+    @cached_property
+    def perturber(self) -> Perturber:
+        """Return the engine, which threads share."""
+        return Perturber.of(self.config, self.rates)
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Write the shards and the rejected pairs of a chunk."""
-        chunk, perturber = self.chunk(number), _perturber(self.settings, self.rates)
+        chunk = self.chunk(number)
         files: list[File] = []
         parts: dict[str, Json] = {}
         embedded = []
         whole = max(0, self.whole - number * self.size)
-        for split, kept, rejected in pairs_of_chunk(perturber, chunk, self.sentences, whole):
+        for split, kept, rejected in pairs_of_chunk(self.perturber, chunk, self.sentences, whole):
             if kept.embedded is not None:
                 embedded.append(kept.embedded)
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
@@ -114,17 +116,17 @@ class Corrupt(Chunks):
                 files.append(write_rows(self.place, bad, rejected, REJECTED_PAIR))
             parts[split] = encode(_part(kept, rejected))
         if embedded:
-            files.append(self._embeddings(number, embedded, perturber.config.encoder))
+            files.append(self._embeddings(number, embedded))
         step("perturb", len(chunk), self.sentences)
         return files, {"ids": _range(chunk), "parts": parts}
 
-    def _embeddings(self, number: int, parts: Sequence[Embedded], encoder: str) -> File:
+    def _embeddings(self, number: int, parts: Sequence[Embedded]) -> File:
         """Write the vectors of a chunk's targets as a file of the store of embeddings."""
         from cecdata.embed.store import FOLDER, folder_of, range_bytes
 
         ids, vectors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         data = range_bytes(ids, vectors).tobytes()
-        name = f"{FOLDER}/{folder_of(encoder)}/{number:05d}.faiss"
+        name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
         file = self.place.write(name, lambda path: path.write_bytes(data), rows=len(ids))
         return replace(file, extra={"ids": [int(ids.min()), int(ids.max())]})
 
@@ -133,11 +135,6 @@ def _range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
     """Return the first and the last id of rows that are sorted by id."""
     ids = rows.column("id")
     return [ids[0].as_py(), ids[-1].as_py()]
-
-
-@lru_cache(_SETTINGS_KEPT)
-def _perturber(settings: str, rates: Rates) -> Perturber:
-    return Perturber.of(settings_of(settings), dict(rates))
 
 
 def _part(kept: Pairs, rejected: pa.Table) -> Part:

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.builds.blocks import settings_of
 from cecdata.builds.engine import Step
 from cecdata.builds.place import Done, Place
 from cecdata.builds.read import PLACED, first_of_equal, located, refused, write_batches, write_rows
 from cecdata.common.codec import Json
+from cecdata.config import Config
 from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.normalise import reject
 from cecdata.corpus.reading import FileReport
@@ -38,7 +38,7 @@ class Distinct(Step):
     """The task of one bucket: it keeps the first of equal sentences, and counts them."""
 
     name = "distinct"
-    settings: str
+    config: Config
     parts: tuple[str, ...]  # of the first stage
     labels: tuple[str, ...]
     counts: bool  # whether rates are calibrated
@@ -75,7 +75,7 @@ class Distinct(Step):
 
     def _counted(self, name: str, text: pa.Array) -> File:
         """Write the nonzero cells as two rows: the index in the flat histogram, and the count."""
-        histogram = Histogram.of(settings_of(self.settings))
+        histogram = Histogram.of(self.config)
         histogram.add(text)
         where = np.flatnonzero(histogram.counts)
         data = io.BytesIO()  # numpy hides why its own writing to a file failed
@@ -186,9 +186,9 @@ def _summed(distinct: Sequence[Done]) -> tuple[Origin, ...]:
     return tuple(Origin(*key, *numbers) for key, numbers in ranked)
 
 
-def histogram_of(place: Place, pool: Pool, settings: str) -> Histogram:
+def histogram_of(place: Place, pool: Pool, config: Config) -> Histogram:
     """Return the sum of the histograms of all buckets."""
-    histogram = Histogram.of(settings_of(settings))
+    histogram = Histogram.of(config)
     flat: npt.NDArray[np.int64] = histogram.counts.ravel()
     for name in pool.counts:
         with place.opened(name) as file:

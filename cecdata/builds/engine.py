@@ -127,19 +127,15 @@ def _ended(threads: ThreadPoolExecutor, tasks: Collection[Future[Any]]) -> Itera
 
 @contextmanager
 def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
-    """Start the engine `local` or `ray` (else UsageError); `workers` bounds the tasks under way."""
+    """Start the engine `local` or `ray` (else UsageError); `workers` bounds the tasks under way.
+
+    Ray's cluster is that of $RAY_ADDRESS, or one on this machine until the block ends.
+    """
     require_known("engine", name, ("local", "ray"))
     require(workers >= 1, "workers", workers, "at least 1")
     if name == "local":
         yield Threads(workers)
         return
-    with _cluster(workers) as engine:
-        yield engine
-
-
-@contextmanager
-def _cluster(workers: int) -> Iterator[Cluster]:
-    """Join the cluster of $RAY_ADDRESS, or start one on this machine until the block ends."""
     try:
         import ray
     except ImportError as error:

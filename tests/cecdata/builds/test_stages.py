@@ -245,9 +245,8 @@ def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
         with taken(files, config) as source:
             stage = Read(place, "x", 1, source.blocks, source.labels, 2, None)
             done = sent(stage, n)(0)
-        settings = json.dumps(config.as_dict())
         parts = (next(file.path for file in done.files if file.path.endswith(".arrow")),)
-        again = Distinct(place, "x", 1, settings, parts, source.labels, True)
+        again = Distinct(place, "x", 1, config, parts, source.labels, True)
         sums.append([done, *(sent(again, n)(bucket) for bucket in (0, 3))])
     assert sums[0] == sums[1]
 
