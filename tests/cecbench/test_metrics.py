@@ -342,16 +342,9 @@ def test_only_sound_blocks_are_scanned(noise: bytes, at: int) -> None:
 
 
 TAILS = (
-    b"",
-    b"\x80",
-    b"\x8f\x80",
-    b"\x90\x80",
-    b"\x9f\xbf",
-    b"\xa0\x80",
-    b"\x80\x80\x80",
-    b"\x8f\xbf\xbf",
-    b"\x90\x80\x80",
-)
+    b"", b"\x80", b"\x8f\x80", b"\x90\x80", b"\x9f\xbf", b"\xa0\x80", b"\x80\x80\x80",
+    b"\x8f\xbf\xbf", b"\x90\x80\x80",
+)  # fmt: skip
 
 
 def test_every_lead_byte_is_judged_as_python_does() -> None:

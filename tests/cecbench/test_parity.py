@@ -438,15 +438,11 @@ def test_rules_one_by_one(source: str, target: str, edits: list[tuple]) -> None:
 @pytest.mark.parametrize(
     ("deleted", "inserted", "same"),
     [
-        ("公园", "公圆", True),
-        ("公园里", "公圆理", False),
-        ("甲乙丙", "丙甲乙", True),
-        ("甲乙丙", "丙乙甲", False),
-        ("。", "。", True),
-        ("！", "！", False),
+        ("公园", "公圆", True), ("公园里", "公圆理", False), ("甲乙丙", "丙甲乙", True),
+        ("甲乙丙", "丙乙甲", False), ("。", "。", True), ("！", "！", False),
         ("（）", "（）", False),
     ],
-)
+)  # fmt: skip
 def test_what_counts_as_moved(deleted: str, inserted: str, *, same: bool) -> None:
     """A moved text may differ by one character or be rotated; known marks never move."""
     assert moved(deleted, inserted) is same

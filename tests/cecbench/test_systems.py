@@ -213,17 +213,14 @@ def test_a_corrector_that_strays_is_read_as_it_is():
 @pytest.mark.parametrize(
     ("raw", "status"),
     [
-        ("", "empty"),
-        (" \n ", "empty"),
-        ("抱歉，我无法处理这个请求。", "refusal"),
+        ("", "empty"), (" \n ", "empty"), ("抱歉，我无法处理这个请求。", "refusal"),
         ("I'm sorry, but I can't help with that.", "refusal"),
         ("作为人工智能，我不能对此发表评论。", "refusal"),
         ("<think>这个句子里“己经”", "unparsable"),
         ("这句话表达了说话人对重逢的期待，读来亲切自然，没有什么特别要说的。", "chatter"),
-        ("没有错误。", "cleaned"),
-        ("这个句子没有错别字。", "cleaned"),
+        ("没有错误。", "cleaned"), ("这个句子没有错别字。", "cleaned"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_sentence_leaves_the_source_and_says_why(raw, status):
     """For an output without a sentence the source is kept, and the status names the reason."""
     found = extract(raw, SOURCE)

@@ -27,13 +27,8 @@ from cecdata.corpus.sources import Columns, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 SENTENCES = [
-    "他的病情已经好转。",
-    "𠀀字很少见！",
-    "ｆｕｌｌ　width",
-    "表情👨‍👩‍👧也在",
-    "é与e\u0301",
-    "",
-]
+    "他的病情已经好转。", "𠀀字很少见！", "ｆｕｌｌ　width", "表情👨‍👩‍👧也在", "é与e\u0301", "",
+]  # fmt: skip
 # Any text that one line can hold: no line ends; surrogates cannot be encoded.
 LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), max_size=30)
 

@@ -310,15 +310,12 @@ def test_the_cache_holds_few_tables(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "甲方有权解除合同，并要求乙方支付违约金。",
-        "丙方与丁方各占一半，乙方不参与分配。",
-        "第七条规定，本合同一式三份。",
-        "哪吒闹海的故事家喻户晓。",
-        "电影《哪吒之魔童降世》票房很高。",
-        "我昨天带孩子去看了哪吒。",
+        "甲方有权解除合同，并要求乙方支付违约金。", "丙方与丁方各占一半，乙方不参与分配。",
+        "第七条规定，本合同一式三份。", "哪吒闹海的故事家喻户晓。",
+        "电影《哪吒之魔童降世》票房很高。", "我昨天带孩子去看了哪吒。",
         "左肺下叶见结节，右肺上叶未见异常。",
     ],
-)
+)  # fmt: skip
 def test_numbers_parties_positions_and_known_words_stay(shipped, text):
     """No context tells which is right; 哪吒 is a word, although the model's texts lost it."""
     assert shipped.correct(text)[0].target == text

@@ -298,12 +298,8 @@ def test_people_accept_and_reject_in_a_browser(server, tmp_path, width, dark):
 
 
 SENTENCES = (
-    "他的病情己经好转",
-    "我们明天在见面吧",
-    "今天天气很好",
-    "周未一起去公园",
-    "这个问提无名显",
-)
+    "他的病情己经好转", "我们明天在见面吧", "今天天气很好", "周未一起去公园", "这个问提无名显",
+)  # fmt: skip
 
 
 def texts(count):

@@ -91,13 +91,9 @@ HOOKS = {
     "training_step": ["model", "inputs", "num_items_in_batch"],
     "create_scheduler": ["num_training_steps", "optimizer"],
     "_generate_single_turn": [
-        "prompt_ids",
-        "images",
-        "multimodal_fields",
-        "num_generations",
-        "has_tool_images",
+        "prompt_ids", "images", "multimodal_fields", "num_generations", "has_tool_images",
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("hook", HOOKS)

@@ -95,24 +95,14 @@ def test_the_list_agrees_with_the_pairwise_relation(sign):
 @pytest.mark.parametrize(
     ("left", "right", "kind"),
     [
-        ("妈", "马", "tone"),
-        ("是", "四", "initial:sh/s"),
-        ("知", "资", "initial:zh/z"),
-        ("吃", "词", "initial:ch/c"),
-        ("牛", "刘", "initial:n/l"),
-        ("湖", "服", "initial:h/f"),
-        ("热", "乐", "initial:r/l"),
-        ("蓝", "狼", "final:an/ang"),
-        ("身", "生", "final:en/eng"),
-        ("心", "星", "final:in/ing"),
-        ("先", "香", "final:ian/iang"),
-        ("关", "光", "final:uan/uang"),
-        ("您", "民", "keyboard"),
-        ("喝", "很", "edit1"),
-        ("人", "狗", None),
-        ("教", "叫", None),
+        ("妈", "马", "tone"), ("是", "四", "initial:sh/s"), ("知", "资", "initial:zh/z"),
+        ("吃", "词", "initial:ch/c"), ("牛", "刘", "initial:n/l"), ("湖", "服", "initial:h/f"),
+        ("热", "乐", "initial:r/l"), ("蓝", "狼", "final:an/ang"), ("身", "生", "final:en/eng"),
+        ("心", "星", "final:in/ing"), ("先", "香", "final:ian/iang"),
+        ("关", "光", "final:uan/uang"), ("您", "民", "keyboard"), ("喝", "很", "edit1"),
+        ("人", "狗", None), ("教", "叫", None),
     ],
-)
+)  # fmt: skip
 def test_named_confusions(left, right, kind):
     """Each confusion bears the name of what is confused."""
     assert sounds.near_sound(left, right) == kind

@@ -46,16 +46,10 @@ def _hex(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     "place",
     [
-        "../secret.parquet",
-        "/etc/passwd",
-        "data/../../secret",
-        "C:/x",
-        "c:/x",
-        "a\\b",
-        "data/\0",
+        "../secret.parquet", "/etc/passwd", "data/../../secret", "C:/x", "c:/x", "a\\b", "data/\0",
         "",
     ],
-)
+)  # fmt: skip
 def test_no_path_out_of_a_manifest(made, place):
     """A manifest may name only what lies inside its folder, even where its seal is right."""
     data = (made / "manifest.json").read_bytes()
@@ -195,13 +189,10 @@ def test_a_pickled_array_does_not_run(tmp_path):
 
 
 RECIPES = [
-    'seed = 1\n__class__ = "os"\n',
-    'encoder = "$(touch mark)"\n',
-    'encoder = "; touch mark"\n',
-    'text_column = "{0.__class__}"\n',
-    "[prior]\nnoise = \"__import__('os').mkdir('mark')\"\n",
+    'seed = 1\n__class__ = "os"\n', 'encoder = "$(touch mark)"\n', 'encoder = "; touch mark"\n',
+    'text_column = "{0.__class__}"\n', "[prior]\nnoise = \"__import__('os').mkdir('mark')\"\n",
     "seed = !!python/object/apply:os.mkdir [mark]\n",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", RECIPES)

