@@ -113,18 +113,6 @@ def test_a_shell_completes_commands_and_options(tool: str) -> None:
         assert expected in asked.output.splitlines()
 
 
-def test_a_mistyped_option_is_answered_with_the_nearest() -> None:
-    """The message names what exists, for options, commands and choices."""
-    for words, expected in (
-        (["build", "--copeis", "3"], "--copies"),
-        (["bild"], "'build'"),
-        (["build", "sample", "--out", "x", "--engine", "locl"], "'local'"),
-    ):
-        done = CliRunner().invoke(_GROUPS["cecdata"], words)
-        assert done.exit_code == 2
-        assert expected in done.output
-
-
 def test_what_a_message_tells_to_install_needs_no_index() -> None:
     """`cec-zero` is on no package index: pip finds the extras of the one that is installed."""
     pytest.importorskip("pip")
@@ -180,33 +168,21 @@ def escapes(request, monkeypatch):
     return request.param != "1"
 
 
-@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
-def test_an_error_of_each_command_line(told, escapes, group):
-    """Red on a terminal, and plain where that is asked."""
-    assert ("\x1b[" in told(group, "\udc80")) == escapes
+def interrupted() -> None:
+    raise KeyboardInterrupt
 
 
-def test_what_a_command_shows(told, escapes):
-    """Styled edits, as `preview` and `correct` show them."""
-
-    @click.group("shows")
-    def group():
-        pass
-
-    @group.command("edit")
-    def edit():
-        click.echo(click.style("已", fg="green", bold=True))
-
-    assert ("\x1b[" in told(group, "edit")) == escapes
+SHOWN = {
+    **{f"an error of {group.name}": (group, "\udc80") for group in GROUPS},
+    "styled edits": (click.Command("e", callback=lambda: click.echo(click.style("已", "green"))),),
+    "an interrupt": (click.Command("stops", callback=interrupted),),
+}
 
 
-def test_an_interrupt(told, escapes):
-    """The words after Ctrl-C, from within a command and from without."""
-
-    def interrupted():
-        raise KeyboardInterrupt
-
-    assert ("\x1b[" in told(click.Command("stops", callback=interrupted))) == escapes
+@pytest.mark.parametrize("name", SHOWN)
+def test_colours_are_for_terminals_that_want_them(told, escapes, name):
+    """Errors, edits as `preview` and `correct` show them, and the words after Ctrl-C."""
+    assert ("\x1b[" in told(*SHOWN[name])) == escapes
 
 
 ERRORS = {

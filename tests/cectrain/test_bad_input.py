@@ -151,23 +151,12 @@ def test_a_run_logs_samples_and_keeps_answers(dataset_path, start, tmp_path):
     assert summary["cpu_seconds"]["ppo"] > 0
 
 
-def test_a_missing_extra_is_named(dataset_path, tmp_path, monkeypatch):
-    """A missing package of the extra gives one line with the install command, and nothing is
-    written."""
-
-    from cecdata.common.errors import MissingPackageError
-
-    monkeypatch.setitem(sys.modules, "trl", None)
-    with pytest.raises(MissingPackageError, match=r"trl not installed.*cec-zero\[train\]"):
-        train(dataset_path, tmp_path / "out", config.load("exact-match", ["sft.steps=0"]))
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("setting", "package", "advice"),
     [
         ('ppo.vllm="server"', "vllm", r"cec-zero\[vllm\]"),
         ("policy.lora_rank=4", "peft", r"cec-zero\[train\]"),
+        ("ppo.groups=2", "trl", r"not installed.*cec-zero\[train\]"),
     ],
 )
 def test_a_missing_package_is_named_before_the_first_step(

@@ -190,7 +190,7 @@ def test_posteriors_are_those_of_all_paths(seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def shipped() -> Corrector:
-    return Corrector(ChannelProposer(open_tables("words")))
+    return Corrector("channel", lm="words")
 
 
 def test_company_changes_nothing(shipped: Corrector) -> None:
@@ -336,11 +336,6 @@ def correct(*words: str) -> Result:
     return CliRunner().invoke(cli, ["correct", "--model", "channel", *words])
 
 
-@pytest.fixture(scope="module")
-def channel() -> Corrector:
-    return Corrector("channel", lm="words")
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -373,7 +368,7 @@ def test_a_file_that_is_no_model_is_named(data: bytes, command: str, tmp_path: P
     assert done.stdout == ""
 
 
-def test_whatever_stands_around_an_error_comes_back(channel: Corrector) -> None:
+def test_whatever_stands_around_an_error_comes_back(shipped: Corrector) -> None:
     """Control characters, emoji, links and other scripts stay, and the error is corrected."""
     for before, after in (
         ("\x00\x07\x1b[31m", "\x7f\u0085"),
@@ -384,16 +379,16 @@ def test_whatever_stands_around_an_error_comes_back(channel: Corrector) -> None:
         ("\ufeff\u200b", "\u202e\u2060"),
         ("e\u0301", "\U0010ffff"),
     ):
-        (correction,) = channel.correct(before + WRONG + after)
+        (correction,) = shipped.correct(before + WRONG + after)
         assert correction.target == before + RIGHT + after
     for text in ("", " ", "\t\u3000", "\x00", "💪", "abc", "。。。", "\U0010ffff"):
-        (correction,) = channel.correct(text)
+        (correction,) = shipped.correct(text)
         assert (correction.target, correction.edits, correction.kept) == (text, (), ())
 
 
-def test_traditional_text_stays_and_is_named(channel: Corrector) -> None:
+def test_traditional_text_stays_and_is_named(shipped: Corrector) -> None:
     """It is not corrected, and `kept` says that it was not looked at."""
-    for correction in channel.correct(TRADITIONAL):
+    for correction in shipped.correct(TRADITIONAL):
         assert correction.target == correction.source
         assert ("unfamiliar", correction.source) in {(k.reason, k.source) for k in correction.kept}
     done = correct("--lm", "words", *TRADITIONAL, WRONG)

@@ -81,6 +81,7 @@ def test_a_bad_line_costs_itself_alone(cecdata, tmp_path):
         (["one.txt", "--filters", "cosin"], 2, "no filter 'cosin'; did you mean 'cosine'?"),
         (["one.txt", "--workers", "0"], 2, "workers"),
         (["one.txt", "--copeis", "4"], 2, "--copies"),
+        (["one.txt", "--engine", "locl"], 2, "'local'"),
         ([os.fsdecode(b"b\xff.txt")], 2, "argument 6 ('b\\udcff.txt') is not valid UTF-8"),
         (["b*.txt"], 1, "the file's name is not valid UTF-8: rename it"),
     ],

@@ -280,22 +280,26 @@ def slow_score(text):
     return total * math.log(10)
 
 
-def pairs_of(rows):
-    names = tuple(sorted({operator for *_, operator in rows}))
+NAMES = ("homophone", "split", "mixed", "unchanged", "none", "missing", "width")
+
+
+def drawn_pairs(rows):
+    """(source, target, operator, distance, cosine) as the engine hands them on."""
+    rows = [row if row[3:] else (*row, 1, None) for row in rows]
     columns = {
         "id": pa.array(range(len(rows)), pa.int64()),
         "copy": pa.array([0] * len(rows), pa.int16()),
-        "source": pa.array([source for source, _, _ in rows], pa.string()),
-        "target": pa.array([target for _, target, _ in rows], pa.string()).dictionary_encode(),
-        "operator": named(np.array([names.index(o) for *_, o in rows], np.int8), names),
+        "source": pa.array([row[0] for row in rows], pa.string()),
+        "target": pa.array([row[1] for row in rows], pa.string()).dictionary_encode(),
+        "operator": named(np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES),
         "edits": pa.array([[] for _ in rows], PAIR.field("edits").type),
-        "distance": pa.array([1] * len(rows), pa.int16()),
-        "cosine": pa.nulls(len(rows), pa.float32()),
+        "distance": pa.array([row[3] for row in rows], pa.int16()),
+        "cosine": pa.array([row[4] for row in rows], pa.float32()),
         "origin": pa.array([""] * len(rows), pa.string()),
     }
     fields = [PAIR.field(name).with_type(columns[name].type) for name in PAIR.names]
-    table = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
-    return Pairs(table, np.array([len(target) for _, target, _ in rows], np.int32))
+    lengths = np.array([len(row[1]) for row in rows], np.int32)
+    return Pairs(pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields)), lengths)
 
 
 ROWS = [
@@ -309,7 +313,7 @@ ROWS = [
 
 def test_how_much_worse_a_source_reads(characters):
     """The target's score less the source's, the latter by as many characters; unjudged is NaN."""
-    found = worse_by(pairs_of(ROWS), open_scorer(characters))
+    found = worse_by(drawn_pairs(ROWS), open_scorer(characters))
     slow = [
         slow_score(target) - slow_score(source) * len(target) / len(source)
         for source, target, _ in ROWS[:3]
@@ -323,7 +327,7 @@ def test_what_reads_as_well_is_dropped(characters, margin, dropped):
     """A source must read worse by more than the margin, whichever filters are on besides."""
     model = str(characters)
     config = load("paper", plausibility=model, plausibility_margin=margin, filters=())
-    pairs = pairs_of(ROWS)
+    pairs = drawn_pairs(ROWS)
     names = pa.DictionaryArray.from_arrays(
         pa.array([0, 0, 1, 2, 3], pa.int8()),
         pa.array(["homophone", "missing", "width", "unchanged", "none"]),
@@ -364,27 +368,6 @@ def test_the_margin_is_a_number():
     for margin in (math.inf, math.nan):
         with pytest.raises(UsageError, match="plausibility_margin"):
             load("paper", plausibility_margin=margin)
-
-
-NAMES = ("homophone", "split", "mixed", "unchanged", "none")
-
-
-def drawn_pairs(rows):
-    """(source, target, operator, distance, cosine) as the engine hands them on."""
-    columns = {
-        "id": pa.array(range(len(rows)), pa.int64()),
-        "copy": pa.array([0] * len(rows), pa.int16()),
-        "source": pa.array([row[0] for row in rows], pa.string()),
-        "target": pa.array([row[1] for row in rows], pa.string()),
-        "operator": named(np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES),
-        "edits": pa.array([[] for _ in rows], PAIR.field("edits").type),
-        "distance": pa.array([row[3] for row in rows], pa.int16()),
-        "cosine": pa.array([row[4] for row in rows], pa.float32()),
-        "origin": pa.array([""] * len(rows), pa.string()),
-    }
-    fields = [PAIR.field(name).with_type(columns[name].type) for name in PAIR.names]
-    lengths = np.array([len(row[1]) for row in rows], np.int32)
-    return Pairs(pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields)), lengths)
 
 
 @pytest.mark.parametrize(
