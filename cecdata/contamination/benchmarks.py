@@ -26,6 +26,7 @@ from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Fl
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.formats.parquet import is_text
 from cecdata.corpus.inputs import files_below, format_of, resolve
+from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.rows import Reject
 from cecdata.corpus.sources import Source, rows_known
@@ -220,6 +221,7 @@ def _rows(source: Source) -> Iterator[Texts]:
     """Yield the texts of one file, whose rows count from 0 in each batch."""
     held: list[list[str]] = []
     lost: list[str] = []
+    size = 0  # characters
     for value in FORMATS[source.format].values(source):
         if isinstance(value, pa.RecordBatch):
             yield _of_batch(value)
@@ -227,11 +229,12 @@ def _rows(source: Source) -> Iterator[Texts]:
             lost.append(value.reason)
         else:
             held.append(list(_strings(value)))
+            size += sum(map(len, held[-1]))
             if any(map(_IS_DAMAGED, held[-1])):
                 lost.append("invalid_utf8")
-        if len(held) == _ROWS:
+        if len(held) == _ROWS or size >= BLOCK_BYTES:
             yield _of_lists(held)
-            held = []
+            held, size = [], 0
     if held:
         yield _of_lists(held)
     if lost:

@@ -163,7 +163,7 @@ def verify_stores(data: Path) -> Report:
         prefix = "" if folder == data else f"{FOLDER}/{folder.name}/"
         try:
             store = Store(folder, _read_contents(folder))
-        except VerificationError as error:
+        except (VerificationError, InputError) as error:  # damaged, missing, of another version
             problems.append(Problem(f"{prefix}{STORE}", str(error)))
             continue
         problems += (Problem(f"{prefix}{each.path}", each.what) for each in store.verify())

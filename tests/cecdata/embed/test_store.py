@@ -220,3 +220,6 @@ def test_damage_is_exit_4(built, tmp_path, capsys):
         assert code == 4
         assert "00000.faiss" in err
         assert "is damaged" in err
+    (path.parent / "store.json").unlink()
+    code, _, err = call(capsys, "verify", out)
+    assert (code, "store.json is missing" in err) == (4, True)
