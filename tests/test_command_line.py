@@ -201,54 +201,47 @@ ERRORS = {
 }
 
 
+@pytest.fixture
+def ran(monkeypatch, capfd):
+    """A function: run a command that does this, and return its exit code and its stderr."""
+
+    def made(work):
+        group = LazyGroup("tool", table={"All": {"works": ("", "")}})
+        monkeypatch.setattr(LazyGroup, "get_command", lambda *_: click.Command("w", callback=work))
+        return run(group, ["works"]), capfd.readouterr().err
+
+    return made
+
+
 @pytest.mark.parametrize("name", ERRORS)
-def test_one_line_and_an_exit_code(name, monkeypatch, capfd):
+def test_one_line_and_an_exit_code(name, ran):
     """Each error is explained in one line, without a traceback; 130 is for interrupts alone."""
     error, code, expected = ERRORS[name]
 
-    @click.command()
     def fails() -> None:
         raise error
 
-    group = LazyGroup("tool", table={"All": {"fails": ("", "")}})
-    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: fails)
-    assert run(group, ["fails"]) == code
-    errors = capfd.readouterr().err.splitlines()
-    assert len(errors) == 1
-    assert expected in errors[0]
+    found, said = ran(fails)
+    assert (found, said.count("\n"), expected in said) == (code, 1, True), said
 
 
-def test_the_traceback_of_a_bug_is_in_a_file(monkeypatch, capfd):
+def test_the_traceback_of_a_bug_is_in_a_file(ran):
     """The line names where the error arose and a file with the whole traceback."""
+    from cecdata.hanzi.characters import words
 
-    @click.command()
-    def fails() -> None:
-        from cecdata.hanzi.characters import words
-
-        words("no length")  # type: ignore[arg-type]
-
-    group = LazyGroup("tool", table={"All": {"fails": ("", "")}})
-    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: fails)
-    assert run(group, ["fails"]) == 1
-    said = capfd.readouterr().err
+    code, said = ran(lambda: words("no length"))  # type: ignore[arg-type]
+    assert code == 1
     assert "cecdata/hanzi/characters.py:" in said
     kept = Path(said.split("traceback, ")[-1].strip())
     assert "Traceback" in kept.read_text("utf-8")
     kept.unlink()
 
 
-def test_a_question_that_nobody_answers_is_no_interrupt(monkeypatch, capfd):
+def test_a_question_that_nobody_answers_is_no_interrupt(monkeypatch, ran):
     """An end of the input at a question is an error (1), not an interrupt."""
-
-    @click.command()
-    def asks() -> None:
-        click.confirm("Sure?", err=True)
-
-    group = LazyGroup("tool", table={"All": {"asks": ("", "")}})
-    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: asks)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert run(group, ["asks"]) == 1
-    assert "before the question was answered" in capfd.readouterr().err
+    code, said = ran(lambda: click.confirm("Sure?", err=True))
+    assert (code, "before the question was answered" in said) == (1, True)
 
 
 @pytest.mark.parametrize("module", ["cecdata", "cecbench", "cectrain"])

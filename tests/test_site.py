@@ -15,17 +15,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: what a user types → the page that should be among the first results
 QUESTIONS = {
-    "污染": "zh/contamination/",
-    "繁体": "zh/correct/",
-    "置信度": "zh/correct/",
-    "脱敏": "zh/corpus/",
-    "GPU": "howto/gpu/",
-    "licence": "howto/install/",
-    "export": "howto/export/",
-    "over-correction": "howto/correct/",
-    "docker": "howto/install/",
+    "污染": "zh/contamination/", "繁体": "zh/correct/", "置信度": "zh/correct/",
+    "脱敏": "zh/corpus/", "GPU": "howto/gpu/", "licence": "howto/install/",
+    "export": "howto/export/", "over-correction": "howto/correct/", "docker": "howto/install/",
     "shuffle": "howto/export/",
-}
+}  # fmt: skip
 FIRST = 3  # results that a user looks at
 
 pytestmark = pytest.mark.slow

@@ -274,22 +274,11 @@ def test_structured_answers_are_asked_for_and_read():
 
 #: every option with another value than the default; an option that is missing here fails the test
 OTHERWISE = {
-    "prompt": "2",
-    "batch": 3,
-    "device": "cpu",
-    "dtype": "float32",
-    "max_length": 9,
-    "rephrase": True,
-    "max_new_tokens": 7,
-    "threads": 2,
-    "concurrency": 2,
-    "timeout_s": 9.0,
-    "retries": 1,
-    "backoff_s": 0.5,
-    "key_variable": "OTHER_KEY",
-    "body": {"top_k": 3},
+    "prompt": "2", "batch": 3, "device": "cpu", "dtype": "float32", "max_length": 9,
+    "rephrase": True, "max_new_tokens": 7, "threads": 2, "concurrency": 2, "timeout_s": 9.0,
+    "retries": 1, "backoff_s": 0.5, "key_variable": "OTHER_KEY", "body": {"top_k": 3},
     "structured": True,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [f.name for f in fields(ApiOptions)])

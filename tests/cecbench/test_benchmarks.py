@@ -181,18 +181,11 @@ def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     assert pairs_of(catalogue.load(str(tmp_path / "own.parquet")).rows) == PAIRS
     rows = [
         {
-            "id": 7,
-            "copy": copy,
-            "source": s,
-            "target": r,
-            "operator": "mixed",
-            "edits": [],
-            "distance": 0,
-            "cosine": None,
-            "origin": "sample",
+            "id": 7, "copy": copy, "source": s, "target": r, "operator": "mixed", "edits": [],
+            "distance": 0, "cosine": None, "origin": "sample",
         }
         for copy, (s, r) in enumerate(PAIRS)
-    ]
+    ]  # fmt: skip
     folder = tmp_path / "data"
     folder.mkdir()
     pq.write_table(pa.Table.from_pylist(rows, PAIR), folder / "validation-00000-of-00001.parquet")

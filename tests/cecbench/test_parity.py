@@ -473,12 +473,8 @@ def test_counts_follow_multiplicity() -> None:
     assert compare((a, b, b), (a, a), "cs") == (2, 2, 0)
     assert compare((NOOP,), (a, a), "cs") == (0, 0, 2)
     assert compare_types((a, b, b), (a, a)) == {
-        "M": (0, 2, 0),
-        "N": (0, 0, 0),
-        "R": (0, 0, 0),
-        "S": (2, 0, 0),
-        "W": (0, 0, 0),
-    }
+        "M": (0, 2, 0), "N": (0, 0, 0), "R": (0, 0, 0), "S": (2, 0, 0), "W": (0, 0, 0),
+    }  # fmt: skip
 
 
 @given(text, text, text)

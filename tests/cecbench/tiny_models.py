@@ -25,14 +25,9 @@ def bert(folder, *, labels=False, lower=True):
     )
     tokenizer.save_pretrained(folder)
     config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=24,
-        num_labels=len(vocabulary),
-    )
+        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=24, num_labels=len(vocabulary),
+    )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(7)
         made = transformers.BertForTokenClassification if labels else transformers.BertForMaskedLM
@@ -65,17 +60,10 @@ def qwen3(folder):
     tokenizer = byte_level()
     tokenizer.save_pretrained(folder)
     config = transformers.Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=8,
-        max_position_embeddings=2048,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=8, max_position_embeddings=2048,
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(7)
         transformers.Qwen3ForCausalLM(config).save_pretrained(folder)

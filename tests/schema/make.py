@@ -41,13 +41,9 @@ class Model:
 def main(out: Path, *parts: str) -> None:
     out.mkdir(parents=True)
     writers = {
-        "dataset": dataset,
-        "store": store,
-        "run": run,
-        "checkpoints": checkpoint,
-        "training": training,
-        "workspace": workspace,
-    }
+        "dataset": dataset, "store": store, "run": run, "checkpoints": checkpoint,
+        "training": training, "workspace": workspace,
+    }  # fmt: skip
     for part in parts or writers:
         writers[part](out / part)
     expect(out)
