@@ -11,6 +11,7 @@ from threading import Event
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proposers import Silent
 
 from cecbench import errortypes
 from cecdata.common.errors import CecError
@@ -26,18 +27,14 @@ TEXTS = st.lists(
 UNREADABLE = "㻂😀\r\t"
 
 
-class Proposer:
+class Proposer(Silent):
     """Proposes random edits over the whole of each piece."""
+
+    unreadable = UNREADABLE
 
     def __init__(self, longest, rate=0.0, seed=0):
         self.longest = self.most = longest
         self._rate, self._random, self.asked = rate, random.Random(seed), []
-
-    def unread(self, text):
-        return [character in UNREADABLE for character in text]
-
-    def readable(self, character):
-        return character not in UNREADABLE
 
     def propose(self, asked):
         self.asked += asked
@@ -169,11 +166,7 @@ def test_nothing_is_inserted_beside_an_unreadable_character():
     """The model has not read whether a character is missing there."""
 
     class Limited(Fixed):
-        def unread(self, text):
-            return [character == "樣" for character in text]
-
-        def readable(self, character):
-            return character != "樣"
+        unreadable = "樣"
 
     for place in (2, 3):
         (one,) = Corrector(Limited(Edit(place, place, "", "么", 0.9))).correct("会怎樣呢？")

@@ -7,6 +7,7 @@ import os
 
 import pytest
 from click.testing import CliRunner
+from proposers import Silent
 
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain.cli import cli
@@ -14,21 +15,6 @@ from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_terms
 
 TERMS = ["阿莫西林", "冠状动脉", "蛛网膜下腔出血后遗症", "伏立康唑", "企业微信", "张小娜"]
-
-
-class Nothing:
-    """A proposer that proposes nothing."""
-
-    longest = most = None
-
-    def unread(self, text):
-        return [False] * len(text)
-
-    def readable(self, _):
-        return True
-
-    def propose(self, pieces):
-        return [[] for _ in pieces]
 
 
 @pytest.fixture(scope="module", params=["channel", "combined"])
@@ -76,7 +62,7 @@ def test_terms_are_added_to_a_loaded_model(corrector):
     with pytest.raises(UsageError, match="at most 1,000"):
         corrector.also(terms=[chr(0x4E00 + n) * 2 for n in range(1001)])
     with pytest.raises(UsageError, match="terms work only with the models channel"):
-        Corrector(Nothing()).also(terms=["艾曲波帕"])
+        Corrector(Silent()).also(terms=["艾曲波帕"])
 
 
 def test_replacements_are_exact_and_first():
@@ -128,7 +114,7 @@ def test_arguments_out_of_range_are_refused_at_once(wrong, message):
 @pytest.mark.parametrize("texts", [None, b"abc", 7, ["他", None], [b"abc"], {"他": 1}.items()])
 def test_what_is_no_text_is_refused_by_name(texts):
     """One message says what was given, whether alone or in a list, and for a stream as well."""
-    corrector = Corrector(Nothing())
+    corrector = Corrector(Silent())
     with pytest.raises(UsageError, match="pass a text or a list of texts, not "):
         corrector.correct(texts)
     with pytest.raises(UsageError, match="pass a text or a list of texts, not "):
