@@ -504,7 +504,9 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_answers_with_a_confidence_give_a_curve_in_the_score_and_the_report(own: Path) -> None:
-    """A column `confidence` is read from JSON and from a table; the report draws one figure."""
+    """A column `confidence` is read from JSON and from a table; the report draws one figure; a
+    system that gives none, as `copy`, has no curve.
+    """
     folder = own.parent
     records = [{"prediction": answer, "confidence": sure} for answer, sure in SURE]
     (folder / "a.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
@@ -517,7 +519,7 @@ def test_answers_with_a_confidence_give_a_curve_in_the_score_and_the_report(own:
     assert curves[0] == curves[1]
     steps = [[0.9, pytest.approx(2 / 3), 0.0], [0.6, 0.5, 1.0], [0.3, 0.5, 1.0]]
     assert curves[0]["steps"] == steps
-    evaluate(Settings(str(own), "copy", folder / "runs" / "copy"))
+    assert "curve" not in evaluate(Settings(str(own), "copy", folder / "runs" / "copy"))
     done = CliRunner().invoke(cli, ["report", str(folder / "runs"), "--out", str(folder / "r")])
     assert done.exit_code == 0, done.output
     page = (folder / "r" / "index.html").read_text("utf-8")
@@ -534,8 +536,3 @@ def test_a_confidence_that_is_none_is_named_with_its_line(own: Path, sure: str) 
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 1
     assert "line 3: confidence must be a number from 0 to 1" in done.output
-
-
-def test_without_confidences_there_is_no_curve(own: Path) -> None:
-    """A system that gives none, as `copy`, has no curve."""
-    assert "curve" not in evaluate(Settings(str(own), "copy"))

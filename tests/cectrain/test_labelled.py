@@ -281,16 +281,13 @@ def test_two_ranks_share_the_pairs(start, tmp_path):
         torch.testing.assert_close(weight, models[1][name], rtol=1e-4, atol=1e-5)
 
 
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 CONFIGS = Path(__file__).parents[2] / "configs" / "accelerate"
 SETTINGS = [
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=1", "ppo.eval_every=1",
     "ppo.new_tokens=4", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.01",
     "ppo.oversampling=1", "ppo.supervised=0", "ppo.ppo_only_share=0.0", "sft.steps=0",
     "data.held_out=4", "data.held_out_clean=2", "data.limit=6", "data.fresh=false",
-    "policy.max_chars=40",
-    'constants="given"', "reward.tau=0.0", "diagnose_pairs=20",
+    "policy.max_chars=40", 'constants="given"', "reward.tau=0.0", "diagnose_pairs=20",
 ]  # fmt: skip
 
 
