@@ -302,7 +302,8 @@ class _Text:
                 for edit in next(proposals)
             ]
             # What is inserted between two pieces belongs to the second.
-            mine = [e for e in own if piece.start <= e.start < piece.end and e.end <= piece.end]
+            last = piece.end + (piece.end == len(self.plain.text))
+            mine = [e for e in own if piece.start <= e.start < last and e.end <= piece.end]
             through, others = filtered(self.plain, piece, mine, self._unread, protected)
             edits += through
             kept += others

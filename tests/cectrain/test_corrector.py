@@ -162,6 +162,13 @@ def test_an_edit_is_made_or_its_refusal_named(edits, text, target, kept):
     assert [(each.source, each.reason) for each in one.kept] == kept
 
 
+def test_the_last_character_may_be_missing():
+    """At the end of a text as at that of a line."""
+    corrector = Corrector(Fixed(Edit(4, 4, "", "园", 0.9)))
+    for end in ("", " ", "\n", "\n\n"):
+        assert corrector.correct(f"我们去公{end}")[0].target == f"我们去公园{end}"
+
+
 def test_nothing_is_inserted_beside_an_unreadable_character():
     """The model has not read whether a character is missing there."""
 
