@@ -207,13 +207,13 @@ def paper_update(bench: Bench, *more: str) -> Figures:
     """Measure updates of the recipe `paper` with 96 × 4 candidates and K = 2."""
     named = [f'policy.name="{bench.policy()}"', f'encoder="{bench.encoder()}"']
     exact = f"ppo.bf16={str(bench.device == 'cuda').lower()}"
-    length = [] if bench.tiny else ["ppo.new_tokens=48"]
-    return update(bench.run("paper", [*named, exact, "ppo.updates=2", *length, *more]))
+    length = ["ppo.updates=1"] if bench.tiny else ["ppo.updates=2", "ppo.new_tokens=48"]
+    return update(bench.run("paper", [*named, exact, *length, *more]))
 
 
 def builtin_batch(bench: Bench) -> Figures:
     """Measure batches of `cectrain train` with the built-in policy."""
-    tiny = ["sft.steps=1", "sft.batch=8", "ppo.updates=2"]
+    tiny = ["sft.steps=1", "sft.batch=8", "ppo.updates=1"]
     return update(bench.run("warm-consensus", tiny if bench.tiny else ["ppo.updates=20"]))
 
 

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cecdata.common.errors import InputError
 from cecdata.contamination import benchmarks
 from cecdata.corpus import lines as corpus_lines
 from cecdata.corpus.encodings import detected
@@ -207,21 +208,20 @@ def test_sample_is_the_packaged_corpus():
     assert texts(["sample"], limit=50)
 
 
-def test_standard_input(tmp_path):
-    """`-` reads text lines from standard input."""
-    code = (
-        "from cecdata.corpus.reading import read\n"
-        "print([r for rows in read(['-']) for r in rows.batch.to_pylist()])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], input="一\n二".encode(), capture_output=True, check=True
-    )
-    assert "'text': '二', 'origin': 'stdin', 'file': '-', 'row': 2" in done.stdout.decode()
-    other = "他的病情已经好转，明天就能出院。\n".encode("gb18030")
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=other, capture_output=True, check=False
-    )
-    assert "standard input is gb18030: convert it" in done.stderr.decode()
+def test_standard_input(tmp_path, monkeypatch):
+    """`-` reads text lines from standard input, and names another encoding than UTF-8."""
+    path = tmp_path / "piped"
+    path.write_text("一\n二", "utf-8")
+    with path.open() as piped:
+        monkeypatch.setattr(sys, "stdin", piped)
+        good, _ = everything(["-"])
+    assert [(row["text"], row["row"]) for row in good] == [("一", 1), ("二", 2)]
+    assert {(row["origin"], row["file"]) for row in good} == {("stdin", "-")}
+    path.write_text("他的病情已经好转，明天就能出院。\n", "gb18030")
+    with path.open() as piped:
+        monkeypatch.setattr(sys, "stdin", piped)
+        with pytest.raises(InputError, match="standard input is gb18030: convert it"):
+            everything(["-"])
 
 
 @pytest.mark.parametrize(
