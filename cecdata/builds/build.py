@@ -131,10 +131,6 @@ class Run:
     engine: Threads | Cluster
     bind: Callable[[], None] = lambda: None  # called as soon as there are sentences
 
-    def start(self) -> tuple[Place, str, int]:
-        """Return the first fields of a stage."""
-        return self.place, self.build, 1
-
     def all(self, stage: Step, count: int) -> list[Done]:
         """Return the markers of all tasks of a stage, by number."""
         made = []
@@ -146,11 +142,13 @@ class Run:
 
     def pool(self, source: Input, config: Config, *, counts: bool) -> Pool:
         """Run the first two stages, and return the distinct sentences of the corpus."""
-        first = Read(*self.start(), source.blocks, source.labels, source.bits, source.rows)
+        first = Read(
+            self.place, self.build, 1, source.blocks, source.labels, source.bits, source.rows
+        )
         read = self.all(first, len(source.blocks))
         source.refuse_changed()
         parts = tuple(f.path for done in read for f in done.files if f.path.endswith(".arrow"))
-        second = Distinct(*self.start(), config, parts, source.labels, counts)
+        second = Distinct(self.place, self.build, 1, config, parts, source.labels, counts)
         buckets = 1 << source.bits
         if config.near_duplicates:
             if not isinstance(self.engine, Threads):
@@ -171,11 +169,12 @@ class Run:
 
     def last_stage(self, pool: Pool, config: Config, histogram: Histogram | None) -> Chunks:
         """Return the stage that makes pairs with these rates, or publishes the sentences."""
-        chunks = pool.buckets, pool.sentences, config.shard_sentences
+        size = config.shard_sentences
+        chunks = (self.place, self.build, 1, pool.buckets, pool.sentences, size)
         if histogram is None:
-            return Publish(*self.start(), *chunks)
+            return Publish(*chunks)
         whole = copies_of(config, pool.sentences)[1]
-        return Corrupt(*self.start(), *chunks, histogram.config, histogram.rates(), whole)
+        return Corrupt(*chunks, histogram.config, histogram.rates(), whole)
 
     def _one_by_one(self, stage: Distinct, count: int) -> list[Done]:
         """Run the second stage in order of ids: near-duplicates depend on all sentences before."""

@@ -17,7 +17,7 @@ An Ideographic Description Sequence writes a character as an operator followed b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -236,13 +236,6 @@ def two_parts(character: str) -> tuple[str, tuple[str, ...]]:
     if top.operator not in (BESIDE, UNDERLINED) or len(top.parts) != 2:
         return "", ()
     return top.operator, tuple(part.character for part in top.parts)
-
-
-def splits_into_two(character: str) -> Iterator[Split]:
-    """Yield the splits of a character into two characters, neither of them the character itself."""
-    for split in splits(character):
-        if len(split.parts) == 2 and character not in split.parts and split.weight > 0:
-            yield split
 
 
 def looks_like(parts: str, written: tuple[str, ...]) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -73,38 +72,3 @@ def shipped(name: str) -> Callable[[], SpanSet]:
         )
 
     return build
-
-
-def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:
-    """Return the set of (source, replacement, weight, kind) in any order.
-
-    Of equal pairs the heaviest is kept. Confusions whose share of their row is below `least` are
-    left out.
-    """
-    from rapidfuzz.distance import Levenshtein
-
-    heaviest: dict[tuple[str, str], tuple[float, int]] = {}
-    for source, new, weight, kind in pairs:
-        if source != new and weight > heaviest.get((source, new), (0.0, 0))[0]:
-            heaviest[source, new] = weight, kind
-    total: dict[str, float] = {}
-    for (source, _), (weight, _) in heaviest.items():
-        total[source] = total.get(source, 0.0) + weight
-    kept = sorted(
-        (source, -weight, new, kind)
-        for (source, new), (weight, kind) in heaviest.items()
-        if weight >= least * total[source]
-    )
-    texts = sorted({row[2] for row in kept})
-    number = {text: position for position, text in enumerate(texts)}
-    counts = Counter(row[0] for row in kept)
-    sources = tuple(counts)  # in the order of the rows: sorted
-    return SpanSet(
-        sources=sources,
-        texts=tuple(texts),
-        bounds=np.cumsum([0, *(counts[source] for source in sources)]),
-        replacement=np.array([number[row[2]] for row in kept], np.int64),
-        kind=np.array([row[3] for row in kept], np.int64),
-        weight=np.array([-row[1] for row in kept], np.float64),
-        cost=np.array([Levenshtein.distance(row[0], row[2]) for row in kept], np.int64),
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cecdata.hanzi.components import BESIDE, UNDERLINED, looks_like, splits_into_two, two_parts
+from cecdata.hanzi.components import BESIDE, UNDERLINED, looks_like, splits, two_parts
 from cecdata.operators.base import Confusion, Operator
 
 KINDS = ("left_right", "enclosure")
@@ -20,12 +20,14 @@ SPELLED = 0.25  # weight of parts that look different in the character, relative
 def confusions(character: str) -> Iterator[Confusion]:
     """Yield splits into two parts that can be typed; neither is the character itself."""
     how, written = two_parts(character)
-    splits: dict[str, float] = {}
-    for split in splits_into_two(character) if how else ():
-        splits[split.parts] = split.weight * (1.0 if looks_like(split.parts, written) else SPELLED)
+    weights: dict[str, float] = {}
+    for split in splits(character) if how else ():
+        if len(split.parts) != 2 or character in split.parts or split.weight == 0:
+            continue
+        weights[split.parts] = split.weight * (1.0 if looks_like(split.parts, written) else SPELLED)
         if all(written):
-            splits.setdefault("".join(written), split.weight)
-    for parts, weight in splits.items():
+            weights.setdefault("".join(written), split.weight)
+    for parts, weight in weights.items():
         if max(parts) <= "\uffff":  # no keyboard and no scanner knows the others
             yield Confusion(character, parts, weight, _KIND[how])
 

@@ -8,18 +8,20 @@ They are computed from the lexicon and the readings of the package's tables.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from links import beside
 from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
 from sounds import spoken, syllables
 
 from cecdata.common import arrays
 from cecdata.hanzi.characters import LENGTHS, Words, words
-from cecdata.operators.spans import KIND, SpanSet, span_set
+from cecdata.operators.spans import KIND, SpanSet
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hanzi"))
 from table_confusions import FINAL_PAIRS, INITIAL_PAIRS, split_syllable
@@ -56,6 +58,39 @@ def save(name: str, found: SpanSet) -> None:
     columns["replacement"] = found.replacement.astype(np.uint32)
     columns |= {"kind": found.kind.astype(np.uint8), "cost": found.cost.astype(np.uint8)}
     arrays.save(FOLDER / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
+
+
+def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:
+    """Return the set of (source, replacement, weight, kind) in any order.
+
+    Of equal pairs the heaviest is kept. Confusions whose share of their row is below `least` are
+    left out.
+    """
+    heaviest: dict[tuple[str, str], tuple[float, int]] = {}
+    for source, new, weight, kind in pairs:
+        if source != new and weight > heaviest.get((source, new), (0.0, 0))[0]:
+            heaviest[source, new] = weight, kind
+    total: dict[str, float] = {}
+    for (source, _), (weight, _) in heaviest.items():
+        total[source] = total.get(source, 0.0) + weight
+    kept = sorted(
+        (source, -weight, new, kind)
+        for (source, new), (weight, kind) in heaviest.items()
+        if weight >= least * total[source]
+    )
+    texts = sorted({row[2] for row in kept})
+    number = {text: position for position, text in enumerate(texts)}
+    counts = Counter(row[0] for row in kept)
+    sources = tuple(counts)  # in the order of the rows: sorted
+    return SpanSet(
+        sources=sources,
+        texts=tuple(texts),
+        bounds=np.cumsum([0, *(counts[source] for source in sources)]),
+        replacement=np.array([number[row[2]] for row in kept], np.int64),
+        kind=np.array([row[3] for row in kept], np.int64),
+        weight=np.array([-row[1] for row in kept], np.float64),
+        cost=np.array([Levenshtein.distance(row[0], row[2]) for row in kept], np.int64),
+    )
 
 
 def whole(listed: Words) -> Iterator[Pair]:

@@ -32,7 +32,6 @@ from cecdata.config import load
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.operators import OPERATORS
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "operators"))
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "channel"))
 from invert import invert, save
 from links import sound_links

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
+from homophones import LIKENESS
 from hypothesis import given
 from hypothesis import strategies as st
+from links import likely, merged, one_part_apart, sound_links
 from rapidfuzz.distance import Levenshtein
+from spans import span_set
 
 from cecdata.config import RECIPES, Config, load
 from cecdata.hanzi.characters import is_han, is_standard, standard_characters
@@ -22,15 +23,11 @@ from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.readings import common_readings, confusion, homophones, near_sound, readings
 from cecdata.operators import OPERATORS, function_word, homophone, radical
 from cecdata.operators.base import CharConfusions, confusion_set
-from cecdata.operators.spans import SpanConfusions, span_set
+from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.perturbation.tables import compiled, walker
 from cecdata.shards.schema import SENTENCE
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "operators"))
-from homophones import LIKENESS
-from links import likely, merged, one_part_apart, sound_links
 
 STANDARD = standard_characters()
 PLACE = {sign: place for place, sign in enumerate(STANDARD)}
@@ -322,7 +319,6 @@ def test_words_in_a_mixed_pair_are_whole():
 @pytest.mark.slow
 def test_the_shipped_sets_are_what_the_tool_makes(tmp_path, monkeypatch):
     """Byte for byte, of the tables of characters as they are."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "tools" / "operators"))
     tools = [importlib.import_module(name) for name in ("spans", "sets")]
     shipped = tools[0].FOLDER
     for tool in tools:

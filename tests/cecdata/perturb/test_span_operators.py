@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from perturb_oracle import Oracle
 from perturb_toys import CHARACTERS, PIECES, TOYS, made_of, sentences, settings, wanted_of
 from protected import spans_of
+from spans import span_set
 
 from cecdata.corpus.protect import Protection
 from cecdata.operators import Confusion, Operator
-from cecdata.operators.spans import SpanConfusions, span_set
+from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.tables import compile_tables

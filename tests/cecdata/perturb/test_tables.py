@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from perturb_toys import TOYS, rows_of, sentences, settings, toy_tables
+from spans import span_set
 
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.operators import OPERATORS, Confusion, Operator
-from cecdata.operators.spans import SpanConfusions, span_set
+from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Cells, Rate, calibrate, count_table, edit_counts
 from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.perturbation.kernel.layout import SHARED
