@@ -51,8 +51,9 @@ _MIXED = 6763  # characters of GB 2312
 _FLOOR, _CEILING = -4.0, 5.0
 _DAMAGED = -6.0
 _LEAST, _LEAST_EACH = 4.0, 0.2  # nats that a file needs, and those for each of its characters
-# Latin text with accents has single characters between ASCII ones.
-_LONE, _LONE_COST = re.compile(r"(?<![^\0-\x7f])[^\0-\x7f](?![^\0-\x7f])"), 3.0
+# Latin text with accents has single characters beside letters of ASCII.
+_LONE = re.compile(r"(?<=[A-Za-z])[^\0-\x7f](?![^\0-\x7f])|(?<![^\0-\x7f])[^\0-\x7f](?=[A-Za-z])")
+_LONE_COST = 3.0
 # Neighbouring languages: encoding, script, nats of each of its characters.
 _RIVALS = (
     ("cp949", "\uac00-\ud7a3", 1.0),

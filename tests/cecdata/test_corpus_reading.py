@@ -532,6 +532,14 @@ def test_text_after_a_long_head_of_ascii_is_detected(tmp_path):
     assert time.process_time() - started < 1
 
 
+@pytest.mark.parametrize("mark", [" ", "/n "])
+@pytest.mark.parametrize("codec", ["gb18030", "big5", "utf-16-le"])
+def test_single_characters_are_detected(codec, mark):
+    """Spaces or tags may stand between all characters, as in M2 and in tagged text."""
+    pool = TRADITIONAL if codec == "big5" else SIMPLIFIED
+    assert {detected(mark.join(line).encode(codec)) for line in pool} == {codec}
+
+
 @pytest.mark.parametrize("bad", [b"\xff", b"\xff\xfe\xff"])
 @pytest.mark.parametrize("codec", ["gb18030", "big5", "utf-8", "utf-16-le"])
 def test_a_damaged_place_costs_its_row(tmp_path, codec, bad):
