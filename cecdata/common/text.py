@@ -36,10 +36,18 @@ def lines_of(path: Path) -> list[str]:
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of a whole file; raise UnicodeDecodeError where it is no such text."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace")
-    return data.decode("utf-8-sig")
+    """Return the text of a whole file; raise UnicodeDecodeError where it is no such text.
+
+    A carriage return ends a line, and becomes a line feed, where the file has no line feed.
+    """
+    text = data.decode(*encoding(data))
+    return text if "\n" in text else text.replace("\r", "\n")
+
+
+def encoding(head: bytes) -> tuple[str, str]:
+    """Return the encoding of a file that begins so, and what its decoder does with bad bytes."""
+    marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return ("utf-16", "replace") if marked else ("utf-8-sig", "strict")
 
 
 def compressed(head: bytes) -> str:

@@ -16,7 +16,7 @@ import click
 
 from cecdata.common.errors import InputError, how_to_install
 from cecdata.common.progress import Progress
-from cecdata.common.text import unreadable
+from cecdata.common.text import encoding, unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
@@ -274,11 +274,13 @@ def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
     A line ends with a line feed, or a carriage return and a line feed; other control characters
     are text.
     """
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    decoder: codecs.IncrementalDecoder | None = None
     rest: list[str] = []  # of a line that has not ended; joined once
     ended = False
     while not ended:
         read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
+        name, errors = encoding(read)
+        decoder = decoder or codecs.getincrementaldecoder(name)(errors)
         ended = not read
         first, *lines = decoder.decode(read, final=ended).split("\n")
         rest.append(first)

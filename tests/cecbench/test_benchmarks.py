@@ -46,6 +46,7 @@ FORMS = {
     "four.tsv": "".join(f"a{n}\t{s}\t{r}\t{s}\n" for n, (s, r) in enumerate(PAIRS)),
     "header.tsv": "target\tid\tsource\n" + "".join(f"{r}\t{s}x\t{s}\n" for s, r in PAIRS),
     "bom.tsv": "\ufeff" + "".join(f"{s}\t{r}\r\n" for s, r in PAIRS),
+    "cr.tsv": "".join(f"{s}\t{r}\r" for s, r in PAIRS),
     "rows.jsonl": "".join(json.dumps({"src": s, "tgt": r}) + "\n" for s, r in PAIRS),
     "py.json": json.dumps(
         [

@@ -207,6 +207,8 @@ def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
     path = tmp_path / "lines.txt"
     path.write_bytes(b"\xef\xbb\xbf" + f"{WRONG}\r\n{WRONG}".encode())
     assert lines(capsys, "--file", str(path)).out == f"{RIGHT}\n{RIGHT}\n"
+    path.write_text(f"{WRONG}\r\n{WRONG}\n", "utf-16")
+    assert lines(capsys, "--file", str(path)).out == f"{RIGHT}\n{RIGHT}\n"
 
 
 def test_what_is_piped_in_is_answered_as_it_comes():
