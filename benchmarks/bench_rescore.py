@@ -33,11 +33,12 @@ from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import open_tables
-from cectrain.corrector.combined import LEAST, CombinedProposer, chosen, logit
+from cectrain.corrector.combined import CombinedProposer, chosen, logit
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
-from cectrain.corrector.rescoring import JUDGED
+from cectrain.corrector.rescoring import JUDGED, LEAST
 
+JUDGE = "with the model"
 THRESHOLDS = (0.1, 0.2, 0.3, LEAST, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 Row = tuple[str, str]
 Confidences = list[list[tuple[str, dict[Change, float]]]]  # of each part of each row
@@ -224,13 +225,12 @@ def main() -> None:
     judge = plain
     if options.model != "none":
         judge = CombinedProposer(lm=options.lm, rescore=options.model)
-        systems["with the model"] = lambda texts: judge.confidences(
-            texts, judge.channel.readings(texts)
-        )
+        systems[JUDGE] = lambda texts: judge.confidences(texts, judge.channel.readings(texts))
         print(judge.rescorer.weights, judge.rescorer.note)
     tables: dict[str, dict[float, list[np.ndarray]]] = {
-        name: {least: [] for least in THRESHOLDS} for name in systems
+        name: {least: [] for least in sorted({*THRESHOLDS, judge.least})} for name in systems
     }
+    usual = dict.fromkeys(systems, LEAST) | ({} if judge is plain else {JUDGE: judge.least})
     for name in options.sets:
         held = [(row.source, row.target) for row in load(name, options.data).rows]
         if options.margins:
@@ -247,11 +247,10 @@ def main() -> None:
             start = time.process_time()
             found = confidences(rows, plain.longest, ask)
             spent = time.process_time() - start
-            for least in THRESHOLDS:
+            for least in tables[system]:
                 tables[system][least].append(outcomes(rows, found, least))
-            told = "  ".join(
-                f"{key} {value:.1f}" for key, value in figures(tables[system][LEAST][-1]).items()
-            )
+            latest = figures(tables[system][usual[system]][-1])
+            told = "  ".join(f"{key} {value:.1f}" for key, value in latest.items())
             print(f"{name:12} {system:14} {told}  {len(rows) / spent:.1f} a CPU-second")
         share, size, causes = misses(
             rows, confidences(rows, plain.longest, lambda texts: judge.evidence(
@@ -263,11 +262,13 @@ def main() -> None:
             flush=True,
         )
     if not options.margins:
-        report(tables, options.json)
+        report(tables, usual, options.json)
 
 
-def report(tables: dict[str, dict[float, list[np.ndarray]]], out: Path | None) -> None:
-    """Print the means over the sets at each threshold, and write them."""
+def report(
+    tables: dict[str, dict[float, list[np.ndarray]]], usual: dict[str, float], out: Path | None
+) -> None:
+    """Print the means over the sets at each threshold, with intervals at the usual one."""
     held: dict[str, Any] = {}
     for system, by_threshold in tables.items():
         print(f"\n{system}: means over the sets\nthreshold    F1  changed  precision  recall")
@@ -279,9 +280,10 @@ def report(tables: dict[str, dict[float, list[np.ndarray]]], out: Path | None) -
                     least, **one
                 )
             )
-        f1, spoilt = (interval(by_threshold[LEAST], name) for name in ("f1", "changed"))
+        least = usual[system]
+        f1, spoilt = (interval(by_threshold[least], name) for name in ("f1", "changed"))
         print(
-            f"at {LEAST}: F1 {f1[0]:.1f} to {f1[1]:.1f}, changed {spoilt[0]:.1f} to {spoilt[1]:.1f}"
+            f"at {least}: F1 {f1[0]:.1f} to {f1[1]:.1f}, changed {spoilt[0]:.1f} to {spoilt[1]:.1f}"
         )
         held[system]["intervals"] = {"f1": f1, "changed": spoilt}
     if out:

@@ -69,7 +69,8 @@ def corrector_options(function: F) -> F:
             "--confidence",
             type=click.FloatRange(0, 1),
             show_default="0.35 for combined, 0.5 for others",
-            help="Minimum confidence of an edit. A higher value makes fewer, surer edits.",
+            help="Minimum confidence of an edit. A higher value makes fewer, surer edits. With "
+            "--rescore the default is higher, as `cectrain calibrate` prints.",
         ),
         click.option(
             "--lm",

@@ -86,10 +86,12 @@ def calibrate(
     click.echo(f"{len(pairs)} pairs; {held.right} of {held.changes} proposed changes are right")
     click.echo(
         f"right changes ranked above wrong ones: by {scorer.name} {held.auc:.1%}, by n-grams "
-        f"{held.ngrams_auc:.1%}; gain per change: {held.gain:+.4f} nats"
+        f"{held.ngrams_auc:.1%}; gain per change: {held.gain:+.4f} nats; highest F1 of changes: "
+        f"{held.f1:.1%}, without it {held.f1_without:.1%}"
     )
-    shown = ", ".join(f"{name} {value:.2f}" for name, value in held.weights._asdict().items())
-    click.echo(f"weights: {shown}")
+    weights = held.weights._asdict()
+    click.echo(f"default of --confidence: {weights.pop('least'):.2f}")
+    click.echo("weights: " + ", ".join(f"{name} {value:.2f}" for name, value in weights.items()))
     if not held.weights.model:
         click.echo("--rescore will not use this model, because it adds nothing to the n-grams.")
     click.echo(f"saved to {path}")

@@ -35,9 +35,6 @@ JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that
 #: By the name of the channel's n-gram model; other models take those of the input-method model.
 SHIPPED = Weights(-0.12, 0.85, 0.30)
 INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
-#: Least confidence of an edit that is made. The highest synthetic F1 is at 0.3; people's sentences
-#: hold fewer errors.
-LEAST = 0.35
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
 #: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
 KNOWN, LEAST_RATIO = 0.75, -8.0
@@ -64,7 +61,6 @@ class CombinedProposer:
         threads: int = 0,
         rescore: str | Scorer | None = None,
     ) -> None:
-        self.least = LEAST if least is None else least
         self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
         self.longest: int | None = self.scorer.longest
         tables = open_tables(lm, terms)
@@ -77,12 +73,14 @@ class CombinedProposer:
         if rescore is not None:
             judge = open_scorer(rescore) if isinstance(rescore, str) else rescore
             self.rescorer = Rescorer(judge, self.weights, tables.model)
+        self.least = (self.rescorer or self).weights.least if least is None else least
 
     @property
     def identity(self) -> dict[str, object]:
         """What the answers depend on, besides the policy."""
         judge = self.rescorer
-        held = (self.weights if judge is None else judge.weights)._asdict()
+        held = (judge or self).weights._asdict()
+        del held["least"]
         return {
             **self.channel.identity,
             "least": self.least,

@@ -23,7 +23,7 @@ from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find
 from cecdata.lm.table import Ngrams
 from cectrain.cli import cli
-from cectrain.corrector import combined
+from cectrain.corrector.calibration import Judged, calibrated, sample
 from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel import tables as tables_room
 from cectrain.corrector.channel.layout import Settings
@@ -32,6 +32,7 @@ from cectrain.corrector.channel.tables import MISSING, NUMERALS, kept_at, open_t
 from cectrain.corrector.combined import SHIPPED, CombinedProposer
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.rescoring import (
+    LEAST,
     MEASURED,
     Rescorer,
     Weights,
@@ -403,7 +404,7 @@ def test_traditional_text_stays_and_is_named(shipped: Corrector) -> None:
 def test_the_help_names_the_default_confidence() -> None:
     """That of the corrector itself, for each model."""
     text = " ".join(correct("--help").stdout.split())
-    assert f"[default: ({combined.LEAST} for combined, {proposer.LEAST} for others)" in text
+    assert f"[default: ({LEAST} for combined, {proposer.LEAST} for others)" in text
 
 
 def test_lines_of_any_length_are_answered_in_order(tmp_path: Path) -> None:
@@ -549,6 +550,7 @@ def test_a_model_without_a_calibration_weighs_half_and_says_so():
     """Its weights lie between those without a model and those of the measured one."""
     proposer = CombinedProposer(lm="words", rescore=Opinion())
     assert proposer.rescorer.weights.model == pytest.approx(MEASURED.model / 2)
+    assert proposer.least == pytest.approx((LEAST + MEASURED.least) / 2)
     assert "not calibrated" in proposer.rescorer.note
 
 
@@ -559,7 +561,7 @@ def test_calibrate_weighs_a_model_and_correct_finds_it(tmp_path):
     done = run(cli, [*asked, "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert found["weights"]["model"] == 0
+    assert (found["weights"]["model"], found["weights"]["least"]) == (0, LEAST)
     assert found["auc"] == found["ngrams_auc"]
     assert 0.5 < found["auc"] < 1
     again = json.loads(run(cli, [*asked, "--json"]).stdout)
@@ -568,6 +570,20 @@ def test_calibrate_weighs_a_model_and_correct_finds_it(tmp_path):
     corrected = run(cli, ["correct", "--lm", "words", "--rescore", "words", "--json", TEXTS[0]])
     assert json.loads(corrected.stdout)["target"] == "他的病情已经好转。"
     assert "adds nothing to the n-grams" in corrected.stderr
+
+
+def test_the_threshold_rises_by_half_of_the_f1_that_a_model_adds():
+    """Of changes, errors that are not proposed being missed; `confidence` goes before it."""
+    right = np.arange(200) % 5 == 0  # 40 of 80 errors; no other feature says which
+    evidence = np.column_stack([np.ones(200), np.zeros((200, 3))])
+    found = Judged(evidence, np.where(right, 9.0, -9.0), np.zeros(200), right, 80)
+    held = calibrated(found, SHIPPED)
+    assert held.f1 == pytest.approx(2 * 40 / (40 + 80))
+    assert held.f1_without == pytest.approx(2 * 40 / (196 + 80))
+    assert held.weights.least == round(LEAST + (held.f1 - held.f1_without) / 2, 2) > LEAST
+    keep("opinion 1", "words of open texts", held.weights, {})
+    assert Corrector(lm="words", rescore=Opinion()).proposer.least == held.weights.least
+    assert Corrector(lm="words", rescore=Opinion(), confidence=0.2).proposer.least == 0.2
 
 
 def test_a_damaged_calibration_is_named():
@@ -591,8 +607,6 @@ def test_bad_input_is_refused():
 
 def test_a_corpus_is_read_as_a_build_reads_it(tmp_path):
     """Any encoding and format that `cecdata build` takes; without a text it is refused by name."""
-    from cectrain.corrector.calibration import sample
-
     texts = ["今天天气很好。", "他的病情已经好转。"] * 20
     (tmp_path / "a.txt").write_text("\n".join(texts), "gb18030")
     (tmp_path / "a.jsonl").write_text('{"text": "今天天气很好。"}\n', "utf-8")

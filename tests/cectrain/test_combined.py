@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from cecbench.causal import prompt_ids
 from cecdata.lm.ngrams import SHIPPED_NAME, shipped
 from cectrain.corrector.change_scorer import FLOOR
-from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, CombinedProposer, chosen
+from cectrain.corrector.combined import INPUT_METHOD, SHIPPED, CombinedProposer, chosen
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import PolicyProposer, load
+from cectrain.corrector.rescoring import LEAST
 
 TEXTS = ["他己经来了。", "我们明天在见面吧。", "今天天气很好。", "言吾文课"]
 CHANGES = st.dictionaries(
