@@ -95,7 +95,7 @@ class TrainingPairs:
                 f"ppo.ppo_only_share = {share:g} leaves {len(sides[0])} pairs for supervised steps "
                 f"and {len(sides[1])} for PPO: both need at least one"
             )
-        sft, ppo = (replace(self, table=self.table.select(side.tolist())) for side in sides)
+        sft, ppo = (replace(self, table=self.table.select(side)) for side in sides)
         return sft, ppo
 
     def batch(self, step: int, size: int) -> list[Pair]:
@@ -139,7 +139,7 @@ def training_pairs(
     if config.limit is not None:
         chosen = shards.order(len(positions), seed, -1 % 2**31)[: config.limit]
         positions = positions[np.sort(chosen)]
-    return TrainingPairs(table.select(positions.tolist()), config.clean_share, seed, corrupt)
+    return TrainingPairs(table.select(positions), config.clean_share, seed, corrupt)
 
 
 def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
