@@ -273,21 +273,30 @@ def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
     """Yield whole lines as soon as they arrive, because people wait for an answer.
 
     A line ends with a line feed, or a carriage return and a line feed; other control characters
-    are text.
+    are text. Raises UnicodeDecodeError, with its place in the file, after the lines before a bad
+    byte.
     """
     decoder: codecs.IncrementalDecoder | None = None
+    failed: UnicodeDecodeError | None = None
     rest: list[str] = []  # of a line that has not ended; joined once
-    ended = False
+    ended, size = False, 0
     while not ended:
         read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
         name, errors = encoding(read)
         decoder = decoder or codecs.getincrementaldecoder(name)(errors)
-        ended = not read
-        first, *lines = decoder.decode(read, final=ended).split("\n")
+        ended, size = not read, size + len(read)
+        try:
+            text = decoder.decode(read, final=ended)
+        except UnicodeDecodeError as error:
+            text, failed, ended = error.object[: error.start].decode(), error, True
+            error.start += size - len(error.object)
+        first, *lines = text.split("\n")
         rest.append(first)
         if lines:
             whole = ["".join(rest), *lines[:-1]]
             rest = [lines[-1]]
             yield [line.removesuffix("\r") for line in whole]
+    if failed is not None:
+        raise failed
     if last := "".join(rest):
         yield [last]

@@ -230,7 +230,9 @@ def test_what_is_piped_in_is_answered_as_it_comes():
 
 
 def test_standard_input_is_read_where_nothing_is_named(monkeypatch, capsys):
-    """A pipe needs no option; a closed one is a wrong call, and what is no text an error."""
+    """A pipe needs no option; a closed one is a wrong call, and what is no text an error, which
+    names its place behind the lines that are answered.
+    """
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("他己经来了。\n".encode())))
     assert lines(capsys).out == "他已经来了。\n"
     monkeypatch.setattr(sys, "stdin", None)
@@ -238,9 +240,11 @@ def test_standard_input_is_read_where_nothing_is_named(monkeypatch, capsys):
     for option in ("--file", "--check"):
         assert run(cli, ["correct", option, "-"]) == 1
         assert "standard input is closed" in capsys.readouterr().err
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n")))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x\n" * 40_000 + b"\xff\n")))
     assert run(cli, ["correct", "--file", "-"]) == 1
-    assert "- is not UTF-8 (invalid start byte at byte 0): convert it" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "- is not UTF-8 (invalid start byte at byte 80000): convert it" in said.err
+    assert said.out == "x\n" * 40_000
 
 
 @pytest.fixture
