@@ -182,6 +182,7 @@ def correct(
     number: Counter[str] = Counter()
     total = len(sentences) + _lines(path) if path is None or path.is_file() else None
     with contextlib.ExitStack() as stack:
+        stack.callback(report.end)  # also where the file ends in an error
         # Where the corrections appear on the terminal, they are the progress.
         seen = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
         progress = stack.enter_context(Progress()) if seen else None
@@ -192,7 +193,6 @@ def correct(
                 click.echo(_json(correction) if as_json else shown(correction, diff=diff))
                 if progress is not None:
                     progress("correct", 1, total)
-    report.end()
 
 
 def _lines(path: Path | None) -> int:
