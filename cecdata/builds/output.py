@@ -331,6 +331,7 @@ def planned(place: Place) -> dict[str, int]:
 def copied(uri: str) -> Path:
     """Update the local copy of a dataset in a store, and return its folder."""
     store, root = Store(uri), scratch("datasets", uri)
+    tmp = root.with_name(f"{root.name}.tmp")  # another process may be reading what is in `root`
     objects = {n: o for n, o in store.list().items() if not n.startswith(f"{STATE}/")}
     if MANIFEST not in objects:
         raise InputError(f"{store.uri}: no finished dataset is there ({MANIFEST} is missing)")
@@ -341,6 +342,6 @@ def copied(uri: str) -> Path:
         path = root / name
         here = path.stat() if path.exists() else None
         if here is None or (here.st_size, here.st_mtime) != (stored.bytes, stored.written_s):
-            store.fetch(name, path, stored.bytes)
+            store.fetch(name, path, stored.bytes, tmp)
             os.utime(path, (stored.written_s, stored.written_s))
     return root

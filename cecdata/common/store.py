@@ -107,8 +107,11 @@ class Store:
         with self._naming(name), self._files.open_input_file(self._full(name)) as file:
             yield file
 
-    def fetch(self, name: str, path: Path, size: int) -> FileRecord:
-        """Write an object of `size` bytes to a local file, durably; `name` "" is the URI itself."""
+    def fetch(self, name: str, path: Path, size: int, tmp: Path) -> FileRecord:
+        """Write an object of `size` bytes to a local file, durably; `name` "" is the URI itself.
+
+        Until it is whole, it is in the folder `tmp`.
+        """
 
         def fill(temporary: Path) -> None:
             with (
@@ -124,7 +127,7 @@ class Store:
                 where = f"{self.uri}/{name}" if name else self.uri
                 raise CecError(_explained(where, f"it sent {given:,} of {size:,} bytes"))
 
-        return write(path, fill, check, tmp=path.parent)
+        return write(path, fill, check, tmp=tmp)
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
@@ -232,5 +235,5 @@ def _copy(store: Store, uri: str, name: str, stored: Stored) -> Path:
     key = f"{uri}\n{name}\n{stored.bytes}\n{stored.written_s}"
     path = scratch("inputs", key) / (name or uri.rstrip("/")).rpartition("/")[2]
     if not path.exists():
-        store.fetch(name, path, stored.bytes)
+        store.fetch(name, path, stored.bytes, path.parent)
     return path

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pytest
 
 import cecdata as api
-from cecdata.common import store
+from cecdata.common import durable, store
 from cecdata.common.errors import CecError
 from cecdata.common.store import Store
 from cecdata.corpus.inputs import resolve
@@ -101,7 +101,7 @@ def tree(uri: str) -> dict[str, bytes]:
 
 
 def test_a_store_gets_the_bytes_of_a_local_build(
-    uploaded, bucket, cecdata, flags, built, tree_of, tmp_path
+    uploaded, bucket, cecdata, flags, built, tree_of, monkeypatch, tmp_path
 ):
     """Corpus and dataset in a bucket: every shard, reject and document is that of a local build;
     the same command again checks it, and every reader reads it."""
@@ -119,7 +119,18 @@ def test_a_store_gets_the_bytes_of_a_local_build(
     assert cecdata(*words)[0] == 0
     status = json.loads(cecdata("status", out, "--json")[1])
     assert (status["out"], status["stage"], status["stages"][2]["done"]) == (out, "done", 6)
+    strays = []
+
+    def watched(path, fill, check, *, tmp):
+        def filled(temporary):
+            fill(temporary)
+            strays.extend((tmp_path / "scratch/datasets").glob("*/**/.*-*"))
+
+        return durable.write(path, filled, check, tmp=tmp)
+
+    monkeypatch.setattr("cecdata.common.store.write", watched)
     assert api.scan(out).collect().equals(api.scan(built).collect())
+    assert {path.parent.suffix for path in strays} == {".tmp"}  # not among what is read
     for command in ("verify", "stats"):
         assert cecdata(command, out)[0] == 0
     assert cecdata("report", out, "--out", tmp_path)[0] == 0
