@@ -26,10 +26,13 @@ def script(path):
     return module
 
 
-measure_gpu = script(ROOT / "benchmarks" / "measure_gpu.py")
+@pytest.fixture(scope="module")
+def measure_gpu():
+    """The script, which brings in all of trl."""
+    return script(ROOT / "benchmarks" / "measure_gpu.py")
 
 
-def test_every_figure_comes_out_and_fills_the_page(dataset_path, tmp_path):
+def test_every_figure_comes_out_and_fills_the_page(measure_gpu, dataset_path, tmp_path):
     """What a CPU can measure is above 0, the rest has a reason, and the page has both."""
     out = tmp_path / "gpu.json"
     measure_gpu.main(["--device", "cpu", "--tiny", "--data", str(dataset_path), "--out", str(out)])
@@ -44,7 +47,7 @@ def test_every_figure_comes_out_and_fills_the_page(dataset_path, tmp_path):
     assert fill.filled(page, found) == page
 
 
-def test_figures_that_do_not_fit_into_the_time_are_named(tmp_path):
+def test_figures_that_do_not_fit_into_the_time_are_named(measure_gpu, tmp_path):
     """Without a minute left every figure is missing, with the seconds that it needs."""
     out = tmp_path / "gpu.json"
     measure_gpu.main(["--device", "cpu", "--tiny", "--minutes", "0", "--out", str(out)])
@@ -53,7 +56,7 @@ def test_figures_that_do_not_fit_into_the_time_are_named(tmp_path):
     assert all("and 0 were left" in reason for reason in missing.values())
 
 
-def test_floating_operations_are_those_of_the_architecture(tmp_path):
+def test_floating_operations_are_those_of_the_architecture(measure_gpu, tmp_path):
     """Qwen3-0.6B has 0.60 billion parameters, and 2 operations per parameter and token besides
     attention."""
     options = argparse.Namespace(device="meta", tiny=False, data=tmp_path)
@@ -64,7 +67,7 @@ def test_floating_operations_are_those_of_the_architecture(tmp_path):
     assert measure_gpu.flops(model, 0, 1) == pytest.approx(2 * parameters, rel=0.01)
 
 
-def test_without_a_gpu_it_says_so(capsys):
+def test_without_a_gpu_it_says_so(measure_gpu, capsys):
     """Without a GPU and without --tiny the script refuses: its figures would mean nothing."""
     if measure_gpu.torch.cuda.is_available():
         pytest.skip("there is a GPU here")

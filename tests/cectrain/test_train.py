@@ -15,7 +15,7 @@ from cectrain.corrector import folder
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out, write_held_out
-from cectrain.run import callback, checkpoints, metrics_log
+from cectrain.run import checkpoints, metrics_log
 from cectrain.run.results import run_identity
 from cectrain.train import train
 
@@ -329,12 +329,14 @@ class Control:
 
 
 def watching(tmp_path, exact, *settings):
+    from cectrain.run.callback import EvalCallback  # brings in peft
+
     told = []
     found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
     ppo = config.load("exact-match", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    watch = callback.EvalCallback(ppo, log, lambda: found, told.append, lambda: before)
+    watch = EvalCallback(ppo, log, lambda: found, told.append, lambda: before)
     watch.on_train_begin()
     return watch, told
 
