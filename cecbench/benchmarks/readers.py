@@ -198,7 +198,7 @@ def _records(path: Path) -> Iterator[Mapping[str, object]]:
 
     size = 0
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             known = (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES)
             columns = [name for name in known if name in names]

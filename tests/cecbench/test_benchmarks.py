@@ -128,12 +128,13 @@ def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
     assert [row.id for row in rows] == ids
 
 
-def test_the_column_origin_is_provenance_and_not_the_source(tmp_path):
-    """A column `origin` is not the source: in datasets of `cecdata` it names the corpus."""
+def test_the_column_origin_is_provenance_and_not_the_source(tmp_path, monkeypatch):
+    """A column `origin` names the corpus; to Arrow, a relative name with a colon is an address."""
+    monkeypatch.chdir(tmp_path)
     record = {"text": PAIRS[0][0], "target": PAIRS[0][1], "origin": "news"}
     jsonl = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
-    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "a.parquet")
-    for path in (jsonl, tmp_path / "a.parquet"):
+    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "s3:a.parquet")
+    for path in (jsonl, "s3:a.parquet"):
         assert pairs_of(catalogue.load(str(path)).rows) == PAIRS[:1]
 
 
