@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.text import text_of
+from cecdata.common.text import SEP, text_of
 
 # Names of columns in a header line and in records; messages name them in this order.
 # `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
@@ -77,9 +77,14 @@ def read_table(path: Path, *, blank: bool = False) -> Table:
     """
     text = text_of(path)
     delimiters = _DELIMITERS.get(path.suffix.lower(), ("\t",))
+    csv_named, above = len(delimiters) > 1, 0
+    head, _, below = text.partition("\n")
+    if csv_named and (separator := SEP.fullmatch(head.strip())):
+        text, above, delimiters = below, 1, (separator[1],)
     single: Table | None = None
     for delimiter in delimiters:
-        found = _quoted(text, delimiter, csv_named=len(delimiters) > 1)
+        quoted = _quoted(text, delimiter, csv_named=csv_named)
+        found = [(number + above, cells) for number, cells in quoted]
         rows = [(number, cells) for number, cells in found if any(map(str.strip, cells))]
         if not rows or len({len(cells) for _, cells in rows}) > 1:
             continue
@@ -89,7 +94,7 @@ def read_table(path: Path, *, blank: bool = False) -> Table:
         single = single or table
     if single is not None:
         return single
-    plain = lines(path, blank=blank)
+    plain = list(lines(path, blank=blank))[above:]
     return Table([(number, line.split(delimiters[0])) for number, line in plain])
 
 

@@ -223,8 +223,9 @@ def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
     for row in rows:
         if row.id in seen:
             raise InputError(f"{path}: the id {row.id!r} occurs twice: ids must be unique")
-        if not row.source:
-            raise InputError(f"{path}: row {row.id!r} has an empty source")
+        if not (row.source and row.target):
+            empty = "target" if row.source else "source"
+            raise InputError(f"{path}: row {row.id!r} has an empty {empty}")
         seen[row.id] = row
     if not seen:
         raise InputError(f"{path} has no rows")

@@ -17,6 +17,7 @@ _COMPRESSED = {
     "unzip -p": re.compile(rb"PK\x03\x04"),
 }
 HEAD = 10  # bytes that show it
+SEP = re.compile('"?sep=(.)"?')  # what Excel writes before the header of a table
 
 
 def text_of(path: Path) -> str:

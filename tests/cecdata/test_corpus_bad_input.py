@@ -399,7 +399,7 @@ def test_an_address_is_no_path():
 def test_csv_needs_a_header(tmp_path):
     """A CSV whose first line is unreadable or blank is refused; an empty one has no rows."""
     path = tmp_path / "a.csv"
-    for content in ("\ntext\n一\n", '"text\n'):
+    for content in ("\ntext\n一\n", '"text\n', "他来了。\n明天见。\n", "句子，编号\n他来了。，1\n"):
         path.write_text(content)
         assert "first line must name the columns" in refused(path)
     path.write_text("")

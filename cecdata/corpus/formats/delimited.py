@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
+from cecdata.common.text import SEP
 from cecdata.corpus.characters import INVISIBLE, WHITESPACE
 from cecdata.corpus.lines import BLOCK_BYTES, Block, blocks
 from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
@@ -26,7 +27,7 @@ from cecdata.corpus.sources import DEFAULT_TEXT, Columns, Source, opened
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _LOOK = 50  # lines that show the dialect
-_SEP = re.compile('"?sep=(.)"?')  # what Excel writes before the header
+_SENTENCE = re.compile("[，。！？；：…]")  # in the name of the only column: there is no header
 _EDGES = re.compile(f"^[{WHITESPACE}{INVISIBLE}]+|[{WHITESPACE}{INVISIBLE}]+$")
 # A field that a writer has certainly quoted: it has a doubled quotation mark and no single one.
 _QUOTED = re.compile(r'"(?=.*"")(?:[^"]|"")*"', re.DOTALL)
@@ -59,7 +60,7 @@ def _dialect(lines: Sequence[str], usual: str, text: str | None, label: str) -> 
     """
     header = lines[0] if lines else ""
     delimiter = usual
-    if (match := _SEP.fullmatch(header.strip())) is not None:
+    if (match := SEP.fullmatch(header.strip())) is not None:
         delimiter = match[1]
     elif len(_fields(header, usual)) == 1:
         others = [mark for mark in _DELIMITERS if len(_fields(header, mark)) > 1]
@@ -165,7 +166,7 @@ def _opened(stream: IO[bytes], source: Source, usual: str, text: str | None) -> 
     feed = _Feed(stream, source)
     lines = feed.first_lines()
     dialect = _dialect(lines, usual, text, source.label)
-    if lines and _SEP.fullmatch(lines[0].strip()):
+    if lines and SEP.fullmatch(lines[0].strip()):
         feed.skip()
     return feed, _records(feed, source, dialect)
 
@@ -180,6 +181,11 @@ def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iter
         header = [_EDGES.sub("", name) for name in names]
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
+        if len(header) == 1 and columns.text is None and _SENTENCE.search(header[0]):
+            raise InputError(
+                f"{source.label}: its first line must name the columns, but has the sentence "
+                f"{header[0][:40]!r}. If each line is a sentence, add --format text"
+            )
         picked = columns.pick(header, header, source.label)
         places = [
             None if name is None else header.index(name)
