@@ -92,7 +92,8 @@ def paired_randomisation(
     width = first.shape[1]
     moved = together[:, width:] - together[:, :width]
     sums_first, sums_second = first.sum(axis=0), second.sum(axis=0)
-    observed = abs(_value(first, statistic) - _value(second, statistic))
+    values = [float(statistic(sums[None, :] * 1.0)[0]) for sums in (sums_first, sums_second)]
+    observed = abs(values[0] - values[1])
     generator = np.random.default_rng(seed)
     extreme = 0
     step = max(1, CELLS_AT_ONCE // len(together))
@@ -108,8 +109,8 @@ def paired_randomisation(
 
     interval = bootstrap(together, times, difference, draws=DIFFERENCE_DRAWS, seed=seed)
     return Comparison(
-        first=_value(first, statistic),
-        second=_value(second, statistic),
+        first=values[0],
+        second=values[1],
         p_value=(extreme + 1) / (draws + 1),
         draws=draws,
         seed=seed,
@@ -209,7 +210,3 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
         largest = max(largest, min(1.0, p_values[key] * (len(ordered) - rank)))
         adjusted[key] = largest
     return {key: adjusted[key] for key in p_values}
-
-
-def _value(counts: IntArray, statistic: Statistic) -> float:
-    return float(statistic(counts.sum(axis=0, dtype=np.float64)[None, :])[0])

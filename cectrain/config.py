@@ -142,12 +142,7 @@ class Config:
         _check_choices(self)
         _check_numbers(self)
         ppo = self.ppo
-        require(
-            ppo.candidates >= 2,
-            "ppo.candidates",
-            ppo.candidates,
-            "at least 2, because candidates are compared with each other",
-        )
+        require_at_least(2, self, "ppo.candidates")  # which are compared with each other
         require(
             ppo.candidates <= LARGEST_GROUP or not self.reward.is_consensus,
             "ppo.candidates",

@@ -83,13 +83,13 @@ def prove_weights(name: str) -> None:
 
 
 def trained_prompt(name: str) -> str:
-    """Return the prompt version that a policy was trained with; the default where none is named."""
+    """Return the prompt version that a policy was trained with; the default without a prompt.json.
+
+    Raises InputError for a prompt.json without a version.
+    """
     path = Path(model_folder(name)) / PROMPT_FILE
-    return prompt_version(path) if path.is_file() else prompts.DEFAULT
-
-
-def prompt_version(path: Path) -> str:
-    """Return the version that a prompt.json names. Raises InputError where it names none."""
+    if not path.is_file():
+        return prompts.DEFAULT
     version = prompt_record(path).get("version")
     if not isinstance(version, str):
         raise InputError(f'{path} has no prompt version: the file must hold {{"version": "1"}}')

@@ -103,13 +103,6 @@ class Wordlists:
         return made
 
 
-def read_names(path: Path) -> tuple[str, ...]:
-    """Return the names in a file; the module that reads them takes as long to load as a model."""
-    from cecdata.corpus import protect
-
-    return protect.read_names(path)
-
-
 def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
     """Return the terms of files: a word a line, then optionally a tab and its weight, and a note.
 

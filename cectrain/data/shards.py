@@ -19,7 +19,7 @@ from cecdata.shards.reader import Dataset, open_dataset
 from cectrain.config import DataConfig
 
 TRAIN, HELD_OUT = "train", "validation"
-_COLUMNS = ("id", "copy", "source", "target", "operator")
+COLUMNS = ("id", "copy", "source", "target", "operator")
 _TUNING = 2512  # seed of the draw of the tuning part
 _PPO_ONLY = 1707  # added to the seed for the draw of sentences for PPO alone
 
@@ -95,7 +95,7 @@ def sample(
     copies = facts.get("copies")
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
     kept: list[tuple[int, Pair]] = []
-    for stored in dataset.batches(split, _COLUMNS):
+    for stored in dataset.batches(split, COLUMNS):
         usable = np.ones(len(stored), np.bool_) if limit is None else longest(stored) <= limit
         if tuning is not None:
             usable &= in_tuning_part(ids_of(stored)) == tuning
@@ -106,7 +106,7 @@ def sample(
         draw = (turn << np.uint64(48)) | (_mixed(ids + copy, seed + 1) >> np.uint64(16))
         least = np.argsort(draw, kind="stable")[:count]
         rows = batch.take(least).to_pydict()
-        pairs = (Pair(*row) for row in zip(*(rows[name] for name in _COLUMNS), strict=True))
+        pairs = (Pair(*row) for row in zip(*(rows[name] for name in COLUMNS), strict=True))
         kept = sorted([*kept, *zip(draw[least].tolist(), pairs, strict=True)], key=lambda p: p[0])
         del kept[count:]
     return [pair for _, pair in kept]

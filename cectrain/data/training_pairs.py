@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     import datasets
 
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
-_COLUMNS = ["id", "copy", "source", "target", "operator"]
 # number of columns → what they are, where no first line names them; a label is no id
 _WIDTHS = {2: ("source", "target"), 3: ("id", "source", "target")}
-_SCHEMA = pa.schema([PAIR.field(name) for name in _COLUMNS])
+_SCHEMA = pa.schema([PAIR.field(name) for name in shards.COLUMNS])
 _ALIKE = 0.5  # least share of characters that the sides of a pair have in common
 UNCHANGED = "unchanged"  # operator of a pair with equal sides, as in datasets
 _COPIES = 2**15  # values of the column `copy`
@@ -69,7 +68,7 @@ class TrainingPairs:
 
     def materialise(self, rows: Mapping[str, Sequence[object]], epoch: int) -> list[Pair]:
         """Return the pairs that rows of the table (equally long columns) become in this epoch."""
-        columns = (rows[name] for name in _COLUMNS)
+        columns = (rows[name] for name in shards.COLUMNS)
         stored = [Pair(*row) for row in zip(*columns, strict=True)]
         pairs = self.corrupt(stored, epoch) if self.corrupt else stored
         if self.clean_share == 0:
@@ -153,7 +152,7 @@ def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
 
     def fill(temporary: Path) -> None:
         with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, _SCHEMA) as writer:
-            for batch in dataset.batches(TRAIN, _COLUMNS):
+            for batch in dataset.batches(TRAIN, shards.COLUMNS):
                 writer.write_batch(batch)
 
     with FileLock(cache / "lock"):  # several ranks start at once

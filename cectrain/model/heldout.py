@@ -37,10 +37,6 @@ class HeldOut:
     samples: tuple[tuple[str, ...], ...]  # (source, answer, target)
     answers: tuple[str, ...] = ()  # to all sentences: first the pairs, then the clean ones
 
-    def __post_init__(self) -> None:
-        if any(len(row) != 3 for row in self.samples):
-            raise ValueError("a sample must be a source, an answer and a target")
-
 
 def write_held_out(path: Path, scores: HeldOut) -> None:
     """Write the scores, sealed, for a resumed run, whose summary needs them."""
