@@ -105,12 +105,7 @@ def edit_rewards(
     return mended
 
 
-def edit_P_L(batch: Batch) -> FloatArray:
-    """Return r_edit of each candidate."""
-    return edit_rewards(batch.sources, batch.targets, batch.candidates_P_L)
-
-
-EDIT = Term("edit", edit_P_L)
+EDIT = Term("edit", lambda one: edit_rewards(one.sources, one.targets, one.candidates_P_L))
 
 
 def majority_rewards(candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2) -> FloatArray:
@@ -130,12 +125,11 @@ def majority_rewards(candidates_P_L: Sequence[Sequence[str]], min_samples: int =
     return np.array(rows, dtype=np.float64)
 
 
-def majority_P_L(batch: Batch) -> FloatArray:
-    """Return the vote of each candidate."""
-    return majority_rewards(batch.candidates_P_L, batch.config.min_samples)
-
-
-MAJORITY = Term("majority", majority_P_L, lambda _config: 1.0)
+MAJORITY = Term(
+    "majority",
+    lambda batch: majority_rewards(batch.candidates_P_L, batch.config.min_samples),
+    lambda _config: 1.0,
+)
 
 
 def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: float) -> FloatArray:

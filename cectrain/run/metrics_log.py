@@ -41,9 +41,6 @@ HELD_OUT = (
     "heldout_exact", "heldout_copied", "heldout_over_correction", "heldout_length_differs",
     "heldout_f1",
 )  # fmt: skip
-SFT = (
-    "loss", "grad_norm", "learning_rate", "training_tokens_per_s", "cpu_seconds", "gpu_seconds"
-)  # fmt: skip
 Values = Mapping[str, float | None]
 
 

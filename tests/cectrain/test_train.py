@@ -286,7 +286,7 @@ def test_every_logged_name_is_explained():
 
     page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text("utf-8")
     explained = set(re.findall(r"^\| `([a-z0-9_]+)` \|", page, re.MULTILINE))
-    assert explained == {*metrics_log.NAMES, *metrics_log.HELD_OUT, *metrics_log.SFT}
+    assert explained == {*metrics_log.NAMES, *metrics_log.HELD_OUT}
 
 
 def test_held_out_scores_come_back_from_disk(tmp_path):
