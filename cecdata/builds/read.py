@@ -261,8 +261,5 @@ def write_batches(
 
 def write_rows(place: Place, name: str, rows: pa.Table, schema: pa.Schema) -> File:
     """Write rows of a schema as a Parquet file of the dataset."""
-
-    def fill(path: Path) -> None:
-        write_pairs(path, [rows], schema)
-
+    fill = partial(write_pairs, table=rows)
     return place.write(name, fill, lambda path: check_whole(path, len(rows), schema), len(rows))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -76,8 +75,12 @@ class Usem3(Encoder):
         groups = list(_groups(sentences))
         if len(groups) < 2:
             return self._encode(sentences)
-        with _threads() as threads:
-            return np.concatenate(list(threads.map(self._encode, groups)))
+        with ThreadPoolExecutor(usable_cores()) as threads:
+            try:
+                return np.concatenate(list(threads.map(self._encode, groups)))
+            except BaseException:  # an interrupt does not wait for what has not begun
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def _encode(self, sentences: Sequence[str]) -> Floats:
         if not len(sentences):
@@ -205,15 +208,3 @@ def _groups(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
         size += len(sentence)
     if start < len(sentences):
         yield sentences[start:]
-
-
-@contextmanager
-def _threads() -> Iterator[ThreadPoolExecutor]:
-    """Yield a pool of one thread for each core; an interrupt does not wait for its work."""
-    threads = ThreadPoolExecutor(usable_cores())
-    try:
-        yield threads
-    except BaseException:
-        threads.shutdown(wait=False, cancel_futures=True)
-        raise
-    threads.shutdown()

@@ -1,7 +1,7 @@
 """Parquet files of the shards: zstd level 1, one encoding per column, the same bytes every time.
 
 The functions here fill a file. `cecdata.common.durable` names it and proves it:
-``durable.write(path, fill=lambda p: write_pairs(p, [table]), check=whole)``.
+``durable.write(path, fill=lambda p: write_pairs(p, table), check=whole)``.
 """
 
 from __future__ import annotations
@@ -23,27 +23,16 @@ _DISTINCT = ("source", "text", "detail")
 _DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it Parquet would silently give up a dictionary
 
 
-def write_pairs(path: Path, tables: Iterable[pa.Table], schema: pa.Schema = PAIR) -> int:
-    """Fill `path` with the tables' rows, in row groups of 65,536; return the number of rows.
+def write_pairs(path: Path, table: pa.Table) -> None:
+    """Fill `path` with the rows of a table, in row groups of 65,536.
 
     Text columns may be dictionary arrays (`edits_array`, `repeated`): they cost less to write and
-    are read back as plain text. Each table starts a new row group. Without tables, the file has no
-    rows.
+    are read back as plain text.
     """
-    rows = 0
-    writer: pq.ParquetWriter | None = None
-    try:
-        for table in tables:
-            writer = writer or _open(path, table.schema)
-            for start in range(0, table.num_rows, ROW_GROUP):
-                part = table.slice(start, ROW_GROUP)
-                writer.write_table(_trim_dictionaries(part), row_group_size=ROW_GROUP)
-            rows += table.num_rows
-        writer = writer or _open(path, schema)
-    finally:
-        if writer is not None:
-            writer.close()
-    return rows
+    with _open(path, table.schema) as writer:
+        for start in range(0, table.num_rows, ROW_GROUP):
+            part = table.slice(start, ROW_GROUP)
+            writer.write_table(_trim_dictionaries(part), row_group_size=ROW_GROUP)
 
 
 def check_whole(path: Path, rows: int, schema: pa.Schema = PAIR) -> None:

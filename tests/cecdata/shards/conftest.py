@@ -111,20 +111,20 @@ def write_dataset(out: Path, shards: dict[str, list[list[Row]]]) -> Path:
     for split, parts in shards.items():
         paths = [f"data/{split}-{i:05}-of-{len(parts):05}.parquet" for i in range(len(parts))]
         for path, rows in zip(paths, parts, strict=True):
-            write_pairs(out / path, [table_of(rows)])
+            write_pairs(out / path, table_of(rows))
         outputs[split] = tuple(
             replace(file_of(out, path, len(rows)), extra=ids_of(rows))
             for path, rows in zip(paths, parts, strict=True)
         )
     rejected = [{**row, "reason": "distance"} for row in make_rows(2, copies=1, seed=9)]
     table = pa.Table.from_pylist(rejected, schema=REJECTED_PAIR)
-    write_pairs(out / "rejects/pairs.parquet", [table], REJECTED_PAIR)
+    write_pairs(out / "rejects/pairs.parquet", table)
     bad = [
         {"file": "corpus.txt", "row": n, "origin": "", "text": "", "reason": reason, "detail": ""}
         for n, reason in enumerate(("too_short", "too_short", "duplicate"))
     ]
     rows_file = pa.Table.from_pylist(bad, schema=REJECTED_ROW)
-    write_pairs(out / "rejects/rows.parquet", [rows_file], REJECTED_ROW)
+    write_pairs(out / "rejects/rows.parquet", rows_file)
     rejects = (
         file_of(out, "rejects/pairs.parquet", len(rejected)),
         file_of(out, "rejects/rows.parquet", len(bad)),
