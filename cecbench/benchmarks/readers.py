@@ -20,7 +20,7 @@ from cecbench.tables import (
 )
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.text import text_of
+from cecdata.common.text import joined, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def _m2_row(path: Path, name: str, source: list[str], edits: list[_Edit]) -> Exa
             raise _bad_line(path, number, f"has an overlapping or impossible span {start} {end}")
         tokens += (*source[done:start], *text)
         done = end
-    return Example(name, "".join(source), "".join([*tokens, *source[done:]]))
+    return Example(name, joined(source), joined([*tokens, *source[done:]]))
 
 
 def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:

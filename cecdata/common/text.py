@@ -74,3 +74,16 @@ def unreadable(error: OSError | UnicodeDecodeError) -> str:
         f"is not UTF-8 ({error.reason} at byte {error.start}): convert it, for example with "
         "`iconv -f gb18030 -t utf-8`"
     )
+
+
+def joined(tokens: list[str]) -> str:
+    """Return the text of tokens, with a space between two words of several ASCII letters."""
+    text = ""
+    before = ""
+    for token in tokens:
+        latin = before[-1:].isascii() and before[-1:].isalnum() and token[:1].isalnum()
+        if latin and token[:1].isascii() and max(len(before), len(token)) > 1:
+            text += " "
+        text += token
+        before = token
+    return text

@@ -106,12 +106,14 @@ def test_what_excel_calls_unicode_text_is_read(tmp_path):
 
 
 def test_edits_of_m2_are_made_in_their_order(tmp_path):
-    """Two insertions at one position keep the file's order; edits that overlap are refused."""
+    """Two insertions at one position keep the file's order; two words in letters are parted, as in
+    a corpus; edits that overlap are refused.
+    """
     edit = "A {}|||M|||{}|||REQUIRED|||-NONE-|||0\n"
     inserted = edit.format("1 1", "已") + edit.format("1 1", "经")
-    text = "S 他 来\n" + inserted + edit.format("1 2", "去")
-    rows = catalogue.load(str(write(tmp_path / "a.m2", text))).rows
-    assert [row.target for row in rows] == ["他已经去"]
+    text = "S 他 来 Word 2016\n" + inserted + edit.format("1 2", "去")
+    (row,) = catalogue.load(str(write(tmp_path / "a.m2", text))).rows
+    assert (row.source, row.target) == ("他来Word 2016", "他已经去Word 2016")
     both = "S 他 来\n" + edit.format("0 2", "我") + edit.format("1 2", "去")
     for bad in (both, "S 他\n" + edit.format("0 5", "我")):
         with pytest.raises(InputError, match=r"line \d has an overlapping or impossible span"):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from cecdata.common.text import joined
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
 from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
@@ -82,7 +83,7 @@ def _pair(held: list[str], row: int, source: Source) -> Iterator[_Pair | Reject]
     except ValueError as error:
         detail = str(error)
     if not detail:
-        yield row, _joined(tokens), targets
+        yield row, joined(tokens), targets
         return
     shown = held[0].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     yield Reject(max(row, 1), source.origin, shown[:EXCERPT], "invalid_m2", detail)
@@ -104,11 +105,11 @@ def _targets(tokens: list[str], lines: list[str]) -> list[str]:
                 words = [] if text.strip() in _NOTHING else text.split()
                 changes.append((start, end, words))
         elif mark.startswith("T"):
-            given.append(_joined(tokens if rest.strip() in _RIGHT else rest.split()))
+            given.append(joined(tokens if rest.strip() in _RIGHT else rest.split()))
         else:
             raise ValueError(f"a line must begin with S, T or A: {line[:40]!r}")
-    found = [_joined(_edited(tokens, edits[number])) for number in sorted(edits)]
-    return given or found or [_joined(tokens)]
+    found = [joined(_edited(tokens, edits[number])) for number in sorted(edits)]
+    return given or found or [joined(tokens)]
 
 
 def _edited(tokens: list[str], edits: list[tuple[int, int, list[str]]]) -> list[str]:
@@ -120,19 +121,6 @@ def _edited(tokens: list[str], edits: list[tuple[int, int, list[str]]]) -> list[
         parts += tokens[at:start] + words
         at = end
     return parts + tokens[at:]
-
-
-def _joined(tokens: list[str]) -> str:
-    """Return the text of tokens, with a space between two words of several ASCII letters."""
-    text = ""
-    before = ""
-    for token in tokens:
-        latin = before[-1:].isascii() and before[-1:].isalnum() and token[:1].isalnum()
-        if latin and token[:1].isascii() and max(len(before), len(token)) > 1:
-            text += " "
-        text += token
-        before = token
-    return text
 
 
 FORMAT = Format(_read, _values, (".m2",), columns=False)
