@@ -10,11 +10,15 @@ from typing import NamedTuple
 from rapidfuzz.distance import Levenshtein
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, character_table
+from cecdata.common.errors import InputError
 
 #: The limit for the steps of all cheapest alignments of a pair. It allows thousands of alignments.
 #: Pairs of published data have at most four; on a pair beyond the limit the published script would
 #: practically never return.
 MOST_STEPS = 500_000
+
+#: The limit for the cells of the grid of two texts, which take 11 bytes each.
+MOST_CELLS = 1 << 27
 
 #: operation bit, source start, source end, target start, target end; half open
 Step = tuple[int, int, int, int, int]
@@ -28,10 +32,16 @@ def align(
     An alignment has its steps without the matches.
 
     first_only: return one, as ChERRANT's `--multi_cheapest_strategy first` does. Strings whose
-    lengths differ by more than 10 have only one in any case.
+    lengths differ by more than 10 have only one in any case. Raises InputError for strings whose
+    grid would exceed the memory.
     """
     from cecbench.cherrant import kernels
 
+    if len(source) * len(target) > MOST_CELLS:
+        raise InputError(
+            f"ChERRANT cannot align texts of {len(source):,} and {len(target):,} characters "
+            f"({source[:20]!r}…): split them into sentences"
+        )
     table = character_table(dictionaries)
     numbers = table.numbers(source), table.numbers(target)
     operations, widths = kernels.fill(*numbers, table.attributes())

@@ -392,7 +392,12 @@ def test_long_and_uneven_sentences_equal_the_slow_oracle() -> None:
 
 
 def test_unlike_texts_are_one_edit_at_once() -> None:
-    """Texts with nothing in common have very many cheapest alignments, and few readings."""
+    """Texts with nothing in common have very many cheapest alignments, and few readings.
+
+    Those whose grid would exceed the memory are refused.
+    """
+    with pytest.raises(InputError, match="cannot align texts of 12,000 and 12,000 characters"):
+        annotate("好" * 12_000, "坏" * 12_000)
     source = "".join(chr(0x4E00 + number) for number in range(40))
     for shift in (0, 3, 9):
         target = "".join(chr(0x6000 + number) for number in range(40 + shift))
