@@ -159,11 +159,8 @@ def _in_order(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _nulls(text: pa.Array, _: Source) -> Bad | None:
-    if not text.null_count:
-        return None
-    words = ("", "no_text", "the text is missing or null")
-    columns = (constant(word, text.null_count) for word in words)
-    return Bad(text.is_null().to_numpy(zero_copy_only=False), *columns)
+    kinds = np.where(text.is_null().to_numpy(zero_copy_only=False), 0, -1)
+    return _bad(kinds, [("", "no_text", "the text is missing or null")] * bool(text.null_count))
 
 
 def readable(text: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
@@ -221,12 +218,10 @@ def _misread(text: pa.Array, source: Source) -> Bad | None:
     if source.encoding == UTF8:
         return None
     bad = decoded_wrongly(_as_string(text))
-    if not bad.any():
-        return None
-    shown = [excerpt(value) for value in _as_binary(text.filter(pa.array(bad))).to_pylist()]
-    words = (_reason(source), "its characters are very rare: a byte before them may be missing")
-    columns = (constant(word, len(shown)) for word in words)
-    return Bad(bad, pa.array(shown, pa.string()), *columns)
+    what = _reason(source), "its characters are very rare: a byte before them may be missing"
+    values = _as_binary(text.filter(pa.array(bad))).to_pylist()
+    kinds = np.where(bad, np.cumsum(bad) - 1, -1)
+    return _bad(kinds, [(excerpt(value), *what) for value in values])
 
 
 def _is_sound(text: pa.Array) -> bool:

@@ -248,6 +248,11 @@ def read(path: Path) -> Ngrams:
                 f"{path} is a binary file of KenLM. In a clone of the repository, convert it with "
                 f"`python tools/ngram/kenlm_trie.py {path}`, or {_FORMS}"
             )
+    if path.name.endswith((".arpa", ".arpa.gz")):
+        raise InputError(
+            f"{path} is not an ARPA file in UTF-8: convert it, for example with "
+            "`iconv -f gb18030 -t utf-8`"
+        )
     return load(path)
 
 

@@ -213,6 +213,9 @@ def test_arpa_is_recognised_by_its_first_line(tmp_path: Path) -> None:
     model().save(tmp_path / "x.ngram")
     assert ngrams.is_arpa(tmp_path / "m.arpa")
     assert not ngrams.is_arpa(tmp_path / "x.ngram")
+    (tmp_path / "gbk.arpa").write_text(ARPA, "gbk")
+    with pytest.raises(InputError, match=r"gbk\.arpa is not an ARPA file in UTF-8: convert it"):
+        ngrams.read(tmp_path / "gbk.arpa")
 
 
 DIALECTS = {
