@@ -109,9 +109,8 @@ def asked(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Exam
     """Return how much of the benchmark is asked, "" for all of it, and the rows that are asked."""
     rows = sample(dataset.rows, limit)
     parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
-    if isinstance(system, PredictionSystem) and len(system.answered(rows)) < len(rows):
-        rows = system.answered(rows)
-        parts = [str(len(rows)), *parts]
+    if isinstance(system, PredictionSystem) and len(found := system.answered(rows)) < len(rows):
+        rows, parts = found, [str(len(found)), *parts]
     return f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else "", rows
 
 

@@ -12,7 +12,6 @@ import torch
 from torch.utils.data import Sampler
 
 from cecbench.causal import asked
-from cecdata.common.errors import UsageError
 from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.shards import Pair
@@ -45,7 +44,6 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         view: View,
         buckets: int = 1,
     ) -> None:
-        check_fill(len(pairs), groups)
         self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
         self._epoch, self._view, self._buckets = 0, view, buckets
         self._lengths = pairs.lengths() if buckets > 1 else None
@@ -78,15 +76,6 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         positions = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
         turns = shards.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
         return np.asarray(positions[turns])
-
-
-def check_fill(pairs: int, groups: int) -> None:
-    """Raise UsageError if there are fewer pairs than the sources of one batch."""
-    if pairs < groups:
-        raise UsageError(
-            f"{pairs} pairs are too few for a batch of {groups} sources: lower ppo.groups or "
-            "ppo.oversampling, or train on more pairs"
-        )
 
 
 class View:

@@ -6,8 +6,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.errors import UsageError
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -45,8 +43,7 @@ def dbscan(
     A candidate is a core if at least `min_samples` candidates, itself included, are within
     `radius` (inclusive). Connected cores form a cluster; clusters are numbered by their first
     core. A border candidate joins the lowest-numbered cluster that has a core within `radius`.
-    Candidates that are not `valid` are noise and have no neighbours. Raises UsageError for groups
-    above 64.
+    Candidates that are not `valid` are noise and have no neighbours.
 
     >>> import numpy as np
     >>> line = np.array([0.0, 0.1, 5.0, 0.2])
@@ -54,10 +51,6 @@ def dbscan(
     [[0, 0, -1, 0]]
     """
     groups, size = distances_P_L_L.shape[:2]
-    if size > LARGEST_GROUP:
-        raise UsageError(f"at most {LARGEST_GROUP} candidates can be clustered, not {size}")
-    if min_samples < 1 or radius < 0:
-        raise UsageError(f"min_samples must be ≥ 1 and radius ≥ 0: {min_samples}, {radius}")
     near = distances_P_L_L <= radius
     if valid_P_L is not None:
         near = near & valid_P_L[:, :, None] & valid_P_L[:, None, :]

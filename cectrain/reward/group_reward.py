@@ -77,10 +77,8 @@ class GroupReward:
     ) -> Scored:
         """Return the rewards of P groups, and the figures that are logged with them."""
         started = time.perf_counter()
-        batch = Batch(self._config, sources, targets, groups)
-        if self._config.is_consensus:
-            candidates_P_L_D, references_P_D = self._embed(groups, targets)  # noqa: N806
-            batch = Batch(self._config, sources, targets, groups, candidates_P_L_D, references_P_D)
+        vectors = self._embed(groups, targets) if self._config.is_consensus else ()
+        batch = Batch(self._config, sources, targets, groups, *vectors)
         encoded = time.perf_counter()
         rewards = total_reward(batch)
         figures = {**rewards.figures(), **behaviour(sources, targets, groups)}

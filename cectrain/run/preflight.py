@@ -63,11 +63,13 @@ def check_data(dataset: PairSource) -> None:
 
 
 def check_ppo(config: Config, pairs: TrainingPairs) -> None:
-    """Raise UsageError if PPO cannot run with so few pairs."""
-    from cectrain.data.sampling import check_fill
-
-    if config.ppo.updates:
-        check_fill(len(pairs), config.ppo.groups * config.ppo.oversampling)
+    """Raise UsageError if PPO has fewer pairs than the sources of one batch."""
+    sources = config.ppo.groups * config.ppo.oversampling
+    if config.ppo.updates and len(pairs) < sources:
+        raise UsageError(
+            f"{len(pairs)} pairs are too few for a batch of {sources} sources: lower ppo.groups or "
+            "ppo.oversampling, or train on more pairs"
+        )
 
 
 def _need(setting: str, package: str, install: str) -> None:

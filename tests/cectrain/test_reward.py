@@ -267,12 +267,6 @@ def test_equal_ties_take_the_lower_number():
     assert cluster.largest_cluster(labels, group).tolist() == [[True, False, True, False]]
 
 
-def test_too_large_a_group_is_refused():
-    """More than 64 candidates are refused rather than clustered slowly."""
-    with pytest.raises(UsageError, match="at most 64"):
-        cluster.dbscan(np.zeros((1, 65, 65)), 0.1, 2)
-
-
 MODULE = """
 def length(completions, source, target, **columns):
     return [float(len(x) == len(y)) for x, y in zip(completions, target)]
