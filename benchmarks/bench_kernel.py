@@ -27,6 +27,7 @@ from listing import tables as listing_tables
 
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import Config
+from cecdata.corpus.protect import Protection
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
@@ -62,13 +63,13 @@ class Work:
         histogram = Histogram(config, tables)
         histogram.add(batch.column("text"))
         perturber = Perturber(config, tables, histogram.rates())
-        output = perturber.output(sentence_arrays(batch))
+        output = perturber.output(sentence_arrays(batch, Protection(False, ())))
         for array in output:
             array.fill(0)
         return cls(config, tables, batch, perturber.draws, scratch(config, tables), output)
 
     def numba(self) -> int:
-        given = sentence_arrays(self.batch)
+        given = sentence_arrays(self.batch, Protection(False, ()))
         return int(kernel.perturb(given, self.draws, self.tables.arrays, self.scratch, self.output))
 
     def c(self, library: ctypes.CDLL) -> int:

@@ -28,7 +28,7 @@ _DERIVED = ("source", "operator", "edits")
 
 
 def pairs_of_chunk(
-    perturber: Perturber, chunk: pa.RecordBatch, sentences: int, whole: int | None = None
+    perturber: Perturber, chunk: pa.RecordBatch, sentences: int, whole: int
 ) -> Iterator[tuple[str, Pairs, pa.Table]]:
     """Yield each split with its kept and its rejected pairs of these sentences.
 
@@ -38,7 +38,7 @@ def pairs_of_chunk(
     held_out = is_validation(np.asarray(chunk.column("id")), perturber.config.holdout)
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
         part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
-        first = None if whole is None else int(chosen[:whole].sum())
+        first = int(chosen[:whole].sum())
         yield split, *corrupted(perturber, part.select(SENTENCE.names), sentences, first)
 
 

@@ -104,9 +104,6 @@ def _forms() -> Points:
     return table
 
 
-NOTHING = Protection(False, ())  # protects nothing
-
-
 def read_names(path: Path) -> tuple[str, ...]:
     """Return the names in a file, which has one per line; sorted, each once.
 

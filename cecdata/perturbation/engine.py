@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import Config, from_manifest
-from cecdata.corpus.protect import NOTHING, Protection
+from cecdata.corpus.protect import Protection
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
@@ -217,7 +217,7 @@ def drawn_unchanged(share: float, copies: int) -> float:
     return high
 
 
-def sentence_arrays(sentences: pa.RecordBatch, protection: Protection = NOTHING) -> Sentences:
+def sentence_arrays(sentences: pa.RecordBatch, protection: Protection) -> Sentences:
     """Return the kernel's view of a batch of the schema SENTENCE; no text is copied."""
     data, offsets = string_buffers(sentences.column("text"))
     marks = protection.marks(data, offsets)
