@@ -9,7 +9,7 @@ import click
 
 from cecdata.commands.build import named
 from cecdata.commands.options import PROTECT
-from cecdata.commands.show import print_json
+from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
 from cecdata.config import load
@@ -128,7 +128,7 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
 
 @click.command()
 @click.argument("sentence")
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=DatasetPath())
 @click.option(
     "-k", "count", type=click.IntRange(1), default=10, help="Number of sentences to list."
 )

@@ -134,6 +134,8 @@ def test_a_store_gets_the_bytes_of_a_local_build(
     for command in ("verify", "stats"):
         assert cecdata(command, out)[0] == 0
     assert cecdata("report", out, "--out", tmp_path)[0] == 0
+    said = cecdata("neighbours", "好", out)[2]
+    assert f"{tmp_path}/scratch" in said, "it looks into a copy"
 
 
 def test_a_damaged_object_is_replaced(uploaded, bucket, cecdata, flags, corpus, built, tree_of):
