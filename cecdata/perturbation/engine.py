@@ -18,7 +18,7 @@ from cecdata.corpus.protect import Protection
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
-from cecdata.perturbation.pairs import Pairs, compact, edits_array, named, pair_table, repeated
+from cecdata.perturbation.pairs import Pairs, compact, edits_array, named, pair_table
 from cecdata.perturbation.tables import Compiled, compiled
 from cecdata.shards.manifest import Manifest
 
@@ -162,7 +162,7 @@ class Perturber:
             "id": pa.array(np.repeat(given.ids.view(np.int64), config.copies)),
             "copy": pa.array(np.tile(np.arange(config.copies, dtype=np.int16), len(text))),
             "source": _strings(out.offsets, out.data),
-            "target": repeated(rows, text),
+            "target": pa.DictionaryArray.from_arrays(pa.array(rows), text),
             "operator": named(out.operator, self._names),
             "edits": self._edits(out, edits),
             "distance": pa.array(out.distance),

@@ -111,11 +111,6 @@ def compact(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(renumbered[codes]), distinct.dictionary)
 
 
-def repeated(rows: Offsets, texts: pa.Array) -> pa.DictionaryArray:
-    """Return the column `target`: `rows` are each pair's row in the pool's `text` column."""
-    return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), texts)
-
-
 def pair_table(columns: dict[str, pa.Array]) -> pa.Table:
     """Return a table of the schema PAIR; dictionary arrays stay as they are.
 

@@ -26,7 +26,7 @@ _DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it Parquet would silently give up a
 def write_pairs(path: Path, table: pa.Table) -> None:
     """Fill `path` with the rows of a table, in row groups of 65,536.
 
-    Text columns may be dictionary arrays (`edits_array`, `repeated`): they cost less to write and
+    Text columns may be dictionary arrays (as of `edits_array`): they cost less to write and
     are read back as plain text.
     """
     with _open(path, table.schema) as writer:

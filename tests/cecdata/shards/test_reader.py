@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.common.errors import CecError, UsageError, VerificationError
-from cecdata.perturbation.pairs import compact, edits_array, named, pair_table, repeated
+from cecdata.perturbation.pairs import compact, edits_array, named, pair_table
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 from cecdata.shards.stats import stats, text
@@ -188,8 +188,7 @@ def encoded(table: pa.Table) -> pa.Table:
         operators.dictionary.to_pylist(),
         kinds.dictionary.to_pylist(),
     )
-    sentences = columns["target"].dictionary_encode()
-    columns["target"] = repeated(sentences.indices.to_numpy(), sentences.dictionary)
+    columns["target"] = columns["target"].dictionary_encode()
     operator = columns["operator"].dictionary_encode()
     columns["operator"] = named(
         operator.indices.to_numpy().astype(np.int8), operator.dictionary.to_pylist()
@@ -215,7 +214,7 @@ def test_row_groups_are_cut_at_65536_and_carry_only_their_own_texts(table, tmp_p
     texts = pa.array([f"第{i}句，够长的一句话。" for i in range(long.num_rows)])
     rows = np.arange(long.num_rows, dtype=np.int32)
     field = long.schema.field("target")
-    long = long.set_column(3, field, repeated(rows, texts))
+    long = long.set_column(3, field, pa.DictionaryArray.from_arrays(pa.array(rows), texts))
     path = tmp_path / "x.parquet"
     write_pairs(path, long)
     file = pq.ParquetFile(path)
