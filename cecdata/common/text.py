@@ -51,6 +51,15 @@ def encoding(head: bytes) -> tuple[str, str]:
     return ("utf-16", "replace") if marked else ("utf-8-sig", "strict")
 
 
+def named_folder(pattern: str) -> tuple[Path, str]:
+    """Return the longest folder that a pattern begins with, letter by letter, and the rest."""
+    parts = Path(pattern).parts
+    for end in range(len(parts) - 1, 0, -1):
+        if (folder := Path(*parts[:end])).is_dir():
+            return folder, str(Path(*parts[end:]))
+    return Path(), pattern
+
+
 def compressed(head: bytes) -> str:
     """Return what follows the name of a file that begins so, or "" where it is not compressed."""
     for command, pattern in _COMPRESSED.items():

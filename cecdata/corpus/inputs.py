@@ -13,7 +13,7 @@ from pathlib import Path
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
 from cecdata.common.store import fetched, is_remote
-from cecdata.common.text import HEAD, compressed
+from cecdata.common.text import HEAD, compressed, named_folder
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
@@ -127,22 +127,13 @@ def _suffixes() -> dict[str, str]:
 
 def _matches(pattern: str, form: str | None) -> list[Source]:
     # pathlib's glob takes no absolute pattern
-    folder, rest = _named_folder(pattern)
+    folder, rest = named_folder(pattern)
     names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
     files = sorted(path for path in (folder / name for name in names) if path.is_file())
     if not files:
         brackets = ". In a glob, [x] stands for x, and [[]x] for [x]" if "[" in pattern else ""
         raise InputError(f"{pattern}: no file matches this glob{brackets}")
     return [_source(path, form=form) for path in files]
-
-
-def _named_folder(pattern: str) -> tuple[Path, str]:
-    """Return the longest folder that a pattern begins with, letter by letter, and the rest."""
-    parts = Path(pattern).parts
-    for end in range(len(parts) - 1, 0, -1):
-        if (folder := Path(*parts[:end])).is_dir():
-            return folder, str(Path(*parts[end:]))
-    return Path(), pattern
 
 
 def _remote(uri: str, form: str | None) -> list[Source]:

@@ -17,7 +17,7 @@ import click
 
 from cecbench.errortypes import EDITS, MEANING
 from cecdata.common.errors import InputError
-from cecdata.common.text import decoded, unreadable
+from cecdata.common.text import decoded, named_folder, unreadable
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import read_lines
 
@@ -96,8 +96,8 @@ def _found(name: str) -> list[str]:
     found: list[Path] = []
     with contextlib.suppress(OSError, ValueError):  # a name that is too long, no pattern (a**)
         if not Path(name).exists():
-            anchor = Path(name).anchor
-            found += Path(anchor).glob(str(Path(name).relative_to(anchor)))
+            folder, rest = named_folder(name)
+            found += folder.glob(rest)
     return sorted(str(path) for path in found if path.is_file()) or [name]
 
 

@@ -169,10 +169,11 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     assert done.stdout.startswith("a.md:2:2: 己 → 已 (same-stroke, 0.")
     assert done.stdout.count("\n") == 1
     done = run("--check", "b.md", "./c.md", "c.md")
-    assert (done.exit_code, done.stderr) == (
-        0,
-        "./c.md: not checked, because .cec-ignore lists it\n",
-    )
+    assert done.exit_code == 0
+    assert done.stderr == "./c.md: not checked, because .cec-ignore lists it\n"
+    (tmp_path / "[1]").mkdir()  # a folder that exists is no pattern
+    (tmp_path / "[1]/a.md").write_text("他己经来了。\n", "utf-8")
+    assert run("--check", "[1]/**/*.md").stdout.startswith("[1]/a.md:1:2: 己 → 已")
     row = json.loads(run("--check", "a.md", "--format", "json").stdout)
     assert (row["line"], row["column"], row["source"], row["target"]) == (2, 2, "己", "已")
     github = run("--check", "a.md", "--format", "github").stdout
