@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import pickle
 import re
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -178,13 +178,14 @@ def test_an_extension_type_does_not_run(tmp_path):
 
 def test_a_pickled_array_does_not_run(tmp_path):
     """The pool's counts as an array of objects are refused, not unpickled."""
-    from cecdata.builds.distinct import counts_in
+    from cecdata.builds.distinct import histogram_of
+    from cecdata.builds.place import Place
 
-    data = io.BytesIO()
-    np.save(data, np.array([Bomb(tmp_path / "mark")] * 2, dtype=object), allow_pickle=True)
-    (tmp_path / "places.npy").write_bytes(data.getvalue())
+    counts = np.array([Bomb(tmp_path / "mark")] * 2, dtype=object)
+    np.save(tmp_path / "places.npy", counts, allow_pickle=True)
+    pool = SimpleNamespace(counts=("places.npy",))
     with pytest.raises(ValueError, match="allow_pickle"):
-        counts_in((tmp_path / "places.npy").read_bytes())
+        histogram_of(Place(str(tmp_path)), pool, load())
     assert not (tmp_path / "mark").exists()
 
 
