@@ -75,8 +75,7 @@ def pretrain(
             tell(f"{out} already holds the finished run")
             return done
         state = Path(out).absolute() / STATE
-        stages.limit_onednn_cache()
-        stages.set_all_seeds(config.seed)
+        stages.set_up_torch(config.seed)
         step = checkpoints.newest_step(state / "pretrain")
         kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
