@@ -195,7 +195,8 @@ def correct(
             for correction in corrector.stream(texts):
                 number[origin] += 1
                 report.add(f"{origin} {number[origin]}", correction.kept)
-                click.echo(_json(correction) if as_json else shown(correction, diff=diff))
+                record = json.dumps(as_record(correction), ensure_ascii=False) if as_json else None
+                click.echo(record or shown(correction, diff=diff))
                 if progress is not None:
                     progress("correct", 1, total)
 
@@ -221,10 +222,6 @@ def shown(correction: Correction, *, diff: bool) -> str:
         parts.append(click.style(edit.target, fg="green", bold=True))
         done = edit.end
     return "".join([*parts, correction.source[done:]])
-
-
-def _json(correction: Correction) -> str:
-    return json.dumps(as_record(correction), ensure_ascii=False)
 
 
 class _Report:

@@ -119,17 +119,15 @@ def kept_at(lm: str | Path | None, terms: Sequence[Term] = ()) -> Path:
     )
     digest.update(json.dumps([(term.text, term.weight) for term in terms]).encode())
     for path in (locate(lm), shipped_channel(), TABLES / "characters.tsv"):
-        with path.open("rb") as file:
-            while part := file.read(1 << 20):
-                digest.update(part)
+        digest.update(path.read_bytes())
     cache = user_folder("XDG_CACHE_HOME")
     return cache / "cec-zero" / "channel" / f"{digest.hexdigest()}.tables"
 
 
 def _keep(tables: ChannelTables, path: Path) -> None:
-    about = {"model": tables.model, "recipe": tables.recipe, "counts": tables.counts}
     arrays: dict[str, NDArray[np.generic]] = {"terms": tables.terms}
-    plain: dict[str, object] = {**about, "error": tables.error}
+    told = ("model", "recipe", "counts", "error")
+    plain: dict[str, object] = {name: getattr(tables, name) for name in told}
     for part in ("ngrams", "channel"):
         for name, value in getattr(tables, part)._asdict().items():
             if isinstance(value, np.ndarray):
