@@ -3,8 +3,6 @@
 import csv
 import hashlib
 import json
-import os
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,8 +16,6 @@ from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.schema import PAIR
 
 PAIRS = [("他己经来了。", "他已经来了。"), ("天气很好。", "天气很好。")]
-SHARED = os.environ.get("CEC_SHARED")
-needs_shared = pytest.mark.skipif(not SHARED, reason="CEC_SHARED does not name the shared folder")
 
 
 @pytest.fixture(autouse=True)
@@ -329,10 +325,9 @@ def test_every_entry_can_be_read_and_says_where_it_comes_from():
                 assert file.url is None or file.url.startswith("https://")
 
 
-@needs_shared
-def test_the_catalogue_agrees_with_the_table_of_known_files():
+def test_the_catalogue_agrees_with_the_table_of_known_files(cec_shared):
     """The catalogue has the published digest, path, commit and rows of each known file."""
-    known = (Path(SHARED) / "benchmarks.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    known = (cec_shared / "benchmarks.tsv").read_text(encoding="utf-8").splitlines()[1:]
     files = {
         (f.url, f.sha256, entry.rows)
         for entry in catalogue.benchmarks().values()
@@ -345,14 +340,13 @@ def test_the_catalogue_agrees_with_the_table_of_known_files():
         assert (url, sha256, int(rows)) in files
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("name", "rows", "equal"),
     [("car", 3410, 3245), ("cot", 1026, 993), ("gam", 400, 393), ("mec", 2090, 1942)],
 )
-def test_lemon_is_read_as_its_own_script_reads_it(monkeypatch, name, rows, equal):
+def test_lemon_is_read_as_its_own_script_reads_it(cec_shared, monkeypatch, name, rows, equal):
     """The numbers of rows and of rows of equal length are those that LEMON's script counts."""
-    monkeypatch.setenv(catalogue.ENVIRONMENT, f"{SHARED}/bench")
+    monkeypatch.setenv(catalogue.ENVIRONMENT, f"{cec_shared}/bench")
     read = catalogue.load(f"lemon/{name}").rows
     assert len(read) == rows
     assert sum(len(row.source) == len(row.target) for row in read) == equal

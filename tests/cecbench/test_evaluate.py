@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from html.parser import HTMLParser
@@ -25,8 +24,6 @@ from cecbench.scorers import score
 from cecbench.sums import REACH, Breakdown, CurveSums
 from cecbench.systems.base import Answer, SureEdit, applied
 
-SHARED = os.environ.get("CEC_SHARED")
-needs_shared = pytest.mark.skipif(not SHARED, reason="CEC_SHARED does not name the shared folder")
 PAIRS = [
     ("他以经来了。", "他已经来了。"),
     ("末来会很好。", "未来会很好。"),
@@ -113,15 +110,15 @@ def test_a_limit_draws_a_sample_and_says_so(tmp_path):
     assert again["S_C_f1"] == 100.0
 
 
-@needs_shared
 @pytest.mark.parametrize("system", ["llm", "homophone", "over", "noniso"])
 @pytest.mark.parametrize("name", ["car", "cot", "gam"])
-def test_run_prints_what_the_published_script_prints(name, system):
+def test_run_prints_what_the_published_script_prints(cec_shared, name, system):
     """A run's numbers are those of the golden files, after matching and policy."""
-    golden = json.loads((Path(SHARED) / "parity/golden/cscd.json").read_text())
+    golden = json.loads((cec_shared / "parity/golden/cscd.json").read_text())
     wanted = golden[name][system]["revert"]
-    file = Path(SHARED) / "parity/pred" / name / f"{system}.tsv"
-    values = run(f"lemon/{name}", f"predictions:{file}", "--partial", "--data", f"{SHARED}/bench")
+    file = cec_shared / "parity/pred" / name / f"{system}.tsv"
+    given = (f"predictions:{file}", "--partial", "--data", cec_shared / "bench")
+    values = run(f"lemon/{name}", *given)
     for key, value in wanted.items():
         if key != "raises":
             assert values[key] == value, key
@@ -376,10 +373,9 @@ def test_the_published_tables_are_those_of_the_paper():
             assert column in {*source.columns, "*"}
 
 
-@needs_shared
-def test_every_published_number_is_in_the_papers_source():
+def test_every_published_number_is_in_the_papers_source(cec_shared):
     """The numbers of each row occur in this order in the paper's LaTeX source."""
-    paper = next((Path(SHARED) / "paper").glob("*.txt")).read_text(encoding="utf-8")
+    paper = next((cec_shared / "paper").glob("*.txt")).read_text(encoding="utf-8")
     numbers = re.sub(r"\\cellcolor\{\w+\}|\\textbf\{([\d.]+)\}", r"\1", paper)
     runs = [" ".join(re.findall(r"\d+\.\d+", line)) for line in numbers.split("\\\\")]
     for name in ("main", "cs_breakdown", "ablation"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -182,10 +181,6 @@ def test_command_prints_what_scripts_ask_for(file):
     assert f"{found['coverage']:.2%}" in text
 
 
-SHARED = os.environ.get("CEC_SHARED")
-
-
-@pytest.mark.skipif(SHARED is None, reason="CEC_SHARED is not set: real errors are not at hand")
 @pytest.mark.parametrize(
     ("names", "coverage", "whole"),
     [
@@ -193,9 +188,9 @@ SHARED = os.environ.get("CEC_SHARED")
         pytest.param(("cscd",), 0.94, 0.99, id="cscd-ns"),
     ],
 )
-def test_realistic_meets_its_figures(names, coverage, whole):
+def test_realistic_meets_its_figures(cec_shared, names, coverage, whole):
     """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""
-    errors = errors_of(pair for name in names for pair in _real(name))
+    errors = errors_of(pair for name in names for pair in _real(cec_shared, name))
     prior = load("realistic").prior
     choices = recipe_choices(prior)
     found = score(choices, errors)
@@ -218,8 +213,8 @@ def _same_pinyin():
     return _uniform(links.key)
 
 
-def _real(name):
-    root = Path(SHARED) / "bench"
+def _real(cec_shared, name):
+    root = cec_shared / "bench"
     path = root / "cscd-ns" / "dev.tsv" if name == "cscd" else root / "lemon_v2" / f"{name}.txt"
     for line in path.read_text(encoding="utf-8").splitlines():
         source, target = line.split("\t")[-2:]

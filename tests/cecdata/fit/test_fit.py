@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -236,13 +234,9 @@ def test_wrong_weights_are_named(weights, said):
         load(prior={"noise": 1.0}, rate={"noise": 0.1}, weights=weights)
 
 
-SHARED = os.environ.get("CEC_SHARED")
-
-
-@pytest.mark.skipif(SHARED is None, reason="CEC_SHARED is not set: real errors are not at hand")
-def test_a_fit_does_no_harm_to_other_real_errors():
+def test_a_fit_does_no_harm_to_other_real_errors(cec_shared):
     """Fitted to the errors of one domain, the recipe is no worse for those of another medium."""
-    root, sets = Path(SHARED) / "bench", []
+    root, sets = cec_shared / "bench", []
     for name in ("lemon_v2/car.txt", "cscd-ns/dev.tsv"):
         lines = (root / name).read_text("utf-8").splitlines()
         pairs = (line.replace(" ", "").split("\t")[-2:] for line in lines)
