@@ -146,16 +146,13 @@ def _weights(entries: Entries, fitted: Parameters) -> dict[str, dict[str, float]
     for name, power, frequent in powers:
         changes[name] |= {POWER: float(np.clip(1 + power, 0, 8))}
         changes[name] |= {FREQUENCY: float(np.clip(frequent, -4, 4))}
+    idle = {FREQUENCY: 0.0}  # all others are 1
     kept = {
-        name: {key: _rounded(v) for key, v in parts.items() if _rounded(v) != _idle(key)}
+        name: {key: _rounded(v) for key, v in parts.items() if _rounded(v) != idle.get(key, 1.0)}
         for name, parts in changes.items()
         if isinstance(OPERATORS[name].confusions, CharConfusions)
     }
     return {name: parts for name, parts in kept.items() if parts}
-
-
-def _idle(key: str) -> float:
-    return 0.0 if key == FREQUENCY else 1.0
 
 
 def _rounded(value: float) -> float:
