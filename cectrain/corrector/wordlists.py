@@ -32,7 +32,7 @@ class Phrases:
         self._lengths = {first: sorted(sizes, reverse=True) for first, sizes in lengths.items()}
 
     def find(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield each place of a phrase, from left to right, the longest first."""
+        """Yield the longest phrase that begins at each place, from left to right."""
         if not self._lengths:
             return
         for start, first in enumerate(text):
@@ -40,6 +40,7 @@ class Phrases:
                 end = start + size
                 if end <= len(text) and text[start:end] in self.held:
                     yield start, end, text[start:end]
+                    break
 
 
 @dataclass(frozen=True, slots=True)
