@@ -41,14 +41,14 @@ def decoded(data: bytes) -> str:
 
     A carriage return ends a line, and becomes a line feed, where the file has no line feed.
     """
-    text = data.decode(*encoding(data))
+    text = data.decode(encoding(data))
     return text if "\n" in text else text.replace("\r", "\n")
 
 
-def encoding(head: bytes) -> tuple[str, str]:
-    """Return the encoding of a file that begins so, and what its decoder does with bad bytes."""
+def encoding(head: bytes) -> str:
+    """Return the encoding in which a file that begins so is read."""
     marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return ("utf-16", "replace") if marked else ("utf-8-sig", "strict")
+    return "utf-16" if marked else "utf-8-sig"
 
 
 def named_folder(pattern: str) -> tuple[Path, str]:
@@ -79,6 +79,8 @@ def unreadable(error: OSError | UnicodeDecodeError) -> str:
     """
     if isinstance(error, OSError):
         return f"cannot be read ({error.strerror or error})"
+    if error.encoding.startswith("utf-16"):
+        return f"is damaged UTF-16 ({error.reason} at byte {error.start}): write it again"
     return compressed(error.object) or (
         f"is not UTF-8 ({error.reason} at byte {error.start}): convert it, for example with "
         "`iconv -f gb18030 -t utf-8`"

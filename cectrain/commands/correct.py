@@ -284,13 +284,12 @@ def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
     ended, size = False, 0
     while not ended:
         read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
-        name, errors = encoding(read)
-        decoder = decoder or codecs.getincrementaldecoder(name)(errors)
+        decoder = decoder or codecs.getincrementaldecoder(encoding(read))()
         ended, size = not read, size + len(read)
         try:
             text = decoder.decode(read, final=ended)
         except UnicodeDecodeError as error:
-            text, failed, ended = error.object[: error.start].decode(), error, True
+            text, failed, ended = error.object[: error.start].decode(error.encoding), error, True
             error.start += size - len(error.object)
         first, *lines = text.split("\n")
         rest.append(first)

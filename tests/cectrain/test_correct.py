@@ -209,6 +209,10 @@ def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
     assert lines(capsys, "--file", str(path)).out == f"{RIGHT}\n{RIGHT}\n"
     path.write_text(f"{WRONG}\r\n{WRONG}\n", "utf-16")
     assert lines(capsys, "--file", str(path)).out == f"{RIGHT}\n{RIGHT}\n"
+    path.write_bytes(path.read_bytes()[:-1])
+    for option in ("--file", "--check"):
+        assert run(cli, ["correct", option, str(path)]) == 1
+        assert f"{path} is damaged UTF-16 (truncated data at byte " in capsys.readouterr().err
 
 
 def test_what_is_piped_in_is_answered_as_it_comes():
