@@ -75,12 +75,11 @@ class Usem3(Encoder):
         groups = list(_groups(sentences))
         if len(groups) < 2:
             return self._encode(sentences)
-        with ThreadPoolExecutor(usable_cores()) as threads:
-            try:
-                return np.concatenate(list(threads.map(self._encode, groups)))
-            except BaseException:  # an interrupt does not wait for what has not begun
-                threads.shutdown(wait=False, cancel_futures=True)
-                raise
+        threads = ThreadPoolExecutor(usable_cores())
+        try:
+            return np.concatenate(list(threads.map(self._encode, groups)))
+        finally:  # an interrupt does not wait for the sentences under way
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _encode(self, sentences: Sequence[str]) -> Floats:
         if not len(sentences):
