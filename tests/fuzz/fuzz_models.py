@@ -12,9 +12,10 @@ from fuzz_case import PAGE, Reader
 from fuzz_mutate import Mutator
 
 from cecdata.contamination.benchmarks import texts
+from cecdata.corpus.protect import read_names
 from cecdata.lm import ngrams
 from cectrain.corrector.tensors import read_tensors, write_tensors
-from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
+from cectrain.corrector.wordlists import read_dictionary, read_terms
 
 MODEL = """\\data\\
 ngram 1=4

@@ -105,8 +105,14 @@ def _decode(line: bytes) -> Entry:
         body: dict[str, Any] = unsealed(line)
         entry = Entry(str(body["step"]), str(body["key"]), dict(body["facts"]))
         if entry.step == MOVED:  # whoever wrote the line may have wanted files elsewhere
-            for name in (entry.key, entry.facts["staged"], *list(body["facts"]["names"])):
+            for name in (entry.key, entry.facts["staged"], *_texts(body["facts"]["names"])):
                 inside(str(name))
     except (ValueError, KeyError, TypeError) as error:
         raise VerificationError(f"not a line of a journal ({error})") from error
     return entry
+
+
+def _texts(values: object) -> list[str]:
+    if isinstance(values, list) and all(isinstance(value, str) for value in values):
+        return values
+    raise TypeError(f"{values!r} is not a list of texts")
