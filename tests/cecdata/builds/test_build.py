@@ -180,7 +180,7 @@ INSIDE = "is in the output folder"
         (("OUT", "--text-column", "target"), 5, INSIDE),  # a corpus inside OUT is removed with it
         (("OUT/data/train-*.parquet", "--text-column", "target"), 5, INSIDE),
         (("OUT/rejects/rows-*.parquet", "--text-column", "text"), 5, INSIDE),
-        (("CORPUS", "--plausibility", "MODEL"), 1, "m.arpa is damaged or of another kind"),
+        (("CORPUS", "--plausibility", "MODEL"), 1, "m.arpa is not an ARPA file"),
         (("ROWS", "--text-column", "txet"), 1, "txet"),
     ],
 )
