@@ -1,7 +1,7 @@
 """What a language model adds to the corrector: F1, over-correction, recall of proposals, speed.
 
     python benchmarks/bench_rescore.py MODEL lemon/car lemon/cot lemon/gam lemon/mec cscd-ns/dev \
-        --data FOLDER --rows 300 [--lm words] [--probe 10] [--json FILE]
+        --data FOLDER --rows 300 [--lm words] [--probe 10] [--json FILE] [--svg FILE]
 
 MODEL is what `cectrain correct --rescore` takes; its weights are those of `cectrain calibrate`, or
 the cautious ones. So many rows of each set are drawn by the seed. Scores are of whole sentences: a
@@ -214,6 +214,7 @@ def main() -> None:
     parser.add_argument("--probe", type=int, default=0)
     parser.add_argument("--margins", type=float, nargs="+", default=(), help="in nats")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--svg", type=Path, help="draw F1 against error-free sentences changed")
     options = parser.parse_args()
     plain = CombinedProposer(lm=options.lm)
     systems: dict[str, Callable[..., Any]] = {
@@ -263,6 +264,8 @@ def main() -> None:
         )
     if not options.margins:
         report(tables, usual, options.json)
+        if options.svg:
+            draw(tables, usual, options.svg)
 
 
 def report(
@@ -288,6 +291,30 @@ def report(
         held[system]["intervals"] = {"f1": f1, "changed": spoilt}
     if out:
         out.write_text(json.dumps(held, indent=1), "utf-8")
+
+
+def draw(
+    tables: dict[str, dict[float, list[np.ndarray]]], usual: dict[str, float], out: Path
+) -> None:
+    """Draw the curve of each system over its thresholds; whiskers are 95 % intervals of F1."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "curve"}):
+        canvas = Figure(figsize=(6.5, 4.2), layout="constrained")
+        axes = canvas.add_subplot()
+        for system, by_threshold in tables.items():
+            means = {least: mean(each) for least, each in by_threshold.items()}
+            at = [one["changed"] for one in means.values()]
+            f1 = np.array([one["f1"] for one in means.values()])
+            low, high = np.array([interval(each, "f1") for each in by_threshold.values()]).T
+            axes.errorbar(at, f1, (f1 - low, high - f1), elinewidth=0.4, label=system)
+            chosen_at = means[usual[system]]
+            axes.plot(chosen_at["changed"], chosen_at["f1"], "ko", markersize=5)
+        axes.set_xlabel("error-free sentences changed, %")
+        axes.set_ylabel("F1 of whole sentences, %")
+        axes.legend(frameon=False)
+        canvas.savefig(out, format="svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":
