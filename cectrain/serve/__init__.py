@@ -49,6 +49,7 @@ _WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the pa
 OPENAPI: dict[str, Any] = json.loads((_HERE / "openapi.json").read_text("utf-8"))
 _REQUEST = OPENAPI["components"]["schemas"]["Request"]["properties"]
 _TYPES: dict[str, Any] = {"array": list, "object": dict, "number": (int, float)}
+_LONGEST = _REQUEST["protect"]["items"]["maxLength"]  # a text is searched by the names' lengths
 # The page holds its style and its script, and asks this server alone.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -256,6 +257,9 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
             raise HTTPException(400, f"unknown key {name!r}: known are {', '.join(_REQUEST)}")
         if not isinstance(value, _TYPES[_REQUEST[name]["type"]]) or isinstance(value, bool):
             raise HTTPException(400, f"{name} must be of type {_REQUEST[name]['type']}: {value!r}")
+        listed = value if isinstance(value, (list, dict)) else ()
+        if any(isinstance(text, str) and len(text) > _LONGEST for text in listed):
+            raise HTTPException(400, f"{name} may hold texts of at most {_LONGEST} characters")
     return texts, document
 
 

@@ -98,6 +98,8 @@ def test_the_page_comes_with_a_policy(server):
         (b'{"texts": [], "protect": ["a", 1]}', {}, 400, "must hold"),
         (b'{"texts": [], "dictionary": {"a": "a"}}', {}, 400, "changes nothing"),
         (b'{"texts": [], "terms": [1]}', {}, 400, "must hold"),
+        (b'{"texts": [], "protect": ["%s"]}' % (b"a" * 65), {}, 400, "at most 64 characters"),
+        (b'{"texts": [], "dictionary": {"%s": ""}}' % (b"a" * 65), {}, 400, "at most 64"),
         (b'{"texts": [], "terms": ["a"]}', {}, 400, "2 to 32 characters"),
         ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "with the models channel"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
