@@ -159,8 +159,10 @@ def _in_order(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _nulls(text: pa.Array, _: Source) -> Bad | None:
+    if not text.null_count:
+        return None
     kinds = np.where(text.is_null().to_numpy(zero_copy_only=False), 0, -1)
-    return _bad(kinds, [("", "no_text", "the text is missing or null")] * bool(text.null_count))
+    return _bad(kinds, [("", "no_text", "the text is missing or null")])
 
 
 def readable(text: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
