@@ -27,7 +27,8 @@ _QUOTES, _TITLES = "“”‘’「」『』﹁﹂﹃﹄｢｣〝〞«»‹›�
 _PARENTHESES = (
     "（）()【】[]〔〕［］｛｝{}〖〗〘〙〚〛⦅⦆｟｠⟦⟧⦃⦄﹙﹚﹛﹜﹝﹞︵︶︷︸︹︺︻︼﹇﹈⁅⁆❨❩❪❫❲❳❴❵"
 )
-_STRAIGHT = ('"＂', "＇")  # quotation marks without sides
+_STRAIGHT = ('"＂', "'＇")  # quotation marks without sides
+_APOSTROPHE = np.uint32(ord("'"))  # between letters or digits, as in "don't", no quotation mark
 _CLOSING_AFTER_PAUSE = _QUOTES[1::2] + "".join(_STRAIGHT) + "〟）】》"
 # a tilde draws out the end that it follows
 _CLOSING = _CLOSING_AFTER_PAUSE + _PARENTHESES[1::2] + _TITLES[1::2] + "～〜~"
@@ -137,6 +138,14 @@ def _copy(data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, held: Byt
 
 
 @compiled
+def _in_word(data: Bytes, start: int, at: np.uint64, stop: int, classes: Classes) -> bool:
+    """Return whether the byte before `at` lies between two ASCII letters or digits."""
+    if at - np.uint64(start) < 2 or at >= np.uint64(stop):
+        return False
+    return bool(classes[data[at - np.uint64(2)]] & classes[data[at]] & _GOES_ON)
+
+
+@compiled
 def _mates(
     data: Bytes, start: int, stop: int, classes: Classes, work: npt.NDArray[np.int32]
 ) -> None:
@@ -157,7 +166,7 @@ def _mates(
             open_pairs[:] = 0
             top = 0
         number = kind >> _PAIR
-        if number == 0:
+        if number == 0 or (code == _APOSTROPHE and _in_word(data, start, at, stop, classes)):
             continue
         pair = number >> 1
         closes = open_pairs[pair] > 0 if pair < _FIRST_QUOTE else number & 1

@@ -63,6 +63,7 @@ def sentences_of(text) -> list[str]:
         ("他说（没说完。天亮了。", ["他说（没说完。", "天亮了。"]),
         ("好！ ——他说。", ["好！ ——他说。"]),
         ('他走了。"好吧。"她说。', ["他走了。", '"好吧。"', "她说。"]),
+        ("'好吧。'她说。I don't.走。I can't.", ["'好吧。'", "她说。", "I don't.走。", "I can't."]),
         ("", [""]),
         ("。。。", ["。。。"]),
     ],
@@ -88,7 +89,8 @@ def test_brackets_and_commas_of_any_width_and_style():
 
 
 _PAIRS = {"“": "”", "‘": "’", "「": "」", "『": "』", "《": "》", "〈": "〉", "（": "）", "(": ")"}
-_PAIRS |= {"【": "】", "[": "]", "〔": "〕", '"': '"'}
+_PAIRS |= {"【": "】", "[": "]", "〔": "〕", '"': '"', "'": "'"}
+_IN_WORD = re.compile(r"[\w&=/%#.+-]'[\w&=/%#.+-]", re.ASCII)
 _LINE_END = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]+")
 
 
@@ -96,7 +98,9 @@ def mates(line):
     """The place of the other half of each bracket that has one."""
     found, opened = {}, []
     for at, mark in enumerate(line):
-        if mark in _PAIRS and not (mark == '"' and '"' in [line[o] for o in opened]):
+        if mark == "'" and _IN_WORD.match(line[max(at - 1, 0) : at + 2]):
+            continue
+        if mark in _PAIRS and not (mark in "'\"" and mark in [line[o] for o in opened]):
             opened.append(at)
         elif mark in _PAIRS.values() and mark in [_PAIRS[line[o]] for o in opened]:
             while _PAIRS[line[opened[-1]]] != mark:
@@ -111,7 +115,7 @@ def is_end(line, at):
     if mark in "!?":
         return not re.match(r"[0-9A-Za-z_&=/%#.+-]", rest)
     if mark == "…":
-        return line[at - 1 : at] != "…" and bool(re.match(r"…*([\s”’」』）】》\"]|$)", rest))
+        return line[at - 1 : at] != "…" and bool(re.match(r"…*([\s”’」』）】》\"']|$)", rest))
     return mark in "。！？"
 
 
@@ -120,7 +124,7 @@ def split_line(line):
     pairs, pieces, piece, ended, depth, began = mates(line), [], "", False, 0, 0
     for at, mark in enumerate(line):
         opens = pairs.get(at, -1) > at
-        closes = not opens and mark in '”’」』）】》〉")]〕'
+        closes = not opens and mark in "”’」』）】》〉\")]〕'"
         end = is_end(line, at)
         if not (end or closes or mark.isspace() or line[max(at - 1, 0) : at + 1] == "……"):
             ended = ended and not (depth or mark in "，、；：,;:—的")
@@ -135,7 +139,7 @@ def split_line(line):
     return [*pieces, piece]
 
 
-@given(st.text('他走。！？!?…”“『』〉《》（）"的，aZ1/= \n\u3000\x1c\u2028😀', max_size=40))
+@given(st.text("他走。！？!?…”“『』〉《》（）\"'的，aZ1/= \n\u3000\x1c\u2028😀", max_size=40))
 @settings(deadline=None, max_examples=500)
 def test_splitting_is_what_a_plain_loop_says(text):
     """The kernel cuts where the loop does, with its space stripped."""
@@ -143,7 +147,7 @@ def test_splitting_is_what_a_plain_loop_says(text):
     assert sentences_of(text) == ([piece for piece in pieces if piece] or [text])
 
 
-@given(st.text('他走。！？!?…”“『』〉《》（）"，：的aZ1/= ', max_size=40))
+@given(st.text("他走。！？!?…”“『』〉《》（）\"'，：的aZ1/= ", max_size=40))
 @settings(deadline=None, max_examples=300)
 def test_splitting_loses_only_whitespace(text):
     """The pieces put together are the text without the whitespace at its cuts; none but the first
