@@ -284,6 +284,8 @@ def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
     ended, size = False, 0
     while not ended:
         read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
+        if decoder is None and read in {b"\xff", b"\xfe"}:  # half a byte order mark
+            read += stream.read1(_PIPE)  # type: ignore[attr-defined]
         decoder = decoder or codecs.getincrementaldecoder(encoding(read))()
         ended, size = not read, size + len(read)
         try:

@@ -6,6 +6,7 @@ import select
 import shutil
 import subprocess
 import sys
+from itertools import chain
 
 import polars as pl
 import pytest
@@ -23,6 +24,7 @@ from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
 from cectrain import bench_systems
 from cectrain.cli import cli
+from cectrain.commands import correct
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
@@ -213,6 +215,30 @@ def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
     for option in ("--file", "--check"):
         assert run(cli, ["correct", option, str(path)]) == 1
         assert f"{path} is damaged UTF-16 (truncated data at byte " in capsys.readouterr().err
+
+
+class Drops(io.RawIOBase):
+    """A pipe that brings one byte at a time."""
+
+    def __init__(self, data):
+        self.rest = io.BytesIO(data)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        return self.rest.readinto(memoryview(buffer)[:1])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_byte_order_mark_may_come_in_pieces(encoding):
+    """The encoding is chosen when the mark is whole."""
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    stream = io.BufferedReader(Drops(f"{mark}{WRONG}\n{WRONG}".encode(encoding)))
+    assert list(chain(*correct._arrived(stream))) == [WRONG, WRONG]
+    for byte in (b"\xff", b"\xfe"):
+        with pytest.raises(UnicodeDecodeError):
+            list(correct._arrived(io.BufferedReader(Drops(byte))))
 
 
 def test_what_is_piped_in_is_answered_as_it_comes():
