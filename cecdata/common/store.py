@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -153,9 +153,14 @@ class Store:
         with self._naming(name):
             if self._files.type_name not in _FLAT:
                 self._files.create_dir(full.rpartition("/")[0], recursive=True)
-            with self._files.open_output_stream(full) as stream:
-                for block in blocks:
-                    stream.write(block)
+            try:
+                with self._files.open_output_stream(full) as stream:
+                    for block in blocks:
+                        stream.write(block)
+            except BaseException:  # closing the stream has stored what was written
+                with suppress(OSError):  # the store may have failed; the error above says so
+                    self._files.delete_file(full)
+                raise
 
     def _name(self, name: str) -> str:
         """Return an object's name below the URI; raise CecError for one that may lead elsewhere."""

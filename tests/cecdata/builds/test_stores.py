@@ -100,6 +100,21 @@ def tree(uri: str) -> dict[str, bytes]:
     return {name: store.read(name) for name in names}
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_object_appears_whole_or_not_at_all(error, bucket, tmp_path):
+    """Whether the file can no longer be read, or the run is interrupted."""
+
+    def blocks():
+        yield b"half"
+        raise error
+
+    for where in (bucket, f"file://{tmp_path}"):
+        store = Store(where)
+        with pytest.raises((KeyboardInterrupt, CecError)):
+            store._put("a.parquet", blocks())
+        assert store.list() == {}
+
+
 def test_a_store_gets_the_bytes_of_a_local_build(
     uploaded, bucket, cecdata, flags, built, tree_of, monkeypatch, tmp_path
 ):
