@@ -19,7 +19,6 @@ from cecbench.benchmarks.catalogue import Dataset, load, sample
 from cecbench.benchmarks.readers import Example
 from cecbench.metrics.rows import Row
 from cecbench.results import PREDICTIONS, SCORE, RunScore
-from cecbench.signature import package_version
 from cecbench.sums import Blocks, RunSums
 from cecbench.systems.base import Answer, Context, SureEdit, System
 from cecbench.systems.predictions import PredictionSystem
@@ -28,14 +27,11 @@ from cecdata.common.codec import sealed
 from cecdata.common.durable import STATE, Journal, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError
+from cecdata.common.version import __version__
 
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
 Progress = Callable[[int, int], None]
-
-
-def no_progress(done: int, total: int) -> None:
-    """Report nothing; the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Settings:
     options: Mapping[str, object] = field(default_factory=dict)  # of the system, by name
 
 
-def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
+def evaluate(settings: Settings, progress: Progress = lambda _done, _total: None) -> RunScore:
     """Run the system on the benchmark and return the object of score.json.
 
     A call with the same settings and `out` resumes an interrupted run and asks no recorded sentence
@@ -69,7 +65,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
     system = make_system(settings.system, settings.options, context)
     part, rows = asked(dataset, settings.limit, system)
     fingerprint = {
-        "version": package_version(),  # prompts and the extraction of answers depend on it
+        "version": __version__,  # prompts and the extraction of answers depend on it
         "benchmark": dataset.name + part,
         "benchmark_sha256": dataset.sha256,
         "system": dict(system.identity),
@@ -118,7 +114,7 @@ def collect(
     system: System,
     rows: Sequence[Example],
     journal: Journal | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = lambda _done, _total: None,
     *,
     allow_missing: bool = False,
 ) -> Iterator[tuple[Sequence[Example], list[Answer]]]:

@@ -35,9 +35,10 @@ from cecbench.metrics.pycorrector import Pycorrector
 from cecbench.metrics.rows import IntArray, Row, chunks
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, interval_of
-from cecbench.signature import UNNAMED, Signature, package_version
+from cecbench.signature import UNNAMED, Signature
 from cecbench.tables import named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.common.version import __version__
 
 if TYPE_CHECKING:
     from cecbench.metrics.scan import Scan
@@ -297,7 +298,7 @@ class Tally:
             opencc=scorer.details.get("opencc", "none"),
             beta=scorer.beta,
             bootstrap=bootstrap,
-            version=package_version(),
+            version=__version__,
         )
 
     def values(self, signature: Signature) -> Report:

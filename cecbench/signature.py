@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from importlib.metadata import PackageNotFoundError, version
 
 UNNAMED = "rows"  # the benchmark in the signature of rows that have no published name
 #: name in the short form → field, in the order of printing
@@ -19,14 +18,6 @@ _SHORT = {
     "bs": "bootstrap",
     "v": "version",
 }
-
-
-def package_version() -> str:
-    """Return the installed version; `0+unknown` in a tree that is not installed."""
-    try:
-        return version("cec-zero")
-    except PackageNotFoundError:
-        return "0+unknown"
 
 
 @dataclass(frozen=True, slots=True)
