@@ -159,12 +159,13 @@ def _sweep(path: Path) -> None:
     """Remove temporary files that ended processes left beside `path`."""
     for left in path.parent.glob(f".*-{glob.escape(path.name)}"):
         named = re.fullmatch(r"\.(\d+)-\d+", left.name[: -len(path.name) - 1])
-        if named and _is_dead(int(named[1])):
+        if named and has_ended(int(named[1])):
             with contextlib.suppress(OSError):
                 left.unlink()
 
 
-def _is_dead(process: int) -> bool:
+def has_ended(process: int) -> bool:
+    """Return whether no process of this machine has this number."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from cecdata.common.codec import parse
-from cecdata.common.durable.files import naming
+from cecdata.common.durable.files import has_ended, naming
 from cecdata.common.errors import RefusedError
 
 _descriptors: set[int] = set()  # of the locks that this process holds
@@ -82,12 +82,8 @@ def running(path: Path) -> str | None:
     """
     note = path.read_bytes() if path.is_file() else b""
     holder = _holder(note)
-    ended = f" on {socket.gethostname()} " in holder and not _exists(holder.split()[1])
+    ended = f" on {socket.gethostname()} " in holder and has_ended(int(holder.split()[1]))
     return None if not note or ended else holder
-
-
-def _exists(process: str) -> bool:
-    return not Path("/proc").is_dir() or Path(f"/proc/{process}").exists()
 
 
 def _holder(note: bytes) -> str:
