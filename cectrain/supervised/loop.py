@@ -284,16 +284,11 @@ def refuse_nan(loss: torch.Tensor, step: int) -> None:
         )
 
 
-def trim_sometimes(step: int) -> None:
-    """Call `trim` at every tenth step."""
-    if step % _TRIM_EVERY == 0:
-        trim()
-
-
-def trim() -> bool:
-    """Trim glibc's heap; return whether memory went back to the system (never without glibc)."""
+def trim_sometimes(step: int) -> bool:
+    """Trim glibc's heap at every tenth step; return whether memory went back to the system."""
     try:
-        return bool(ctypes.CDLL(None).malloc_trim(0))
+        return step % _TRIM_EVERY == 0 and bool(ctypes.CDLL(None).malloc_trim(0))
+
     except (AttributeError, OSError, TypeError):  # macOS, musl, Windows
         return False
 
