@@ -48,7 +48,6 @@ class Comparison:
     second: float
     p_value: float
     draws: int
-    seed: int
     low: float
     high: float
     detectable: float
@@ -113,7 +112,6 @@ def paired_randomisation(
         second=values[1],
         p_value=(extreme + 1) / (draws + 1),
         draws=draws,
-        seed=seed,
         low=interval.low,
         high=interval.high,
         # that of an interval is for two systems that err independently

@@ -82,11 +82,11 @@ FASPELL_FIELDS = (
 )
 
 
-def faspell_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
+def faspell_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray | BoolArray, ...]:
     """Return one array, shape (rows,), for each of FASPELL_FIELDS."""
     gold, pred = where.has_gold, where.has_changed
     equal = flags(rows)[2]
-    parts = (
+    return (
         where.gold >= 0,
         where.gold,
         where.changed,
@@ -100,7 +100,6 @@ def faspell_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ..
         ~gold & ~pred & equal,
         equal,
     )
-    return tuple(part.astype("int64") for part in parts)
 
 
 def faspell_report(sums: Totals, prefix: str) -> Report:

@@ -102,9 +102,9 @@ ERROR: Report = {
 }
 
 
-def _sentence(where: Positions) -> tuple[IntArray, ...]:
+def _sentence(where: Positions) -> tuple[IntArray | BoolArray, ...]:
     pred = where.has_changed
-    parts = (
+    return (
         where.gold >= 0,
         where.has_gold,
         pred,
@@ -113,7 +113,6 @@ def _sentence(where: Positions) -> tuple[IntArray, ...]:
         where.all_right,
         where.all_right & pred,
     )
-    return tuple(part.astype("int64") for part in parts)
 
 
 def _paddle(sums: Totals) -> Report:

@@ -21,11 +21,9 @@ BENCHMARK_OF_SET = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its place in the paper, its caption, and its cells as text, '' for empty ones."""
+    """A table: its cells as text, '' for empty ones."""
 
     name: str
-    source: str
-    caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
@@ -46,9 +44,8 @@ def table(name: str) -> Table:
     if name not in NAMES:
         raise UsageError(f"no published table {name!r}: {did_you_mean(name, list(NAMES))}")
     lines = (FOLDER / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
-    heads = [line.removeprefix("# ") for line in lines if line.startswith("#")]
     cells = [tuple(line.split("\t")) for line in lines if line and not line.startswith("#")]
-    return Table(name, heads[0], " ".join(heads[1:]), cells[0], tuple(cells[1:]))
+    return Table(name, cells[0], tuple(cells[1:]))
 
 
 @cache

@@ -65,10 +65,6 @@ class Batch:
         return cluster.largest_cluster(self.labels_P_L, self.vectors[0])
 
 
-def _no_figures(_batch: Batch) -> Mapping[str, float]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Term:
     """One term of the reward.
@@ -81,7 +77,8 @@ class Term:
     name: str
     compute: Callable[[Batch], FloatArray]
     share: Callable[[RewardConfig], float] | None = None
-    figures: Callable[[Batch], Mapping[str, float]] = _no_figures
+    figures: Callable[[Batch], Mapping[str, float]] = lambda _batch: {}
+
     more_columns: tuple[str, ...] = ()
 
     def weight(self, config: RewardConfig) -> float:

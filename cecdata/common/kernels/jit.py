@@ -142,11 +142,6 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
         self._family = f"{self._source.stem}.{kernel.__qualname__}-{_VERSIONS}-"
         self._stem = f"{self._family}{own.hexdigest()[:16]}-"
 
-    @property
-    def cache_path(self) -> str:
-        """Return the folder that is tried first."""
-        return str(next(_folders(self._source)))
-
     def load_overload(self, sig: object, target_context: object) -> object | None:
         """Return the kernel for these types; None where it must be compiled."""
         if self._counted:  # it calls numba's memory manager, which this starts
