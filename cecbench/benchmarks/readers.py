@@ -20,7 +20,8 @@ from cecbench.tables import (
 )
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.text import joined, text_of
+from cecdata.common.m2 import parsed, sentences
+from cecdata.common.text import text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,6 @@ _WIDTHS = {
     3: ("id", "source", "target"),
     4: ("id", "source", "target", "prediction"),
 }
-_Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its line
 _TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)\s*(?P<text>.*)$", re.IGNORECASE)
 
 
@@ -227,48 +227,12 @@ def validation_shards(folder: Path) -> tuple[Path, ...]:
 
 def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read M2 blocks; the first annotator's edits give the reference."""
-    source: list[str] = []
-    edits: list[_Edit] = []
-    seen = 0
-    for number, line in lines(paths[0]):
-        if line.startswith(("S ", "T", "A ")) or line == "S":
-            if line.startswith("S"):
-                if seen:
-                    yield _m2_row(paths[0], f"{prefix}-{seen}", source, edits)
-                seen, source, edits = seen + 1, line[2:].split(), []
-            elif line.startswith("A "):
-                edits += _m2_edit(paths[0], number, line)
-        else:
-            raise _bad_line(paths[0], number, "must begin with S, A or T")
-    if seen:
-        yield _m2_row(paths[0], f"{prefix}-{seen}", source, edits)
-
-
-def _m2_edit(path: Path, number: int, line: str) -> list[_Edit]:
-    fields = line[2:].split("|||")
-    span = fields[0].split()
-    if len(fields) < 6 or len(span) != 2:
-        raise _bad_line(path, number, "is not `A start end|||type|||text|||…|||annotator`")
-    if fields[1] == "noop" or fields[5].strip() != "0" or span[0] == "-1":
-        return []
-    if not all(re.fullmatch("[0-9]{1,9}", place) for place in span):
-        raise _bad_line(
-            path, number, f"has a span that is not two numbers: {span[0]!r:.20} {span[1]!r:.20}"
-        )
-    text = [] if fields[2] in ("", "-NONE-") else fields[2].split()
-    return [(int(span[0]), int(span[1]), text, number)]
-
-
-def _m2_row(path: Path, name: str, source: list[str], edits: list[_Edit]) -> Example:
-    """Return the pair of a block; edits at one position are made in the file's order."""
-    tokens: list[str] = []
-    done = 0
-    for start, end, text, number in sorted(edits, key=lambda edit: edit[:2]):
-        if start < done or not start <= end <= len(source):
-            raise _bad_line(path, number, f"has an overlapping or impossible span {start} {end}")
-        tokens += (*source[done:start], *text)
-        done = end
-    return Example(name, joined(source), joined([*tokens, *source[done:]]))
+    for number, held in enumerate(sentences(lines(paths[0])), 1):
+        try:
+            source, _, edited = parsed(held)
+        except ValueError as error:
+            raise InputError(f"{paths[0]}, {error}") from None
+        yield Example(f"{prefix}-{number}", source, (edited or [source])[0])
 
 
 def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:

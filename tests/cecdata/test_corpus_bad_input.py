@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.formats import jsonl, m2, parquet
+from cecdata.corpus.formats import jsonl, parquet
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.reading import read
 from cecdata.corpus.sources import Columns
@@ -578,5 +578,5 @@ def test_corrections_of_m2_are_read(tmp_path, monkeypatch):
     texts = ["我们走。", "对的。", "用Open AI写。", "我们。"]
     assert [row["text"] for row in good] == texts
     assert [(row["row"], row["reason"]) for row in bad] == [(12, "invalid_m2")]
-    monkeypatch.setattr(m2, "_MOST_LINES", 2)
+    monkeypatch.setattr("cecdata.common.m2._MOST_LINES", 2)
     assert "2 lines or more follow a line S" in [row["detail"] for row in everything(path)[1]]

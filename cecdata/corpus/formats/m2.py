@@ -1,27 +1,21 @@
-"""M2: sentences in tokens with their edits, as ERRANT and ChERRANT write them.
+"""M2 (see `common.m2`): a row is one sentence corrected by its first annotator.
 
-    S 我 门 走 。
-    T0-A0 我 们 走 。
-    A 1 2|||S|||们|||REQUIRED|||-NONE-|||0
-
-A row is one sentence corrected by its first annotator. A line T has it; otherwise the edits do.
+A line T has it; otherwise the edits do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
 
-from cecdata.common.text import joined
+from cecdata.common.m2 import parsed, sentences
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
 from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
 
-_NOTHING = ("-NONE-", "")
-_RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
-_MOST_LINES = 1 << 12  # of one sentence
 _Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
 
 
@@ -57,70 +51,31 @@ def _values(source: Source) -> Iterator[object]:
 
 
 def _pairs(source: Source) -> Iterator[_Pair | Reject]:
-    held: list[str] = []
-    first = 0
+    rejects: list[Reject] = []
     with opened(source) as stream:
-        for block in blocks(stream, source):
-            yield from block.rejects
-            lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
-            for number, line in enumerate(lines, block.first_line):
-                if line.startswith("S ") or line == "S":
-                    yield from _pair(held, first, source)
-                    held, first = [line], number
-                elif line.strip() and len(held) <= _MOST_LINES:
-                    held.append(line)
-    yield from _pair(held, first, source)
+        for held in sentences(_lines(stream, source, rejects)):
+            yield from rejects
+            rejects.clear()
+            yield _pair(held, source)
+    yield from rejects
 
 
-def _pair(held: list[str], row: int, source: Source) -> Iterator[_Pair | Reject]:
-    """Yield the pair in the lines of one sentence, or reject them."""
-    if not held:
-        return
-    tokens = held[0][1:].split()
-    detail = "" if held[0].startswith("S") else "the file does not begin with a line S"
+def _lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Iterator[tuple[int, str]]:
+    for block in blocks(stream, source):
+        rejects += block.rejects
+        lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
+        yield from enumerate(lines, block.first_line)
+
+
+def _pair(held: list[tuple[int, str]], source: Source) -> _Pair | Reject:
+    """Return the pair in the lines of one sentence, or reject them."""
+    row, line = held[0]
     try:
-        targets = _targets(tokens, held[1:])
+        sentence, given, edited = parsed(held)
     except ValueError as error:
-        detail = str(error)
-    if not detail:
-        yield row, joined(tokens), targets
-        return
-    shown = held[0].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    yield Reject(max(row, 1), source.origin, shown[:EXCERPT], "invalid_m2", detail)
-
-
-def _targets(tokens: list[str], lines: list[str]) -> list[str]:
-    """Return the corrected sentence of each annotator; without an edit it is the sentence."""
-    if len(lines) == _MOST_LINES:
-        raise ValueError(f"{_MOST_LINES:,} lines or more follow a line S")
-    given: list[str] = []
-    edits: dict[int, list[tuple[int, int, list[str]]]] = {}
-    for line in lines:
-        mark, _, rest = line.partition(" ")
-        if mark == "A":
-            place, kind, text, *_, annotator = rest.split("|||")
-            changes = edits.setdefault(int(annotator), [])
-            if kind.strip() != "noop":
-                start, end = (int(part) for part in place.split())
-                words = [] if text.strip() in _NOTHING else text.split()
-                changes.append((start, end, words))
-        elif mark.startswith("T"):
-            given.append(joined(tokens if rest.strip() in _RIGHT else rest.split()))
-        else:
-            raise ValueError(f"a line must begin with S, T or A: {line[:40]!r}")
-    found = [joined(_edited(tokens, edits[number])) for number in sorted(edits)]
-    return given or found or [joined(tokens)]
-
-
-def _edited(tokens: list[str], edits: list[tuple[int, int, list[str]]]) -> list[str]:
-    parts: list[str] = []
-    at = 0
-    for start, end, words in sorted(edits, key=lambda edit: edit[:2]):
-        if not at <= start <= end <= len(tokens):
-            raise ValueError(f"the edit {start} {end} overlaps or exceeds {len(tokens)} tokens")
-        parts += tokens[at:start] + words
-        at = end
-    return parts + tokens[at:]
+        shown = line.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return Reject(row, source.origin, shown[:EXCERPT], "invalid_m2", str(error))
+    return row, sentence, given or edited or [sentence]
 
 
 FORMAT = Format(_read, _values, (".m2",), columns=False)

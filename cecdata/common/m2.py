@@ -1,0 +1,72 @@
+"""M2: sentences in tokens with their edits, as ERRANT and ChERRANT write them.
+
+S 我 门 走 。
+T0-A0 我 们 走 。
+A 1 2|||S|||们|||REQUIRED|||-NONE-|||0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from cecdata.common.text import joined
+
+_NOTHING = ("-NONE-", "")
+_RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
+_MOST_LINES = 1 << 12  # of one sentence
+Line = tuple[int, str]  # with its number
+
+
+def sentences(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of each sentence, blank ones left out, from its line S on."""
+    held: list[Line] = []
+    for number, line in lines:
+        if line.startswith("S ") or line == "S":
+            if held:
+                yield held
+            held = [(number, line)]
+        elif line.strip() and len(held) <= _MOST_LINES:
+            held.append((number, line))
+    if held:
+        yield held
+
+
+def parsed(held: list[Line]) -> tuple[str, list[str], list[str]]:
+    """Return a sentence, its corrections in lines T, and those that each annotator's edits give.
+
+    Raises ValueError, which names the line, for a line of another form and for edits that overlap.
+    """
+    if len(held) > _MOST_LINES:
+        raise ValueError(f"{_MOST_LINES:,} lines or more follow a line S")
+    tokens, given = held[0][1][1:].split(), list[str]()
+    edits: dict[int, list[tuple[int, int, list[str], int]]] = {}
+    for number, line in held:
+        mark, _, rest = line.partition(" ")
+        if mark == "A":
+            try:
+                place, kind, text, *_, annotator = rest.split("|||")
+                changes = edits.setdefault(int(annotator), [])
+                start, end = map(int, place.split())
+            except ValueError:
+                form = "`A start end|||type|||text|||…|||annotator`"
+                raise ValueError(f"line {number} is not {form}") from None
+            if kind.strip() != "noop" and start >= 0:
+                words = [] if text.strip() in _NOTHING else text.split()
+                changes.append((start, end, words, number))
+        elif mark.startswith("T"):
+            given.append(joined(tokens if rest.strip() in _RIGHT else rest.split()))
+        elif mark != "S" or held[0][0] != number:
+            raise ValueError(f"line {number} must begin with S, A or T")
+    return joined(tokens), given, [_edited(tokens, edits[number]) for number in sorted(edits)]
+
+
+def _edited(tokens: list[str], edits: list[tuple[int, int, list[str], int]]) -> str:
+    """Return the corrected sentence; edits at one place are made in the file's order."""
+    parts: list[str] = []
+    at = 0
+    for start, end, words, number in sorted(edits, key=lambda edit: edit[:2]):
+        if not at <= start <= end <= len(tokens):
+            raise ValueError(f"line {number} has an overlapping or impossible span {start} {end}")
+        parts += tokens[at:start] + words
+        at = end
+    return joined(parts + tokens[at:])
