@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from cecdata.hanzi.edits import splice
@@ -109,7 +109,7 @@ def as_record(correction: Correction) -> dict[str, object]:
     for edit in correction.edits:
         held = {name: value for name, value in asdict(edit).items() if name != "rule"}
         edits.append({**held, "type": edit.type})
-    return {**asdict(correction), "edits": edits}
+    return {**asdict(replace(correction, edits=())), "edits": edits}
 
 
 def apply(source: str, edits: Iterable[Edit]) -> str:

@@ -168,8 +168,8 @@ class Service:
             with anyio.fail_after(self._limits.seconds):
                 texts, wishes = _wishes(await self._body(request))
                 began = time.perf_counter()
-                corrections = await anyio.to_thread.run_sync(
-                    lambda: self._corrector.also(**wishes).correct(texts, given_up=stop.is_set),
+                answer, edits = await anyio.to_thread.run_sync(
+                    partial(self._corrected, texts, wishes, stop.is_set),
                     abandon_on_cancel=True,
                     limiter=self._threads,
                 )
@@ -186,8 +186,17 @@ class Service:
             self._counts.running -= 1
         self._counts.seconds += time.perf_counter() - began
         self._counts.texts += len(texts)
-        self._counts.edits += sum(len(one.edits) for one in corrections)
-        return _answer({"corrections": [as_record(one) for one in corrections]})
+        self._counts.edits += edits
+        return Response(answer, media_type="application/json")
+
+    def _corrected(
+        self, texts: list[str], wishes: dict[str, Any], given_up: Callable[[], bool]
+    ) -> tuple[str, int]:
+        """Return the answer to a request, and the number of its edits."""
+        corrections = self._corrector.also(**wishes).correct(texts, given_up)
+        # one by one: no other thread runs while a text is encoded
+        records = ", ".join(json.dumps(as_record(one)) for one in corrections)
+        return f'{{"corrections": [{records}]}}', sum(len(one.edits) for one in corrections)
 
     async def _body(self, request: Request) -> bytes:
         most = self._limits.bytes
@@ -254,10 +263,11 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
         raise HTTPException(400, 'send {"texts": ["…", …]}')
     for name, value in document.items():
         if name not in _REQUEST:
-            raise HTTPException(400, f"unknown key {name!r}: known are {', '.join(_REQUEST)}")
-        if not isinstance(value, _TYPES[_REQUEST[name]["type"]]) or isinstance(value, bool):
-            raise HTTPException(400, f"{name} must be of type {_REQUEST[name]['type']}: {value!r}")
-        listed = value if isinstance(value, (list, dict)) else ()
+            raise HTTPException(400, f"unknown key {name!r:.80}: known are {', '.join(_REQUEST)}")
+        kind = _REQUEST[name]["type"]
+        if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
+            raise HTTPException(400, f"{name} must be of type {kind}: {value!r:.80}")
+        listed = [*value, *value.values()] if kind == "object" else value if kind == "array" else ()
         if any(isinstance(text, str) and len(text) > _LONGEST for text in listed):
             raise HTTPException(400, f"{name} may hold texts of at most {_LONGEST} characters")
     return texts, document
@@ -350,7 +360,7 @@ def page(language: str = "en") -> str:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host's name or address is that of this machine itself."""
-    if host == "localhost":
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

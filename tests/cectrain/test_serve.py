@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,11 +101,13 @@ def test_the_page_comes_with_a_policy(server):
         (b'{"texts": [], "terms": [1]}', {}, 400, "must hold"),
         (b'{"texts": [], "protect": ["%s"]}' % (b"a" * 65), {}, 400, "at most 64 characters"),
         (b'{"texts": [], "dictionary": {"%s": ""}}' % (b"a" * 65), {}, 400, "at most 64"),
+        (b'{"texts": [], "dictionary": {"a": "%s"}}' % (b"b" * 65), {}, 400, "at most 64"),
         (b'{"texts": [], "terms": ["a"]}', {}, 400, "2 to 32 characters"),
         ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "with the models channel"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
         (b"{}", {"Content_Type": "text/plain"}, 415, "application/json"),
         (b"{}", {"Host": "evil.example:80"}, 403, "evil.example"),
+        (b"[]", {"Host": "LocalHost:80"}, 400, "texts"),
     ],
 )
 def test_a_bad_request_is_refused_with_a_reason(server, body, headers, status, message):
@@ -197,6 +200,20 @@ def test_a_long_text_holds_up_nobody_and_a_full_queue_refuses():
         assert ask(server, body=body)[0] == 503
         slow.go.set()
         assert (first.result()[0], second.result()[0]) == (200, 200)
+
+
+def test_an_answer_of_many_edits_holds_up_nobody():
+    """It is written while others are answered: a request can ask for a hundred times its size."""
+    body = json.dumps({"texts": ["a" * 300] * 300, "dictionary": {"a": "b"}}).encode()
+    with running(Corrector(Silent()), Limits()) as server, ThreadPoolExecutor(1) as pool:
+        ask(server, body=b'{"texts": ["a"], "dictionary": {"a": "b"}}')  # loads the types of edits
+        large, waits = pool.submit(ask, server, body=body), []
+        while not large.done():
+            began = time.monotonic()
+            assert ask(server, "GET", "/health")[0] == 200
+            waits.append(time.monotonic() - began)
+        assert len(json.loads(large.result()[2])["corrections"][-1]["edits"]) == 300
+    assert max(waits) < sum(waits) / 2
 
 
 def test_a_deadline_holds_for_the_whole_request():
