@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cecdata.common.errors import CecError, InputError, without_userinfo
-from cecdata.common.http import Endpoint, EndpointError
+from cecdata.common.http import Endpoint, EndpointError, printable
 from cecdata.common.machine import user_folder
 from cecdata.lm.scorer import Doubles, Kind, Scorer, encodable
 
@@ -32,6 +32,7 @@ TIMEOUT_S = 60.0  # of a request, from connecting to the last byte
 TRIES = 5
 CONCURRENT = 8
 _REFUSED = {400, 413, 422}  # such as a prompt that is longer than the context
+_NO_LOGS = (LookupError, TypeError, AttributeError, ValueError, StopIteration, OverflowError)
 _BEGIN = "\n"  # the first token of a prompt has no log-probability
 Body = dict[str, object]
 
@@ -126,7 +127,8 @@ class EndpointScorer(Scorer):
         answer = self._call(self._completions, body)
         try:
             logs = _prompt_logs(answer)
-        except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
+            nats = math.fsum(logs)
+        except _NO_LOGS as error:
             raise InputError(
                 f"an answer of {self._base} has no log-probabilities ({error!r})"
             ) from error
@@ -134,12 +136,12 @@ class EndpointScorer(Scorer):
             raise InputError(
                 f"an answer of {self._base} holds numbers that are not log-probabilities"
             )
-        return math.fsum(logs)
+        return nats
 
     def _only_model(self) -> str:
         listed = self._call(self._models, None)
         try:
-            names = [str(entry["id"]) for entry in listed["data"]]
+            names = [printable(str(entry["id"])) for entry in listed["data"]]
         except (KeyError, TypeError) as error:
             raise InputError(
                 f"{self._base}/models lists no models: add #MODEL to the URL"

@@ -86,6 +86,8 @@ def test_log_prob_is_the_sum_over_the_prompt(serve, answer):
     ratios = [weight("她") - weight("他"), -weight("来")]
     assert scorer.log_ratios("他来了。", changes).tolist() == pytest.approx(ratios)
     assert scorer.name == f"{server.url}#tiny"
+    server.get = lambda handler: handler.reply({"data": [{"id": "\x1b[3m"}]})
+    assert open_scorer(server.url).name == f"{server.url}# [3m"  # no terminal obeys it
 
 
 def test_a_text_is_asked_once(serve):
@@ -133,10 +135,18 @@ def test_a_passing_fault_is_tried_again(serve):
         (lambda _: {"choices": []}, "no log-probabilities"),
         (lambda _: {"choices": [{"prompt_logprobs": [None, {"1": {"logprob": 3.0}}]}]}, "numbers"),
         (lambda _: {"choices": [{"prompt_logprobs": [None]}]}, "numbers"),
+        (
+            lambda _: {"choices": [{"prompt_logprobs": [0, {"": {"logprob": -(10**390)}}]}]},
+            "no log",
+        ),
+        (
+            lambda _: {"choices": [{"prompt_logprobs": [0, *[{"": {"logprob": -1e308}}] * 2]}]},
+            "no l",
+        ),
         (lambda _: {"choices": [{"prompt_logprobs": [None, {}]}]}, "no log-probabilities"),
         (lambda _: (401, b"no"), "HTTP 401.*CEC_LM_KEY"),
     ],
-    ids=["chat", "empty", "positive", "none", "no token", "key"],
+    ids=["chat", "empty", "positive", "none", "large", "large sum", "no token", "key"],
 )
 def test_an_endpoint_that_cannot_or_lies_is_refused(serve, answer, message):
     """The message says what is missing, and by which two ways it was asked for."""
