@@ -40,6 +40,7 @@ FORMS = {
     "cscd.tsv": "".join(f"{int(s != r)}\t{s}\t{r}\n" for s, r in PAIRS),
     "ids.tsv": "".join(f"a{n}\t{s}\t{r}\n" for n, (s, r) in enumerate(PAIRS)),
     "four.tsv": "".join(f"a{n}\t{s}\t{r}\t{s}\n" for n, (s, r) in enumerate(PAIRS)),
+    "chinese.tsv": "改正\t编号\t原文\n" + "".join(f"{r}\t{s}x\t{s}\n" for s, r in PAIRS),
     "header.tsv": "target\tid\tsource\n" + "".join(f"{r}\t{s}x\t{s}\n" for s, r in PAIRS),
     "bom.tsv": "\ufeff" + "".join(f"{s}\t{r}\r\n" for s, r in PAIRS),
     "cr.tsv": "".join(f"{s}\t{r}\r" for s, r in PAIRS),
