@@ -47,7 +47,3 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an expected failure prints one line on stderr."""
     command_group.start(cli)
-
-
-if __name__ == "__main__":
-    main()

@@ -55,7 +55,3 @@ def main() -> None:
     # build's CPU time and costs about 60 MiB (docs/reports/performance.md).
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
     command_group.start(cli)
-
-
-if __name__ == "__main__":
-    main()

@@ -41,7 +41,3 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and an exit code."""
     command_group.start(cli)
-
-
-if __name__ == "__main__":
-    main()
