@@ -12,8 +12,5 @@ class Silent:
     def unread(self, text):
         return [character in self.unreadable for character in text]
 
-    def readable(self, character):
-        return character not in self.unreadable
-
     def propose(self, pieces):
         return [[] for _ in pieces]

@@ -91,10 +91,6 @@ class ChangeScorer:
             unread[match.start() : match.end()] = [True] * len(match[0])
         return unread
 
-    def readable(self, character: str) -> bool:
-        """Return whether a character has a token."""
-        return character in self.tokens.characters
-
     def log_ratios(
         self, texts: Sequence[str], changes: Sequence[Collection[Change]]
     ) -> list[dict[Change, float]]:

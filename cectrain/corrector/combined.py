@@ -98,10 +98,6 @@ class CombinedProposer:
         """Return for each character whether the policy cannot read it."""
         return self.scorer.unread(text)
 
-    def readable(self, character: str) -> bool:
-        """Return whether the policy can read a character."""
-        return self.scorer.readable(character)
-
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is P(c)."""
         readings = self.channel.readings(pieces)

@@ -135,10 +135,6 @@ class Proposer(Protocol):
         """Return for each character of a text whether the model cannot read it."""
         ...
 
-    def readable(self, character: str) -> bool:
-        """Return whether the model can read this character by itself."""
-        ...
-
     def propose(self, pieces: Sequence[str]) -> Sequence[Sequence[Edit]]:
         """Return the edits of each piece, sorted, with offsets in the piece."""
         ...

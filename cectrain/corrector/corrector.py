@@ -271,7 +271,7 @@ class _Text:
         seen = text
         if any(self._unread):
             seen = "".join(
-                stand_in(character, proposer.readable) if unread else character
+                stand_in(character, proposer.unread) if unread else character
                 for character, unread in zip(text, self._unread, strict=True)
             )
         self.asked: list[_Question] = []

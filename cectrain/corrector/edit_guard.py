@@ -120,14 +120,14 @@ def _meant(form: str) -> str:
     return meant if meant != form and len(meant) == 1 and is_han(ord(meant)) else ""
 
 
-def stand_in(character: str, readable: Callable[[str], bool]) -> str:
+def stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
     """Return the one character that a model reads in place of an unreadable one.
 
-    >>> [stand_in(c, str.isascii) for c in "３㻂💪"]
+    >>> [stand_in(c, lambda text: [not text.isascii()]) for c in "３㻂💪"]
     ['3', '某', '·']
     """
     plain = unicodedata.normalize("NFKC", character)
-    if len(plain) == 1 and readable(plain):
+    if len(plain) == 1 and not any(unread(plain)):
         return plain
     return _FOR_HAN if is_han(ord(character)) else _FOR_SIGNS
 

@@ -170,12 +170,12 @@ class PolicyProposer:
 
         A policy does not copy bytes, and it would obey special tokens.
         """
-        unread = [not self.readable(character) for character in text]
+        unread = [not self._is_readable(character) for character in text]
         for match in self._special.finditer(text) if self._special else ():
             unread[match.start() : match.end()] = [True] * len(match[0])
         return unread
 
-    def readable(self, character: str) -> bool:
+    def _is_readable(self, character: str) -> bool:
         """Return whether a character has a token of its own, or several that are not its bytes."""
         if "\ud800" <= character <= "\udfff":  # a lone surrogate is no text that can be encoded
             return False
@@ -201,7 +201,7 @@ class PolicyProposer:
         """Return the most characters that fit the context with their answer, as in training."""
         policy, limits = self.policy, [self.policy.max_chars]
         if context := getattr(policy.model.config, "max_position_embeddings", None):
-            characters = "的龘" if self.readable("龘") else "的"  # a common and a rare one
+            characters = "的龘" if self._is_readable("龘") else "的"  # a common and a rare one
             encoded = (policy.tokenizer.encode(c, add_special_tokens=False) for c in characters)
             free = int(context) - len(prompt_ids(policy, "")) - EXTRA_TOKENS
             # A question of n characters, and an answer of at most twice its tokens.

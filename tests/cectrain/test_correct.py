@@ -79,7 +79,7 @@ def test_what_is_no_readable_han_character_comes_back(corrector):
     """Emoji, widths, traditional characters, signs, numbers and control characters stay."""
 
     def others(text):
-        return [c for c in text if not (corrector.proposer.readable(c) and is_han(ord(c)))]
+        return [c for c in text if corrector.proposer.unread(c)[0] or not is_han(ord(c))]
 
     corrections = corrector.correct(UNHARMED)
     for text, correction in zip(UNHARMED, corrections, strict=True):

@@ -68,10 +68,6 @@ class ChannelProposer:
         """Return whether each character is Han but not in the model; others separate clauses."""
         return [character not in self._known and is_han(ord(character)) for character in text]
 
-    def readable(self, character: str) -> bool:
-        """Return whether a character is Han and in the model."""
-        return character in self._known and is_han(ord(character))
-
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
         return [
