@@ -406,8 +406,8 @@ def test_an_operator_touches_four_files(tree):
     (tree / "cecdata/operators/toy.py").write_text(OPERATOR, "utf-8")
     edit(
         tree / "cecdata/operators/__init__.py",
-        ("    swap,\n    width,\n", "    swap,\n    toy,\n    width,\n"),
-        ("    )\n}", "        toy,\n    )\n}"),
+        ("swap, typing_errors", "swap, toy, typing_errors"),
+        ("    )\n}", "        toy.OPERATOR,\n    )\n}"),
     )
     (tree / "toy.toml").write_text(RECIPE, "utf-8")
     contract(tree, "toy", "operators")

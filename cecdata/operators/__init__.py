@@ -6,42 +6,28 @@ A new operator needs one new module with `OPERATOR`, and one entry here.
 from __future__ import annotations
 
 from cecdata.common.settings import require_known
-from cecdata.operators import (
-    function_word,
-    homophone,
-    lexical,
-    missing,
-    near_glyph,
-    noise,
-    radical,
-    repeated,
-    slip,
-    split,
-    swap,
-    width,
-    word,
-)
+from cecdata.operators import function_word, shipped, split, swap, typing_errors, width
 from cecdata.operators.base import Action, Confusion, Operator
 
 __all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
 
 # The order is part of the format: it decides which random draw means which operator.
 OPERATORS: dict[str, Operator] = {
-    module.OPERATOR.name: module.OPERATOR
-    for module in (
-        homophone,
-        near_glyph,
-        radical,
-        split,
-        noise,
-        function_word,
-        lexical,
-        missing,
-        repeated,
-        width,
-        word,
-        swap,
-        slip,
+    each.name: each
+    for each in (
+        shipped.HOMOPHONE,
+        shipped.NEAR_GLYPH,
+        shipped.RADICAL,
+        split.OPERATOR,
+        typing_errors.NOISE,
+        function_word.OPERATOR,
+        shipped.LEXICAL,
+        typing_errors.MISSING,
+        typing_errors.REPEATED,
+        width.OPERATOR,
+        shipped.WORD,
+        swap.OPERATOR,
+        shipped.SLIP,
     )
 }
 

@@ -18,7 +18,7 @@ from links import (
 
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.components import shape_pairs
-from cecdata.operators.homophone import KINDS
+from cecdata.operators.shipped import HOMOPHONE
 
 # How readily a near sound replaces the right one, relative to the same sound. A pinyin input method
 # does not ask for the tone, but a writer who knows the tone notices the error; dialects mix some
@@ -39,15 +39,15 @@ LEAST = 0.0019  # minimum share of a character's weight; rarer confusions are le
 def build(least: float) -> Confusions:
     # a lower threshold here, because sight makes a link up to 1 + SIGHT times stronger
     popular = popularity(FREQUENCY_EXPONENT)
-    links = sound_links(LIKENESS, KINDS, popular, least / (1 + SIGHT))
+    links = sound_links(LIKENESS, HOMOPHONE.kinds, popular, least / (1 + SIGHT))
     total = np.bincount(links.source, weight := links.weight * _sight(links.key))
     words, chance = word_pairs()
     both = merged(
         np.concatenate([links.key, words]),
         np.concatenate([weight / total[links.source], WORDS * chance]),
-        np.concatenate([links.kind, np.full(len(words), KINDS.index("tone"), np.int8)]),
+        np.concatenate([links.kind, np.full(len(words), HOMOPHONE.kinds.index("tone"), np.int8)]),
     )
-    kind = np.where(both.kind == KINDS.index("tone"), _kind(both, links), both.kind)
+    kind = np.where(both.kind == HOMOPHONE.kinds.index("tone"), _kind(both, links), both.kind)
     return likely(both.source, both.other, both.weight, kind.astype(np.int8), least)
 
 

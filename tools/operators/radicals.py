@@ -8,7 +8,7 @@ from sounds import spoken
 
 from cecdata.hanzi.characters import standard_characters, table
 from cecdata.hanzi.components import shape_pairs, stroke_count
-from cecdata.operators.radical import KINDS
+from cecdata.operators.shipped import RADICAL
 
 FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more readily
 # The weight has the similarity to this power. A pair without a listed similarity has HEARD if its
@@ -63,5 +63,5 @@ def _stays(pairs: Links) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     small = np.where(dropped, pairs.other, pairs.source)
     large = np.where(dropped, pairs.source, pairs.other)
     enough = np.minimum(one, other) >= LEAST_KEPT * np.maximum(one, other)
-    exchanged = pairs.kind == KINDS.index("exchange")
+    exchanged = pairs.kind == RADICAL.kinds.index("exchange")
     return np.asarray(exchanged | (enough & (bare[small] != number[large])))

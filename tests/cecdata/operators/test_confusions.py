@@ -21,7 +21,7 @@ from cecdata.config import RECIPES, Config, load
 from cecdata.hanzi.characters import is_han, is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.readings import common_readings, confusion, homophones, near_sound, readings
-from cecdata.operators import OPERATORS, function_word, homophone, radical
+from cecdata.operators import OPERATORS
 from cecdata.operators.base import CharConfusions, confusion_set
 from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Rate
@@ -90,7 +90,7 @@ def test_sound_links_are_what_the_readings_give(right, wrong):
 def _links(found=[]):  # noqa: B006 - one computation for all examples
     if not found:
         popular = np.ones(len(STANDARD))
-        found.append(sound_links(LIKENESS, homophone.KINDS, popular, 0.0))
+        found.append(sound_links(LIKENESS, OPERATORS["homophone"].kinds, popular, 0.0))
     return found[0]
 
 
@@ -117,14 +117,14 @@ def test_one_part_apart_is_what_components_say(sign):
         for other in others:
             slow.setdefault(other, kind)
     assert found == slow
-    assert {item.replacement for item in radical.OPERATOR.confusions(sign)} <= set(slow)
+    assert {item.replacement for item in OPERATORS["radical"].confusions(sign)} <= set(slow)
 
 
 def test_function_words_stay_in_their_sets():
     """的 may become 地 or 得, and nothing out of another class."""
-    found = {item.replacement for item in function_word.OPERATOR.confusions("的")}
+    found = {item.replacement for item in OPERATORS["function_word"].confusions("的")}
     assert found == {"地", "得"}
-    assert not list(function_word.OPERATOR.confusions("山"))
+    assert not list(OPERATORS["function_word"].confusions("山"))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(0.1, 9), st.integers(0, 4)), min_size=1))
