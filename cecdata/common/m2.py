@@ -38,9 +38,12 @@ def parsed(held: list[Line]) -> tuple[str, list[str], list[str]]:
     """
     if len(held) > _MOST_LINES:
         raise ValueError(f"{_MOST_LINES:,} lines or more follow a line S")
-    tokens, given = held[0][1][1:].split(), list[str]()
+    first, sentence = held[0]
+    if not sentence.startswith("S"):
+        raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
+    tokens, given = sentence[1:].split(), list[str]()
     edits: dict[int, list[tuple[int, int, list[str], int]]] = {}
-    for number, line in held:
+    for number, line in held[1:]:
         mark, _, rest = line.partition(" ")
         if mark == "A":
             try:
@@ -55,7 +58,7 @@ def parsed(held: list[Line]) -> tuple[str, list[str], list[str]]:
                 changes.append((start, end, words, number))
         elif mark.startswith("T"):
             given.append(joined(tokens if rest.strip() in _RIGHT else rest.split()))
-        elif mark != "S" or held[0][0] != number:
+        else:
             raise ValueError(f"line {number} must begin with S, A or T")
     return joined(tokens), given, [_edited(tokens, edits[number]) for number in sorted(edits)]
 

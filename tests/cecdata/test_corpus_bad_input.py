@@ -580,3 +580,8 @@ def test_corrections_of_m2_are_read(tmp_path, monkeypatch):
     assert [(row["row"], row["reason"]) for row in bad] == [(12, "invalid_m2")]
     monkeypatch.setattr("cecdata.common.m2._MOST_LINES", 2)
     assert "2 lines or more follow a line S" in [row["detail"] for row in everything(path)[1]]
+    for start in ("A 0 1|||S|||了|||REQUIRED|||-NONE-|||0\n", "T0 好\n"):
+        path.write_text(f"{start}S 对 。\n", "utf-8")
+        good, bad = everything(path)
+        assert [row["text"] for row in good] == ["对。"]
+        assert [row["row"] for row in bad] == [1]
