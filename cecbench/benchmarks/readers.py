@@ -20,8 +20,8 @@ from cecbench.tables import (
 )
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.m2 import parsed, sentences
-from cecdata.common.text import text_of
+from cecdata.common.m2 import edited, parsed, sentences
+from cecdata.common.text import joined, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +229,11 @@ def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read M2 blocks; the first annotator's edits give the reference."""
     for number, held in enumerate(sentences(lines(paths[0])), 1):
         try:
-            source, _, edited = parsed(held)
+            tokens, _, edits = parsed(held)
+            target = edited(tokens, edits[min(edits)] if edits else [])
         except ValueError as error:
             raise InputError(f"{paths[0]}, {error}") from None
-        yield Example(f"{prefix}-{number}", source, (edited or [source])[0])
+        yield Example(f"{prefix}-{number}", joined(tokens), target)
 
 
 def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:

@@ -15,6 +15,7 @@ _NOTHING = ("-NONE-", "")
 _RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
 _MOST_LINES = 1 << 12  # of one sentence
 Line = tuple[int, str]  # with its number
+Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its line
 
 
 def sentences(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -31,23 +32,23 @@ def sentences(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield held
 
 
-def parsed(held: list[Line]) -> tuple[str, list[str], list[str]]:
-    """Return a sentence, its corrections in lines T, and those that each annotator's edits give.
+def parsed(held: list[Line]) -> tuple[list[str], list[str], dict[int, list[Edit]]]:
+    """Return a sentence in tokens, its corrections in lines T, and the edits of each annotator.
 
-    Raises ValueError, which names the line, for a line of another form and for edits that overlap.
+    Raises ValueError, which names the line, for a line of another form.
     """
     if len(held) > _MOST_LINES:
         raise ValueError(f"{_MOST_LINES:,} lines or more follow a line S")
     first, sentence = held[0]
-    if not sentence.startswith("S"):
+    if sentence.partition(" ")[0] != "S":
         raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
     tokens, given = sentence[1:].split(), list[str]()
-    edits: dict[int, list[tuple[int, int, list[str], int]]] = {}
+    edits: dict[int, list[Edit]] = {}
     for number, line in held[1:]:
         mark, _, rest = line.partition(" ")
         if mark == "A":
             try:
-                place, kind, text, *_, annotator = rest.split("|||")
+                place, kind, text, _, _, *_, annotator = rest.split("|||")
                 changes = edits.setdefault(int(annotator), [])
                 start, end = map(int, place.split())
             except ValueError:
@@ -60,11 +61,14 @@ def parsed(held: list[Line]) -> tuple[str, list[str], list[str]]:
             given.append(joined(tokens if rest.strip() in _RIGHT else rest.split()))
         else:
             raise ValueError(f"line {number} must begin with S, A or T")
-    return joined(tokens), given, [_edited(tokens, edits[number]) for number in sorted(edits)]
+    return tokens, given, edits
 
 
-def _edited(tokens: list[str], edits: list[tuple[int, int, list[str], int]]) -> str:
-    """Return the corrected sentence; edits at one place are made in the file's order."""
+def edited(tokens: list[str], edits: list[Edit]) -> str:
+    """Return the corrected sentence; edits at one place are made in the file's order.
+
+    Raises ValueError, which names the line, for edits that overlap.
+    """
     parts: list[str] = []
     at = 0
     for start, end, words, number in sorted(edits, key=lambda edit: edit[:2]):

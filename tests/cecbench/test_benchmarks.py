@@ -115,6 +115,9 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
     for bad in (both, "S 他\n" + edit.format("0 5", "我")):
         with pytest.raises(InputError, match=r"line \d has an overlapping or impossible span"):
             catalogue.load(str(write(tmp_path / "b.m2", bad)))
+    others = inserted + both.removeprefix("S 他 来\n").replace("|||0\n", "|||1\n")
+    (row,) = catalogue.load(str(write(tmp_path / "c.m2", f"S 他 来\n{others}"))).rows
+    assert row.target == "他已经来"  # edits of another annotator are not made
 
 
 @pytest.mark.parametrize(

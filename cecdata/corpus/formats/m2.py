@@ -11,7 +11,8 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
-from cecdata.common.m2 import parsed, sentences
+from cecdata.common.m2 import edited, parsed, sentences
+from cecdata.common.text import joined
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
 from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
@@ -71,11 +72,12 @@ def _pair(held: list[tuple[int, str]], source: Source) -> _Pair | Reject:
     """Return the pair in the lines of one sentence, or reject them."""
     row, line = held[0]
     try:
-        sentence, given, edited = parsed(held)
+        tokens, given, edits = parsed(held)
+        found = [edited(tokens, edits[annotator]) for annotator in sorted(edits)]
     except ValueError as error:
         shown = line.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         return Reject(row, source.origin, shown[:EXCERPT], "invalid_m2", str(error))
-    return row, sentence, given or edited or [sentence]
+    return row, joined(tokens), given or found or [joined(tokens)]
 
 
 FORMAT = Format(_read, _values, (".m2",), columns=False)
