@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from cecbench import prompts
 from cecbench.causal import PROMPT_FILE, is_built_in_kind, prompt_record
@@ -58,25 +59,23 @@ def weights_sha256(folder: Path) -> str:
     return total.hexdigest()
 
 
-def _file_of_run(name: str, file: str) -> Path | None:
-    """Return a file of a run's folder; None where it is missing, or a name is not that of a run.
+def _record_of_run(name: str, file: str) -> Any:
+    """Return a record of a run's folder; an empty one without the file, or where no run is named.
 
-    `builtin` never is, whatever lies in the working directory.
+    `builtin` never is one, whatever lies in the working directory.
     """
     path = Path(name) / file
-    is_run = name != BUILTIN and (Path(name) / MODEL).is_dir()
-    return path if is_run and path.is_file() else None
+    if name == BUILTIN or not (Path(name) / MODEL).is_dir() or not path.is_file():
+        return {}
+    try:
+        return parse(path.read_bytes())
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
 
 
 def prove_weights(name: str) -> None:
     """Raise VerificationError where a run's weights are not those that its summary records."""
-    path, model = _file_of_run(name, SUMMARY), Path(name) / MODEL
-    if path is None:
-        return
-    try:
-        summary = parse(path.read_bytes())
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
+    summary, model = _record_of_run(name, SUMMARY), Path(name) / MODEL
     recorded = summary.get("model_sha256") if isinstance(summary, dict) else None
     if recorded is not None and recorded != weights_sha256(model):
         raise _damaged(model, f"the weights differ from those in {SUMMARY}")
@@ -109,13 +108,7 @@ def longest_source(name: str) -> int | None:
 
 
 def _trained_max_chars(name: str) -> int | None:
-    path = _file_of_run(name, RUN)
-    if path is None:
-        return None
-    try:
-        value = parse(path.read_bytes())
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
+    path, value = Path(name) / RUN, _record_of_run(name, RUN)
     for key in ("configuration", "policy", "max_chars"):
         if not isinstance(value, dict):
             raise _damaged(path, f"the object with {key} is missing")

@@ -27,24 +27,19 @@ def check_trl(ppo: PpoConfig) -> None:
         require_known("setting of TRL's GRPOConfig", name, [f.name for f in fields(GRPOConfig)])
 
 
-def arguments(ppo: PpoConfig, **run: Any) -> GRPOConfig:
-    """Return TRL's arguments for our settings; see `grpo_settings`."""
-    from trl import GRPOConfig
-
-    return GRPOConfig(**grpo_settings(ppo, **run))
-
-
-def grpo_settings(
+def arguments(
     ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
-) -> dict[str, object]:
+) -> GRPOConfig:
     """Return TRL's arguments; raise UsageError if a backward pass would cut a group.
 
     `new_tokens` is the longest candidate, `processes` the number of ranks.
     """
+    from trl import GRPOConfig
+
     passes = ppo.accumulation  # backward passes over one batch
     sequences = ppo.groups * ppo.candidates
     check_shares(ppo, processes)
-    own: dict[str, object] = dict(  # noqa: C408 - keywords, because the names are TRL's
+    own: dict[str, Any] = dict(  # noqa: C408 - keywords, because the names are TRL's
         output_dir=str(out),
         seed=seed,
         data_seed=seed,
@@ -84,7 +79,8 @@ def grpo_settings(
         raise UsageError(
             f"ppo.trl.{clash[0]} is set by cectrain itself: use the settings of [ppo], or seed"
         )
-    return {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl, **own}
+    others = {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl}
+    return GRPOConfig(**others, **own)
 
 
 def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:

@@ -444,22 +444,23 @@ new_tokens = 4
     assert "Traceback" not in error
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_settings_of_trl_are_passed_on(tmp_path):
     """Known names reach GRPOConfig; unknown ones and those of the run itself are refused."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")
-    from cectrain.run.grpo_settings import grpo_settings
+    from cectrain.run.grpo_settings import arguments
     from cectrain.run.preflight import check_settings
 
     run = {"out": tmp_path, "seed": 1, "new_tokens": 9, "processes": 1, "cpu": True}
     ppo = config.load("consensus", ['ppo.trl={loss_type="dapo", epsilon_high=0.28}'])
     check_settings(ppo, 1)
-    passed = grpo_settings(ppo.ppo, **run)
-    assert (passed["loss_type"], passed["epsilon_high"]) == ("dapo", 0.28)
+    passed = arguments(ppo.ppo, **run)
+    assert (passed.loss_type, passed.epsilon_high) == ("dapo", 0.28)
     unknown = config.load("consensus", ["ppo.trl={epsilon_hihg=0.28}"])
     with pytest.raises(UsageError, match="did you mean 'epsilon_high'"):
         check_settings(unknown, 1)
     with pytest.raises(UsageError, match=r"ppo\.trl\.seed"):
-        grpo_settings(config.load("consensus", ["ppo.trl={seed=3}"]).ppo, **run)
+        arguments(config.load("consensus", ["ppo.trl={seed=3}"]).ppo, **run)
 
 
 @pytest.fixture(scope="module")
