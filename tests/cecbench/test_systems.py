@@ -176,7 +176,6 @@ def test_empty_predictions_are_counted(tmp_path):
 
 
 SOURCE = "他己经来了，我们明天在见。"
-FIXED = "他已经来了，我们明天再见。"
 
 
 def frames(name):

@@ -25,7 +25,6 @@ MEMORY = 1 << 30
 # A Parquet page may claim 2 GiB (its header holds 31 bits); Arrow asks for them before it looks.
 PAGE = 3 << 30
 CORPUS = Path(__file__).parent / "corpus"
-_PACKAGES = ("cecdata", "cecbench", "cectrain")
 
 
 @dataclass(frozen=True, slots=True)
