@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from cecbench.benchmarks.readers import READERS, Example, validation_shards
 from cecbench.signature import UNNAMED
@@ -25,11 +25,7 @@ from cecdata.common.errors import (
     without_userinfo,
 )
 from cecdata.common.machine import user_folder
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from cecdata.common.settings import read_recipe
 
 ENVIRONMENT = "CECBENCH_DATA"
 #: suffix of a user's own file → name of its reader in `readers.READERS`
@@ -78,8 +74,7 @@ class Benchmark:
 @cache
 def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name: those of the paper's table in its order, then the others."""
-    text = Path(__file__).with_name("catalogue.toml").read_text("utf-8")
-    catalogue = tomllib.loads(text)
+    catalogue: Any = read_recipe(str(Path(__file__).with_name("catalogue.toml")), "cecbench", ())
     families = catalogue["family"]
     entries = [{**families.get(e.get("family"), {}), **e} for e in catalogue["benchmark"]]
     return {entry["name"]: decode(Benchmark, entry, entry["name"]) for entry in entries}
