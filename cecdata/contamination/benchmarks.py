@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -220,25 +221,25 @@ def texts(name: str) -> Iterator[Texts]:
 def _rows(source: Source) -> Iterator[Texts]:
     """Yield the texts of one file, whose rows count from 0 in each batch."""
     held: list[list[str]] = []
-    lost: list[str] = []
+    lost: Counter[str] = Counter()
     size = 0  # characters
     for value in FORMATS[source.format].values(source):
         if isinstance(value, pa.RecordBatch):
             yield _of_batch(value)
         elif isinstance(value, Reject):
-            lost.append(value.reason)
+            lost[value.reason] += 1
         else:
             held.append(list(_strings(value)))
             size += sum(map(len, held[-1]))
             if any(map(_IS_DAMAGED, held[-1])):
-                lost.append("invalid_utf8")
+                lost["invalid_utf8"] += 1
         if len(held) == _ROWS or size >= BLOCK_BYTES:
             yield _of_lists(held)
             held, size = [], 0
     if held:
         yield _of_lists(held)
-    if lost:
-        say(f"Warning: {source.label}: rows not read completely: {len(lost):,} ({lost[0]})")
+    if reason := next(iter(lost), ""):
+        say(f"Warning: {source.label}: rows not read completely: {lost.total():,} ({reason})")
 
 
 def _of_batch(batch: pa.RecordBatch) -> Texts:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -139,6 +140,16 @@ def test_a_row_that_cannot_be_read_is_named(name, tmp_path, capsys, monkeypatch)
         path.write_bytes(f"{FILES[name]}{start}".encode() + bad + b"\n")
         assert run(cli, ["contamination", str(path), str(path)]) == 0
         assert capsys.readouterr().err.count(f"{name}: rows not read completely: 1 ({reason}") == 2
+
+
+def test_rows_that_cannot_be_read_are_counted_and_not_kept(tmp_path, monkeypatch):
+    """After many of them, reading needs no more memory than after a few."""
+    monkeypatch.setattr("cecdata.contamination.benchmarks._ROWS", 256)
+    (tmp_path / "a.txt").write_bytes(b"\xff\n" * 8_000)
+    tracemalloc.start()
+    sizes = [tracemalloc.get_traced_memory()[0] for _ in texts(str(tmp_path / "a.txt"))]
+    tracemalloc.stop()
+    assert sizes[-2] - sizes[1] < 1 << 15
 
 
 def test_every_column_of_a_table_is_compared(tmp_path, capsys, monkeypatch):
