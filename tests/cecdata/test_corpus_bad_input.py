@@ -576,8 +576,11 @@ def test_corrections_of_m2_are_read(tmp_path, monkeypatch):
         "utf-8",
     )
     good, bad = everything(path)
-    texts = ["我们走。", "对的。", "用Open AI写。", "我们。"]
-    assert [row["text"] for row in good] == texts
-    assert [(row["row"], row["reason"]) for row in bad] == [(row, "invalid_m2") for row in (1, 13)]
+    assert [row["text"] for row in good] == ["我们走。", "对的。", "用Open AI写。", "我们。"]
+    assert [(row["row"], row["reason"]) for row in bad] == [(1, "invalid_m2"), (13, "invalid_m2")]
+    monkeypatch.setattr("cecdata.common.m2._MOST_CHARACTERS", 60)
+    assert [row["text"] for row in everything(path)[0]] == ["用Open AI写。", "我们。"]
+    path.write_text("S 很 好 很 好 很 好\n" + "T\n" * 8, "utf-8")
+    assert everything(path)[0] == []
     monkeypatch.setattr("cecdata.common.m2._MOST_LINES", 2)
     assert "2 lines or more follow a line S" in [row["detail"] for row in everything(path)[1]]
