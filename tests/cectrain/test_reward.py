@@ -32,6 +32,7 @@ from cectrain.run.results import run_identity
 from cectrain.verl_reward import compute_score
 
 PAPER = RewardConfig()
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 
 def rewarded(embeddings_P_L_D, references_P_D, config, empty_P_L=None):
@@ -408,7 +409,6 @@ def test_shares_are_fractions():
             config.load("exact-match", [f"reward.functions={table}"])
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_a_run_ends_with_the_name(dataset_path, start, tmp_path, capsys):
     """`cectrain train` prints one line with the function's name and the candidate."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")
@@ -444,7 +444,6 @@ new_tokens = 4
     assert "Traceback" not in error
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_settings_of_trl_are_passed_on(tmp_path):
     """Known names reach GRPOConfig; unknown ones and those of the run itself are refused."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from warm import Server
 
@@ -103,6 +104,12 @@ class Zygote:
         threads = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
         self.server = Server(*programs, **preload, **threads, no_proxy="127.0.0.1")
         self.close = self.server.close
+
+    def done(self, *words: object, **how: Any) -> Ended:
+        """The end of a command that must succeed."""
+        ended = self.run(*words, **how)
+        assert ended.code == 0, ended.text
+        return ended
 
     def run(
         self,

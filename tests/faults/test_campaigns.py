@@ -44,8 +44,7 @@ def test_killed_over_and_over(place, shimmed, name):
 
 def test_an_export_is_whole_or_not_there(place, shimmed):
     """Killed anywhere; nothing of the killed ones is left beside the file in the end."""
-    made = shimmed.run(*scenarios.build(place, 120, 40).words(place / "data"))
-    assert made.code == 0, made.text
+    shimmed.done(*scenarios.build(place, 120, 40).words(place / "data"))
     scenario = scenarios.export(place / "data")
     flawless(kill_over_and_over(shimmed, scenario, place, 6, seed=5), 6)
 
@@ -63,8 +62,7 @@ def test_no_answer_is_asked_for_twice(place, zygote):
             # Under way when a kill came: as many as run at once, and no more.
             assert sum(server.asked.values()) - answered <= 2 * kills
         assert answered > 8
-        ended = zygote.run(*scenario.words(out))
-        assert ended.code == 0, ended.text
+        zygote.done(*scenario.words(out))
         assert set(scenario.rows(out).values()) == {1}
         assert len(scenario.rows(out)) == 40
         assert sum(server.asked.values()) <= 40 + 3 * 2
@@ -144,8 +142,7 @@ def test_full_at_many_points(place, zygote, name, shares):
     sizes = {"build": (120, 40), "bench": (400,)}[name]
     scenario = getattr(scenarios, name)(place, *sizes)
     whole = place / "whole"
-    ended = zygote.run(*scenario.words(whole))
-    assert ended.code == 0, ended.text
+    zygote.done(*scenario.words(whole))
     wanted = scenario.tree(whole)
     # Of what lies there in the end: on the way, with the pool, it takes more than that.
     blocks = sum(-(-path.stat().st_size // 4096) for path in whole.rglob("*") if path.is_file())
@@ -160,15 +157,13 @@ def test_full_at_many_points(place, zygote, name, shares):
             assert scenario.partial(out, wanted) == []
             assert sound(out)
             assert remount("size=64m")
-            ended = zygote.run(*scenario.words(out))
-            assert ended.code == 0, ended.text
+            zygote.done(*scenario.words(out))
             assert differing(scenario.tree(out), wanted) == []
 
 
 def test_an_export_to_a_full_disk(place, zygote):
     """The folder is named, and the file that was there is there as it was; a read-only one, too."""
-    made = zygote.run(*scenarios.build(place, 120, 40).words(place / "data"))
-    assert made.code == 0, made.text
+    zygote.done(*scenarios.build(place, 120, 40).words(place / "data"))
     with disk(place / "disk", 48) as remount:
         out = place / "disk" / "train.tsv"
         out.write_text("kept\n")
@@ -204,6 +199,5 @@ def test_a_disk_that_becomes_read_only(place, zygote):
         assert "Traceback" not in ended.text
         assert remount("rw")
         assert sound(out)
-        ended = zygote.run(*scenario.words(out))
-        assert ended.code == 0, ended.text
+        zygote.done(*scenario.words(out))
         assert set(scenario.rows(out).values()) == {1}

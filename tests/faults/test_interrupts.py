@@ -56,8 +56,7 @@ def test_an_endpoint_that_does_not_answer(place, zygote, number):
         told_and_soon(ended, number)
         answered, before = kept.read_bytes().count(b"\n"), sum(server.asked.values())
         stalled[0] = False
-        ended = zygote.run(*scenario.words(out))
-        assert ended.code == 0, ended.text
+        zygote.done(*scenario.words(out))
         assert sum(server.asked.values()) - before == 12 - answered
 
 
@@ -66,8 +65,7 @@ def test_at_every_stage(place, zygote, number):
     """At steps all along the way: 130 or done before it came; the bytes are those of one run."""
     scenario = build(place, 120)
     whole = place / "whole"
-    ended = zygote.run(*scenario.words(whole))
-    assert ended.code == 0, ended.text
+    ended = zygote.done(*scenario.words(whole))
     wanted, steps = scenario.tree(whole), ended.steps
     out = place / "out"
     codes = []
@@ -87,8 +85,7 @@ def done(room, zygote):
     folder = room / "surroundings"
     folder.mkdir()
     scenario = scenarios.build(folder, 120, 40)
-    ended = zygote.run(*scenario.words(folder / "whole"))
-    assert ended.code == 0, ended.text
+    zygote.done(*scenario.words(folder / "whole"))
     return scenario, scenario.tree(folder / "whole")
 
 
@@ -110,8 +107,7 @@ def test_a_folder_that_vanishes(place, zygote, done):
     assert str(out) in ends[0].text
     assert "Traceback" not in ends[0].text
     assert not (out / "manifest.json").exists()
-    ended = zygote.run(*scenario.words(out))
-    assert ended.code == 0, ended.text
+    zygote.done(*scenario.words(out))
     assert differing(scenario.tree(out), wanted) == []
 
 
@@ -134,8 +130,7 @@ def test_a_pipe_that_broke(place, zygote):
     assert ended.code == 5
     assert "corpus[0].sha256" in ended.text
     for _ in range(2):
-        ended = zygote.run(*words, out, stdin=other)
-        assert ended.code == 0, ended.text
+        zygote.done(*words, out, stdin=other)
         assert not list((out / "rejects").glob("rows-*"))
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from fuzz_case import PAGE, Reader
 from fuzz_corpus import SENTENCES
 from fuzz_mutate import Mutator, reseal, reseal_lines
 
-from cecdata.common.errors import VerificationError
+from cecdata.common.errors import UsageError, VerificationError
 
 
 def readers() -> tuple[Reader, ...]:
@@ -198,29 +199,28 @@ def _journal(path: Path) -> None:
     assert before.startswith(path.read_bytes()), "reading wrote something new"
 
 
+def _loaded(load: Callable[[str], Any], path: Path) -> Any:
+    try:
+        return load(str(path))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error  # a value's error names the setting
+
+
 def _recipe(path: Path) -> None:
-    from cecdata.common.errors import UsageError
     from cecdata.config import from_manifest, load
     from cecdata.shards.manifest import fingerprint
 
-    try:
-        config = load(str(path))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error  # a value's error names the setting
+    config = _loaded(load, path)
     plain = config.as_dict()
     assert from_manifest(plain) == config
     fingerprint(plain)
 
 
 def _train_recipe(path: Path) -> None:
-    from cecdata.common.errors import UsageError
     from cecdata.common.settings import from_tree
     from cectrain.config import Config, load
 
-    try:
-        config = load(str(path))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error
+    config = _loaded(load, path)
     plain = config.as_dict()
     assert from_tree(Config, plain, "again") == config
     json.dumps(plain)
