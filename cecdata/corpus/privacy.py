@@ -33,6 +33,7 @@ _SURNAME = (
 # GB 11643-1999: weights of the first 17 digits and the check character by the sum modulo 11.
 _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 _ID_CHECKS = "10X98765432"
+_VALUES = str.maketrans("〇零○一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "0001234567891123456789")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def _put(placeholder: str, spans: list[tuple[int, int]], shown: str, parts: list
 
 
 def _digits(text: str) -> str:
-    return "".join(sign for sign in text if sign.isascii() and sign.isalnum())
+    return "".join(s for s in text.translate(_VALUES) if s.isascii() and s.isalnum())
 
 
 def _is_date(digits: str) -> bool:
@@ -200,34 +201,42 @@ def _not_behind(labels: str) -> str:
     return "".join(rf"(?<!{label}{sign})" for label in labels.split("|") for sign in signs)
 
 
-_IS = r"[ ]?[是为]?[ ]?[：:（(=#→-]?[ ]?"  # between a label and its value
+_IS = r'["”]?[ ]?[是为]?[ ]?[：:（(=#→|【\[-]?[ ]?["“]?'  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
 _PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 # Eleven digits after one of these labels are no telephone number, although they begin like one.
 _NO_PHONE = _not_behind("单号|编号|流水号|序列号|批号|货号|型号|订单|运单")
 _GAP = r"[ \-−./·•_]{0,2}"  # between the groups of a number
 _WIDE_GAP = "[ \u3000−./~～*·•_-]{0,3}"  # the same, where the groups have few sizes
+_ANY_GAP = r"[ \-−./·•_,，、:：;；|()（）…+=]{0,3}"  # in a number that its digits prove
 _EDGE = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z][._-])"  # no longer number or code begins before
 _END = r"(?![0-9A-Za-z元万亿年米倍%])(?!\.[0-9])"
-_DIAL = r"(?:[(（]?(?:\+|00)?86[)）]?[ -]{0,2})?"
+_DIAL = r"(?:[(（]?(?:\+|00)?86[)）]?[ .-]{0,2})?0?"
 _HAN_DIGIT = "[0-9〇零○一二三四五六七八九幺壹贰叁肆伍陆柒捌玖]"
 _MOBILE = (
     "|".join(
         _WIDE_GAP.join(rf"[0-9]{{{size}}}" for size in sizes)
-        for sizes in ("344", "335", "353", "434", "443", "56", "74", "3233")
+        for sizes in ("344", "335", "353", "434", "443", "56", "74", "3233", "32222")
     )
     + r"|[0-9](?P<gap>[ \-.·])[0-9](?:(?P=gap)[0-9]){9}"
+    # but no list of round numbers
+    r"|[0-9]{3}(?P<mark>[ ]?[,;:|=+'…\\]{1,3}[ ]?)(?!...0(?P=mark)...0)[0-9]{4}(?P=mark)[0-9]{4}"
 )
 _YEAR = "(?:1[3-9]|20)[0-9]{2}"
 _CALL = "(?:电话|座机|传真|热线|致电|拨打|客服|[Tt][Ee][Ll]|[Ff]ax)(?:号码?)?"
 _LANDLINE = r"[2-9][0-9]{2,3}[ -]?[0-9]{4}"
-_HOTLINE = "[48]00(?:[ -](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{4}[ -]?[0-9]{3})|[0-9](?:[ -][0-9]{3}){2})"
+_IN_HAN = f"[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}(?:{_GAP}{_HAN_DIGIT}{{4}}){{2}}"
+_HOTLINE = (
+    r"[48]00(?:[ -](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{4}[ -]?[0-9]{3})|\.[0-9]{3}\.[0-9]{4}"
+    r"|[0-9](?:[ -][0-9]{3}){2})"
+)
 
-_WECHAT = "[微薇威徽V][ ]?信|加微|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat|[Ww]ei[Xx]in"
+_WECHAT = "[微薇威徽维V][ ]?信|加微|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat|[Ww]ei[Xx]in"
 
-_AT = r"[ ]?(?:@{1,2}|艾特|[\[(（【<{][ ]?(?:at|AT|艾特|@)[ ]?[\])）】>}])[ ]?"
+_LETTER = "0-9A-Za-z\u00c0-\u024f\u0370-\u04ff"  # Latin, and what looks so
+_AT = r"[ ]?(?:@{1,2}|%40|艾特|[\[(（【<{][ ]?(?:at|AT|艾特|@)[ ]?[\])）】>}])[ ]?"
 _DOT = r"[ ]?(?:[.。·点]|[\[(（【<{][ ]?(?:dot|DOT|点|\.)[ ]?[\])）】>}]|[ ](?:dot|DOT)[ ])[ ]?"
-_HOST = "[A-Za-z0-9-]{1,63}"
+_HOST = f"[{_LETTER}-]{{1,63}}"
 
 _INTRODUCES = "在到至于往址住"  # none of them is part of the name of the place itself
 _NAME_OF_PLACE = rf"(?:(?![{_INTRODUCES}是为即])[{_HAN}])"
@@ -254,8 +263,8 @@ _TITLED = (  # 于 behind another particle is no surname
     "(?=先生|女士|小姐(?!姐))"
 )
 _HOUSE = rf"{_NUMBER}(?:号(?:院(?!子))?|弄|组|#)"
-_INTRODUCED = rf"(?:(?<=[{_INTRODUCES}：:])|(?<=址[是为]))"
-_START = "(?:^|(?<=[，。；、 “（(]))"
+_INTRODUCED = rf"(?:(?<=[{_INTRODUCES}：:=])|(?<=址[是为]))"
+_START = '(?:^|(?<=[，。；、 “"（(]))'
 
 _POINT = r"(?:[.。]|\[\.\]|[ ]\.[ ])"
 _FOUR = rf"(?:[0-9]{{1,3}}{_POINT}){{3}}[0-9]{{1,3}}"
@@ -268,10 +277,12 @@ RULES: tuple[Rule, ...] = (
     # time proportional to the square of its length.
     _rule(
         "<EMAIL>",
-        r"@|艾特|[\[(（【<{][ ]?(?:at|AT)| (?:at|AT) ",
-        rf"(?P<it>[A-Za-z0-9][A-Za-z0-9._%+'-]{{0,63}}(?:{_AT}{_HOST}(?:{_DOT}{_HOST}){{1,5}}"
-        rf"|@[{_HAN}]{{1,12}}\.(?:中国|公司|网络|[A-Za-z]{{2,6}})"
-        rf"|[ ](?:at|AT)[ ]{_HOST}(?:[ ](?:dot|DOT)[ ]{_HOST}){{1,4}}))",
+        r"@|%40|艾特|[\[(（【<{][ ]?(?:at|AT)| (?:at|AT) ",
+        rf"(?P<it>[{_LETTER}][{_LETTER}._%+'~&-]{{0,63}}(?:{_AT}{_HOST}(?:{_DOT}{_HOST}){{1,5}}"
+        rf"|@(?:{_HOST}\.)?[{_HAN}]{{1,12}}\.(?:中国|公司|网络|[A-Za-z]{{2,6}})"
+        rf"|[ ](?:at|AT)[ ]{_HOST}(?:[ ](?:dot|DOT)[ ]{_HOST}){{1,4}})"
+        rf"|(?:(?<![{_HAN}])|(?<=[箱是为到给件]))[{_HAN}]{{1,4}}@(?:{_HOST}\.)?[{_HAN}{_LETTER}-]{{1,12}}"
+        r"\.(?:中国|公司|网络|com|cn|net|org)(?![0-9A-Za-z]))",
     ),
     _rule(
         "<URL>",
@@ -282,8 +293,9 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<ID>",
-        rf"(?:[0-9]{_GAP}){{17}}",
-        rf"{_EDGE}(?P<it>[1-9](?:{_GAP}[0-9]){{16}}{_GAP}[0-9Xx×ΧХ])(?![0-9A-Za-z])",
+        rf"(?:{_HAN_DIGIT}{_ANY_GAP}){{17}}",
+        rf"{_EDGE}(?P<it>{_HAN_DIGIT}(?:{_ANY_GAP}{_HAN_DIGIT}){{16}}{_ANY_GAP}"
+        rf"(?:{_HAN_DIGIT}|[Xx×ΧХ]))(?![A-Za-z])(?!{_HAN_DIGIT})",
         is_resident_id,
     ),
     _rule(
@@ -295,8 +307,8 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<ID>",
-        r"[A-Z][0-9]{6}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{8}",
-        rf"{_EDGE}(?P<it>[A-Z]{{1,2}}[0-9]{{6}}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{{8}})"
+        r"[A-Z][ ]?[0-9]{6}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{8}",
+        rf"{_EDGE}(?P<it>[A-Z]{{1,2}}[ ]?[0-9]{{6}}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{{8}})"
         "(?![0-9A-Za-z])",
         is_regional_id,
     ),
@@ -309,35 +321,37 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "<IP>",
         rf"(?:[0-9]{{1,3}}{_POINT}){{3}}[0-9]|:[0-9A-Fa-f]*:",
-        rf"(?<![0-9A-Za-z.])(?<![0-9A-Fa-f:]:){_NO_IP}(?P<it>{_FOUR}"
+        rf"(?:(?<![0-9A-Za-z.])|(?<=[Ii][Pp]))(?<![0-9A-Fa-f:]:){_NO_IP}(?P<it>{_FOUR}"
         rf"|(?<!:)[0-9A-Fa-f]{{0,4}}(?::[0-9A-Fa-f]{{0,4}}){{2,7}}(?:(?<=:){_FOUR})?)"
         r"(?![0-9A-Za-z]|\.[0-9]|:[0-9A-Fa-f]*:|[ ]?(?:小?节|章|版|条|款))",
         is_ip,
     ),
     _rule(
         "<PHONE>",
-        rf"1{_WIDE_GAP}[3-9]|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}}",
-        rf"(?:{_EDGE}|(?<=[Tt][Ee][Ll])|(?<=[Tt][Ee][Ll]\.)){_NO_PHONE}"
+        rf"1{_WIDE_GAP}[3-9]|{_IN_HAN}",
+        rf"(?:{_EDGE}|(?<=[Tt][Ee][Ll])|(?<=[Tt][Ee][Ll]\.)|(?<=[VvWw][Xx])){_NO_PHONE}"
         rf"(?P<it>{_DIAL}(?:[(（]1[3-9][0-9][)）][ -]?[0-9]{{4}}[ -]?[0-9]{{4}}"
         rf"|(?=1{_WIDE_GAP}[3-9])(?:{_MOBILE})"
-        rf"|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}})){_END}(?!{_HAN_DIGIT})",
+        rf"|{_IN_HAN})){_END}(?!{_HAN_DIGIT})",
         lambda text: not re.match(rf"{_YEAR}[^0-9]+{_YEAR}\b", text),
     ),
     _rule(
         "<PHONE>",
-        r"0[0-9]{2,3}[ )）-]|[48]00[0-9]?[ -]|86|[+][0-9]",
+        r"0[0-9]{2,3}[ )）./-]|[48]00[0-9]?[ .-]|86|[+][0-9]",
         rf"{_EDGE}{_NO_PHONE}(?P<it>"
         rf"(?:\(?(?:\+|00)?86\)?[ -]{{1,2}})?[(（]0[0-9]{{2,3}}[)）][ -]?{_LANDLINE}"
         rf"|(?:\+|00)86[ -]?\(?0?[1-9][0-9]{{1,2}}\)?[ -]?{_LANDLINE}"
         rf"|[(（](?:\+|00)?86[ -][0-9]{{2,3}}[)）][ -]?{_LANDLINE}"
         rf"|86-[0-9]{{2,3}}-{_LANDLINE}"
         rf"|0[0-9]{{2,3}}[ ]?(?:-{{1,2}}[ ]?[0-9]{{3,4}}[ -]?[0-9]{{4}}|[ ]{_LANDLINE})"
+        r"|0[1-9][0-9]{1,2}[./][0-9]{4}[ .-]?[0-9]{4}|09[0-9]{2}-[0-9]{3}-[0-9]{3}"
         rf"|{_HOTLINE}){_END}",
     ),
     _rule(
         "<PHONE>",
-        r"[+](?:[0-9][ ()-]{0,2}){8}",
-        rf"(?<![0-9A-Za-z])(?P<it>\+[1-9][0-9]{{0,2}}(?:[ -]?\(?[0-9]{{1,5}}\)?){{2,5}}){_END}",
+        r"(?:[+]|008)(?:[0-9][ ()-]{0,2}){8}",
+        rf"(?<![0-9A-Za-z])(?P<it>(?:\+[1-9][0-9]{{0,2}}|00(?:85[23]|886))"
+        rf"(?:[ -]?\(?[0-9]{{1,5}}\)?){{2,5}}){_END}",
         lambda text: 8 <= sum(map(str.isdigit, text)) <= 15,
     ),
     _rule(
@@ -348,8 +362,8 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<PASSPORT>",
-        "护照|通行证|(?i:passport)",
-        rf"(?:护照|通行证|(?i:passport))(?:号码?|编号|[ ]?(?i:number|no\.?))?{_IS}"
+        "护照|通行证|回乡证|(?i:passport)",
+        rf"(?:护照|通行证|回乡证|(?i:passport))(?:号码?|编号|[ _]?(?i:number|no\.?))?{_IS}"
         r"(?P<it>[A-Za-z](?:[ -]?[0-9]){7,10}|[A-Za-z]{2}(?:[ -]?[0-9]){7})(?![0-9A-Za-z])",
     ),
     _rule(
@@ -363,8 +377,8 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<QQ>",
-        "[Qq][ ]?[Qq]|扣[扣群]|球球|企鹅号|加[Qq]",
-        rf"(?:[Qq][ ]?[Qq]|扣[扣群]|球球|企鹅号|加[Qq])[ ]?[群号码帐账]{{0,3}}{_IS}"
+        "[Qq][ ]?[Qq群]|扣[扣群]|球球|秋秋|企鹅号|加[Qq扣]",
+        rf"(?:[Qq][ ]?[Qq群]|扣[扣群]|球球|秋秋|企鹅号|加[Qq扣])[ ]?[群号码帐账]{{0,3}}{_IS}"
         r"(?P<it>[1-9](?:[ -]?[0-9]){4,10})(?![0-9A-Za-z])",
     ),
     _rule(
@@ -394,10 +408,11 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "<NAME>",
-        "我叫|我的名字|姓[ ]?名|[系件货请表][ ]?人",
+        "我叫|我的名字|[姓户][ ]?名|[系件货请表办][ ]?人",
         "(?:(?:我的名字[叫是]|(?:我叫|姓[ ]?名|联[ ]?系[ ]?人|收[件货]人)[ ]?[是为]?|"
-        "(?:[寄发]件人|申请人|代表人)(?=[：:]))[ ]?[：:]?[ ]?(?!(?<![：:叫是为 ])[于任常易方高]))"
-        rf"(?P<it>{_SURNAME}[ ]?[{_HAN}]{{1,2}})(?=$|[，。；！？、,.;()（）\s先女小<])",
+        "(?:[寄发]件人|申请人|代表人|经办人|户名)(?=[：:]))[ ]?[：:=|【]?[ ]?"
+        "(?!(?<![：:=|【叫是为 ])[于任常易方高]))"
+        rf"(?P<it>{_SURNAME}[ ]?[{_HAN}]{{1,2}})(?=$|[，。；！？、,.;/】()（）\s先女小<])",
     ),
     _rule(
         "<NAME>",
