@@ -507,6 +507,8 @@ def test_a_cell_that_a_writer_quoted_is_read_as_it_was(tmp_path, head):
     path.write_text(head + '"好吧。"他说。\t1\n"走吧。"\t2\n', "utf-8")
     good, _ = everything(path)
     assert [row["text"] for row in good[-2:]] == ['"好吧。"他说。', '"走吧。"']
+    path.write_text(head + '"他说：\t明天\n见。"\t1\n走吧。\t2\n' * 30, "utf-8")
+    assert [row["text"] for row in everything(path)[0][-2:]] == ["他说：\t明天\n见。", "走吧。"]
 
 
 def test_a_cell_of_many_lines_is_one_text(tmp_path):

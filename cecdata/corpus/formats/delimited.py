@@ -29,8 +29,11 @@ _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertic
 _LOOK = 50  # lines that show the dialect
 _SENTENCE = re.compile("[，。！？；：…]")  # in the name of the only column: there is no header
 _EDGES = re.compile(f"^[{WHITESPACE}{INVISIBLE}]+|[{WHITESPACE}{INVISIBLE}]+$")
-# A field that a writer has certainly quoted: it has a doubled quotation mark and no single one.
-_QUOTED = re.compile(r'"(?=.*"")(?:[^"]|"")*"', re.DOTALL)
+# A field that a writer has certainly quoted: in it are doubled quotation marks alone, or tabs or
+# line ends. The last line of several that show the dialect may end within a field.
+_QUOTED = re.compile(r'"(?=.*(?:""|[\t\n]))(?:[^"]|"")*"', re.DOTALL)
+_FIELD = re.compile(r'("(?:[^"]|"")*"|[^"\t\n]*)(?:\t|\n|\Z)|"(?:[^"]|"")*\Z')
+_TABLE = re.compile(f"(?:{_FIELD.pattern})*")
 # A quotation mark that never closes takes no more than this. A file has few such marks, because the
 # next one closes it.
 _MOST_CHARS, _MOST_LINES = 1 << 24, 1 << 18
@@ -97,12 +100,12 @@ def _is_regular(lines: Sequence[str], delimiter: str) -> bool:
 
 def _is_quoted(lines: Sequence[str]) -> bool:
     """Return whether a writer of CSV quoted the fields of these lines, which tabs separate."""
-    fields = [field for line in lines[:_LOOK] for field in line.split("\t") if field]
-    with_marks = [field for field in fields if '"' in field]
-    whole = [field for field in with_marks if re.fullmatch('"(?:[^"]|"")*"', field)]
-    if not with_marks or len(whole) < len(with_marks):
+    text = "\n".join(lines[:_LOOK])
+    if '"' not in text or not _TABLE.fullmatch(text):
         return False
-    return len(whole) == len(fields) or any(map(_QUOTED.fullmatch, whole))
+    fields = [field for field in _FIELD.findall(text) if field]
+    quoted = [field for field in fields if field[0] == '"']
+    return 0 < len(quoted) == len(fields) or any(map(_QUOTED.fullmatch, quoted))
 
 
 _Record = tuple[int, list[str]]  # number of its first line, fields
