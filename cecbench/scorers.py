@@ -36,8 +36,8 @@ from cecbench.metrics.rows import IntArray, Row, chunks
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, interval_of
 from cecbench.signature import UNNAMED, Signature
-from cecbench.tables import named, read_table, read_texts
 from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.common.tables import named, read_table, read_texts
 from cecdata.common.version import __version__
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def score_file(
 ) -> Report:
     """Score a file of id, source, target and prediction.
 
-    A table of tabs, JSON, a header line and quoted cells are read (`cecbench.tables`).
+    A table of tabs, JSON, a header line and quoted cells are read (`cecdata.common.tables`).
 
     Return the object that `cecbench score --json` prints: the published numbers, with nested keys
     joined by dots; rates of behaviour; the policy in words; the signature; and, if `bootstrap` is

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.text import lines_of
+from cecdata.common.tables import PAIRS, read_texts
 from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
 from cecdata.hanzi.edits import Edit, align
 from cecdata.operators import OPERATORS, Operator
@@ -50,28 +50,13 @@ class Errors:
 
 
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (source, target) of every line; empty lines are skipped.
+    """Yield (source, target) of every row of a table or of JSON.
 
-    The first line may name the columns: it then has the cells `source` and `target`. Without such a
-    line there are two columns. Raises InputError, with the line's number, for any other line.
+    Without a first line that names the columns, a table has two, or a label or an id before them.
+    Raises InputError, with the line's number, for any other row.
     """
-    columns = None
-    for number, line in enumerate(lines_of(path), 1):
-        cells = line.split("\t")
-        if cells == [""]:
-            continue
-        if columns is None and {"source", "target"} <= set(cells):
-            columns = cells
-        elif len(cells) != len(columns or "ab"):
-            count = f"{len(cells)} columns" if len(cells) > 1 else "no tab"
-            raise InputError(
-                f"{path}:{number}: {count}. Write a source, a tab and a target on every line, or "
-                "name the columns `source` and `target` in the first line"
-            )
-        elif columns is None:
-            yield cells[0], cells[1]
-        else:
-            yield cells[columns.index("source")], cells[columns.index("target")]
+    for row in read_texts(path, ("source", "target"), PAIRS):
+        yield row.texts["source"], row.texts["target"]
 
 
 def read_errors(path: Path) -> Errors:

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cecbench.tables import (
+from cecdata.common.codec import parse
+from cecdata.common.errors import InputError
+from cecdata.common.m2 import edited, parsed, sentences
+from cecdata.common.tables import (
     ID_NAMES,
+    PAIRS,
     REFERENCE_NAMES,
     SOURCE_NAMES,
     cell,
@@ -18,9 +22,6 @@ from cecbench.tables import (
     read_table,
     read_texts,
 )
-from cecdata.common.codec import parse
-from cecdata.common.errors import InputError
-from cecdata.common.m2 import edited, parsed, sentences
 from cecdata.common.text import joined, text_of
 
 
@@ -35,11 +36,7 @@ class Example:
 
 Reader = Callable[[tuple[Path, ...], str], Iterator[Example]]
 
-_WIDTHS = {
-    2: ("source", "target"),
-    3: ("id", "source", "target"),
-    4: ("id", "source", "target", "prediction"),
-}
+_WIDTHS = {**PAIRS, 4: ("id", "source", "target", "prediction")}
 _TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)\s*(?P<text>.*)$", re.IGNORECASE)
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from cecbench.benchmarks.readers import Example
 from cecbench.systems.base import Answer, Kind, NoOptions, SureEdit, option
-from cecbench.tables import read_texts
 from cecdata.common import durable
 from cecdata.common.errors import InputError
+from cecdata.common.tables import read_texts
 
 
 class CopySystem:

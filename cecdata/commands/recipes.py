@@ -21,7 +21,7 @@ _ERRORS = click.option(
     "file",
     required=True,
     type=_PATH,
-    help="File of labels: each line is a text with errors, a tab, and the right text.",
+    help="File of labels: a table or JSON, or lines of a text with errors, a tab, the right text.",
 )
 _RECIPE = click.option(
     "--recipe", default="realistic", help="Name of a recipe, or a path to a TOML file."

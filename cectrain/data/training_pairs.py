@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.tables import read_texts
 from cecdata.common import durable
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
+from cecdata.common.tables import PAIRS, read_texts
 from cecdata.corpus.ids import id_column
 from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR, SENTENCE
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
 # number of columns → what they are, where no first line names them; a label is no id
-_WIDTHS = {2: ("source", "target"), 3: ("id", "source", "target")}
 _SCHEMA = pa.schema([PAIR.field(name) for name in shards.COLUMNS])
 _ALIKE = 0.5  # least share of characters that the sides of a pair have in common
 UNCHANGED = "unchanged"  # operator of a pair with equal sides, as in datasets
@@ -285,7 +284,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
     rows = []
     seen: Counter[str] = Counter()
     doubtful: list[int] = []  # numbers of lines whose sides have little in common
-    for number, where, texts in read_texts(path, ("source", "target"), _WIDTHS):
+    for number, where, texts in read_texts(path, ("source", "target"), PAIRS):
         for name in ("source", "target"):
             if not texts[name].strip():
                 raise InputError(f"{where}: the {name} is empty: write a pair, or remove the line")

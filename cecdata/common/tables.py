@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
@@ -42,6 +42,8 @@ NAMES = {
     "confidence": ("confidence",),
 }
 
+#: the columns of a table of pairs whose first line does not name them
+PAIRS = {2: ("source", "target"), 3: ("id", "source", "target")}
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _DELIMITERS = {".csv": (",", ";", "\t")}
 #: a table of tabs whose cells are quoted, numbers excepted
@@ -219,34 +221,24 @@ def records(path: Path) -> Iterator[Record]:
 
     Raises InputError, which names the place, for anything else.
     """
-    text = text_of(path)
-    if text.lstrip()[:1] == "[":
-        yield from _listed(path, text)
-        return
-    for number, line in lines(path):
-        where = f"{path}, line {number}"
-        try:
-            record = parse(line)
-        except ValueError as error:
-            raise InputError(f"{where} is not JSON: {error}") from None
-        yield where, _object(record, where)
+    whole = text_of(path)
+    if whole.lstrip()[:1] == "[":
+        listed = enumerate(_parsed(whole, path), 1)
+        found = ((f"{path}, record {number}", value) for number, value in listed)
+    else:
+        places = ((f"{path}, line {number}", line) for number, line in lines(path))
+        found = ((where, _parsed(line, where)) for where, line in places)
+    for where, record in found:
+        if not isinstance(record, Mapping):
+            raise InputError(f"{where} must be an object, not a {type(record).__name__}")
+        yield where, record
 
 
-def _listed(path: Path, text: str) -> Iterator[Record]:
+def _parsed(text: str, where: object) -> Any:
     try:
-        values = parse(text)
+        return parse(text)
     except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    assert isinstance(values, list)
-    for number, record in enumerate(values, 1):
-        where = f"{path}, record {number}"
-        yield where, _object(record, where)
-
-
-def _object(record: object, where: str) -> Mapping[str, object]:
-    if not isinstance(record, Mapping):
-        raise InputError(f"{where} must be an object, not a {type(record).__name__}")
-    return record
+        raise InputError(f"{where} is not JSON: {error}") from None
 
 
 def id_of(record: Mapping[str, object]) -> str | None:
