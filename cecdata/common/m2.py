@@ -47,7 +47,7 @@ def parsed(held: list[Line]) -> tuple[list[str], list[str], dict[int, list[Edit]
     first, sentence = held[0]
     if sentence.partition(" ")[0] != "S":
         raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
-    tokens, given = sentence[1:].split(), list[str]()
+    tokens, given = _tokens(sentence[1:]), list[str]()
     edits: dict[int, list[Edit]] = {}
     for number, line in held[1:]:
         mark, _, rest = line.partition(" ")
@@ -60,15 +60,20 @@ def parsed(held: list[Line]) -> tuple[list[str], list[str], dict[int, list[Edit]
                 form = "`A start end|||type|||text|||…|||annotator`"
                 raise ValueError(f"line {number} is not {form}") from None
             if kind.strip() != "noop" and start >= 0:
-                words = [] if text.strip() in _NOTHING else text.split()
+                words = [] if text.strip(" ") in _NOTHING else _tokens(text)
                 changes.append((start, end, words, number))
         elif mark.startswith("T"):
-            given.append(joined(tokens if rest.strip() in _RIGHT else rest.split()))
+            given.append(joined(tokens if rest.strip(" ") in _RIGHT else _tokens(rest)))
         else:
             raise ValueError(f"line {number} must begin with S, A or T")
         if len(sentence) * (len(given) + len(edits)) > _MOST_CHARACTERS:
             raise ValueError(f"its corrections have more than {_MOST_CHARACTERS:,} characters")
     return tokens, given, edits
+
+
+def _tokens(text: str) -> list[str]:
+    """Return the tokens of a line: one may be white space that is wide or ends a line elsewhere."""
+    return [token for token in text.replace("\t", " ").split(" ") if token]
 
 
 def edited(tokens: list[str], edits: list[Edit]) -> str:

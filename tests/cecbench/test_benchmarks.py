@@ -118,6 +118,8 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
     others = inserted + both.removeprefix("S 他 来\n").replace("|||0\n", "|||1\n")
     (row,) = catalogue.load(str(write(tmp_path / "c.m2", f"S 他 来\n{others}"))).rows
     assert row.target == "他已经来"  # edits of another annotator are not made
+    wide = write(tmp_path / "d.m2", "S \u3000 他 来\n" + edit.format("1 2", "我"))
+    assert catalogue.load(str(wide)).rows[0].target == "\u3000我来"  # a token, as any other
 
 
 @pytest.mark.parametrize(
