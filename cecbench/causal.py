@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cecbench import local_models, prompts
 from cecdata.common import hub
@@ -49,8 +49,8 @@ def load(
     torch, transformers = hub.torch_and_transformers(extra)
     prompts.prompt(prompt)
     check_template(Path(where))  # a hub id is no folder, and lacks nothing
-    tokenizer: Any = hub.load_pretrained(transformers.AutoTokenizer, where)
-    model: Any = hub.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
+    tokenizer = hub.load_pretrained(transformers.AutoTokenizer, where)
+    model = hub.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:

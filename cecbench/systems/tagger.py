@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -22,12 +23,13 @@ from cecdata.common import hub
 class Encoded:
     """A sentence as input of the model.
 
-    tokens: ids of the whole input. places: the position in `tokens` of each character's prediction,
-    None beyond the longest input. own: the character's own id, None if it is not in the vocabulary.
+    tokens: ids of the whole input. first: the position in `tokens` of the first character's
+    prediction, which those of the others follow. own: the id of each character within the longest
+    input, None if it is not in the vocabulary.
     """
 
     tokens: list[int]
-    places: list[int | None]
+    first: int
     own: list[int | None]
     truncated: bool
 
@@ -59,20 +61,19 @@ class TaggerSystem:
         self._device = local_models.pick_device(torch, options.device)
         config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
         self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
-        labels = any("TokenClassification" in a for a in (config.architectures or ()))  # type: ignore[attr-defined]
+        labels = any("TokenClassification" in a for a in (config.architectures or ()))
         auto = (
             transformers.AutoModelForTokenClassification
             if labels
             else transformers.AutoModelForMaskedLM
         )
         model = hub.load_pretrained(auto, checkpoint, dtype=options.dtype)
-        self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
+        self._model = model.to(self._device).eval()
         self._threads = local_models.thread_count(self._model, options.threads)
         self._characters = self._output_characters(labels, config)
-        self._longest = min(options.max_length, int(config.max_position_embeddings))  # type: ignore[attr-defined]
-        identity = local_models.checkpoint_identity(
-            checkpoint, getattr(config, "_commit_hash", None)
-        )
+        self._longest = min(options.max_length, int(config.max_position_embeddings))
+        revision = getattr(config, "_commit_hash", None)
+        identity = local_models.checkpoint_identity(checkpoint, revision)
         self.name = str(identity["checkpoint"])
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
@@ -105,27 +106,26 @@ class TaggerSystem:
         tokenizer = self._tokenizer
         pieces: list[int | None] = []
         for character in source:
-            ids = tokenizer.encode(character, add_special_tokens=False)  # type: ignore[attr-defined]
+            ids = tokenizer.encode(character, add_special_tokens=False)
             pieces.append(ids[0] if len(ids) == 1 else None)
-        unknown = int(tokenizer.unk_token_id)  # type: ignore[attr-defined]
+        unknown = int(tokenizer.unk_token_id)
         ids = [unknown if piece is None else piece for piece in pieces]
         own = [None if piece == unknown else piece for piece in pieces]
-        cls, sep = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)  # type: ignore[attr-defined]
+        cls, sep = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
         room = (self._longest - 3) // 2 if self._options.rephrase else self._longest - 2
         kept = ids[:room]
         tokens = [cls, *kept, sep]
         first = 1
         if self._options.rephrase:
             first = len(tokens)
-            tokens += [int(tokenizer.mask_token_id)] * len(kept) + [sep]  # type: ignore[attr-defined]
-        places = [first + i if i < len(kept) else None for i in range(len(source))]
-        return Encoded(tokens, list(places), own, len(kept) < len(ids))
+            tokens += [int(tokenizer.mask_token_id)] * len(kept) + [sep]
+        return Encoded(tokens, first, own[:room], len(kept) < len(ids))
 
     def _predict(self, batch: Sequence[Encoded]) -> list[tuple[list[int], list[float]]]:
         """Return the best id at each position of each sentence, and its probability."""
         torch = self._torch
         width = max(len(e.tokens) for e in batch)
-        pad = int(self._tokenizer.pad_token_id or 0)  # type: ignore[attr-defined]
+        pad = int(self._tokenizer.pad_token_id or 0)
         ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
         mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
         with local_models.use_threads(self._threads), torch.inference_mode():
@@ -140,8 +140,9 @@ class TaggerSystem:
         self, source: str, encoded: Encoded, ids: list[int], sure: list[float], seconds: float
     ) -> Answer:
         edits = []
-        for index, (place, own) in enumerate(zip(encoded.places, encoded.own, strict=True)):
-            if place is None or own is None or ids[place] == own:
+        for index, own in enumerate(encoded.own):
+            place = encoded.first + index
+            if own is None or ids[place] == own:
                 continue  # an upper-case letter whose own id is the lower-case one stays upper
             written = self._characters.get(ids[place], source[index])
             if written != source[index]:
@@ -155,13 +156,13 @@ class TaggerSystem:
         counts = len(encoded.tokens), len(source)
         return Answer(text, text, status, *counts, seconds, tuple(edits))
 
-    def _output_characters(self, labels: bool, config: object) -> dict[int, str]:
+    def _output_characters(self, labels: bool, config: Any) -> dict[int, str]:
         """Return label or token id → the single character that it stands for."""
-        size = int(config.num_labels if labels else config.vocab_size)  # type: ignore[attr-defined]
-        names = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))  # type: ignore[attr-defined, arg-type]
+        size = int(config.num_labels if labels else config.vocab_size)
+        names = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))
         table = dict(enumerate(names[:size]))
         if labels and size != len(names):
-            table = {int(k): str(v) for k, v in config.id2label.items()}  # type: ignore[attr-defined]
+            table = {int(k): str(v) for k, v in config.id2label.items()}
         bare = ((i, n.removeprefix("##") if len(n) > 2 else n) for i, n in table.items())
         return {index: name for index, name in bare if len(name) == 1}
 

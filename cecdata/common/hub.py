@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from cecdata.common import durable
 from cecdata.common.errors import (
@@ -147,7 +148,7 @@ def torch_and_transformers(extra: str = "bench") -> tuple[ModuleType, ModuleType
     return torch, transformers
 
 
-def load_pretrained(loader: object, checkpoint: str, **settings: object) -> object:
+def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     """Return `loader.from_pretrained(…)`; raise InputError naming the checkpoint.
 
     Weights come from safetensors alone, and code that a checkpoint brings is not run: both would
@@ -166,7 +167,7 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
         settings = {"output_loading_info": True, **settings}
     try:
         with quiet_hub():
-            loaded = loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
+            loaded = loader.from_pretrained(checkpoint, **settings)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes

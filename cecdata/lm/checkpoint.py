@@ -41,7 +41,7 @@ class Checkpoint:
         """Load the tokenizer."""
         from transformers import AutoTokenizer
 
-        tokenizer: Any = load_pretrained(AutoTokenizer, self.folder, **_file(self.gguf))
+        tokenizer = load_pretrained(AutoTokenizer, self.folder, **_file(self.gguf))
         if not tokenizer("字", add_special_tokens=False)["input_ids"]:
             # transformers makes one without its files
             raise InputError(f"the tokenizer of {self.folder} is empty: copy its files again")
@@ -53,7 +53,7 @@ class Checkpoint:
 
         # a GGUF file is no safetensors, but no pickle either
         settings = {"dtype": self.dtype, "use_safetensors": self.gguf is None, **_file(self.gguf)}
-        model: Any = load_pretrained(AutoModelForCausalLM, self.folder, **settings)
+        model = load_pretrained(AutoModelForCausalLM, self.folder, **settings)
         return model.to(self.device).eval()
 
     def digest(self) -> str:
@@ -90,7 +90,7 @@ def _config(folder: str, gguf: str | None) -> Any:
     """Return a model's configuration; raise InputError for what is no causal model."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    config: Any = load_pretrained(AutoConfig, folder, **_file(gguf))
+    config = load_pretrained(AutoConfig, folder, **_file(gguf))
     named = config.architectures or []
     causal = not named or any(n.endswith(("ForCausalLM", "LMHeadModel")) for n in named)
     known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
