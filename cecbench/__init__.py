@@ -61,4 +61,4 @@ def score(
         raise UsageError(f"{named}: give one of each for every sentence")
     rows = ((str(number), *row) for number, row in enumerate(zip(*columns, strict=True), 1))
     options = scorers.Options(policy, projection, mode, Dictionaries(cilin, confusion))
-    return scorers.score(rows, scorer, policy, options=options)
+    return scorers.score(rows, scorer, options)

@@ -168,12 +168,10 @@ def rescored(run: Run) -> Score:
     values = run.values
     files = {"cilin": values.get("cilin_file"), "confusion": values.get("confusion_file")}
     dictionaries = Dictionaries(**{name: Path(path) for name, path in files.items() if path})
-    options = Options(
-        projection=values.get("projection"), mode=values.get("mode"), dictionaries=dictionaries
-    )
+    options = Options(values["policy"], values.get("projection"), values.get("mode"), dictionaries)
     name = values["signature.benchmark"].rpartition("@")[0]
     try:
-        again = score(run.rows, values["scorer"], values["policy"], options=options, benchmark=name)
+        again = score(run.rows, values["scorer"], options, benchmark=name)
     except (InputError, UsageError) as error:
         raise InputError(f"{run.folder / PREDICTIONS} cannot be scored again: {error}") from error
     costs = values.get("dictionaries", "")

@@ -10,7 +10,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,21 +102,20 @@ def find_scorer(name: str, options: Options) -> Scorer:
 def score(
     rows: Iterable[_Four],
     scorer: str,
-    policy: str | None = None,
-    *,
     options: Options | None = None,
+    *,
     benchmark: str = UNNAMED,
 ) -> Score:
     """Score rows (id, source, target, prediction) and keep the counts of every sentence.
 
     >>> rows = [("1", "他己经来了", "他已经来了", "他已经来了"), ("2", "你好", "你好", "您好")]
-    >>> result = score(rows, "cscd", "revert")
+    >>> result = score(rows, "cscd", Options("revert"))
     >>> result.values["S_C_p"], result.values["S_C_r"], result.headline
     (50.0, 100.0, 66.667)
     >>> result.counts[:, :3].tolist()  # S_D: tp, predicted, gold
     [[1, 1, 1], [0, 1, 0]]
     """
-    rules = find_scorer(scorer, _with_policy(options, policy))
+    rules = find_scorer(scorer, options or Options())
     tally = Tally(rules)
     ids: list[str] = []
     counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
@@ -138,9 +137,8 @@ def score(
 def score_file(
     path: Path,
     scorer: str,
-    policy: str | None = None,
-    *,
     options: Options | None = None,
+    *,
     benchmark: str = UNNAMED,
     bootstrap: int = 0,
 ) -> Report:
@@ -153,7 +151,7 @@ def score_file(
     the number of draws, the headline's `interval`. Raise InputError, which names the line, for a
     file that cannot be read, and UsageError for an unknown name.
     """
-    rules = find_scorer(scorer, _with_policy(options, policy))
+    rules = find_scorer(scorer, options or Options())
     if bootstrap != 0 and bootstrap < FEWEST_DRAWS:
         raise UsageError(
             f"{bootstrap} draws are too few: use at least {FEWEST_DRAWS}, or 0 for no interval"
@@ -170,11 +168,6 @@ def score_file(
     interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
     signature = tally.signature(benchmark, interval.signature)
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
-
-
-def _with_policy(options: Options | None, policy: str | None) -> Options:
-    options = options or Options()
-    return replace(options, policy=policy or options.policy)
 
 
 def _scanned(path: Path, rules: Scorer, *, triples: bool) -> Tally | None:

@@ -350,18 +350,18 @@ OTHER = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好
 
 def test_two_systems_on_one_benchmark_share_their_signature() -> None:
     """The signature depends on the benchmark's sentences, but not on the predictions."""
-    mine, theirs = score(SIGNED, "cscd", "revert"), score(OTHER, "cscd", "revert")
+    mine, theirs = score(SIGNED, "cscd", Options("revert")), score(OTHER, "cscd", Options("revert"))
     assert mine.signature == theirs.signature
     assert mine.signature.differences(theirs.signature) == ()
-    moved = score([("1", "他己经来", "他已经走", "他已经走"), SIGNED[1]], "cscd", "revert")
+    moved = score([("1", "他己经来", "他已经走", "他已经走"), SIGNED[1]], "cscd", Options("revert"))
     assert [name for name, *_ in mine.signature.differences(moved.signature)] == ["benchmark"]
 
 
 def test_whatever_moves_a_number_moves_the_signature() -> None:
     """Policy, projection and mode show in the signature's line."""
     made = [
-        score(SIGNED, "cscd", "revert"),
-        score(SIGNED, "cscd", "drop"),
+        score(SIGNED, "cscd", Options("revert")),
+        score(SIGNED, "cscd", Options("drop")),
         score(SIGNED, "cllm", options=Options(projection="difflib")),
         score(SIGNED, "cllm", options=Options(projection="cherrant")),
         score(SIGNED, "cherrant"),

@@ -138,7 +138,7 @@ def test_policies_keep_their_promises(texts: list[tuple[str, str, str]]) -> None
 def test_where_the_published_script_stops_ours_says_so_and_goes_on() -> None:
     """Different lengths under strict give an error, and numbers of the policy that it names."""
     rows = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "己经", "已经", "已经")]
-    strict, revert = score(rows, "cscd", "strict"), score(rows, "cscd", "revert")
+    strict, revert = (score(rows, "cscd", Options(name)) for name in ("strict", "revert"))
     assert strict.values["error"] == "AssertionError"
     assert "policy revert" in str(strict.values["error_because"])
     assert strict.values["scored_policy"] == strict.signature.policy == "revert"
@@ -151,7 +151,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'cscd'"):
         score([], "cscdd")
     with pytest.raises(UsageError, match="does not support --unequal-length project"):
-        score([], "cscd", "project")
+        score([], "cscd", Options("project"))
     with pytest.raises(UsageError, match="unknown projection 'x'"):
         score([], "cllm", options=Options(projection="x"))
     with pytest.raises(UsageError, match="unknown ChERRANT mode 'x'"):
@@ -198,8 +198,8 @@ def test_a_file_gives_what_its_rows_give(tmp_path: Path) -> None:
     path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     for scorer in SINGLE:
         for policy in ("strict", "revert", "drop"):
-            values = score_file(path, scorer, policy, benchmark="made")
-            assert values == score(rows, scorer, policy, benchmark="made").values
+            values = score_file(path, scorer, Options(policy), benchmark="made")
+            assert values == score(rows, scorer, Options(policy), benchmark="made").values
 
 
 def test_the_command_prints_one_json_object(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_every_policy_of_a_scorer_is_known() -> None:
     for name in SCORERS:
         for policy in find_scorer(name, Options()).policies:
             assert policy in POLICIES
-            assert score(rows, name, policy).signature.rows_scored == 1
+            assert score(rows, name, Options(policy)).signature.rows_scored == 1
 
 
 def test_the_page_on_scorers_is_true() -> None:
@@ -385,7 +385,7 @@ def test_a_scanned_file_scores_as_a_parsed_one(
         values = []
         for pays in (True, False):
             monkeypatch.setattr(scorers, "_pays", lambda _, pays=pays: pays)
-            values.append(scorers.score_file(path, scorer, policy, bootstrap=1000))
+            values.append(scorers.score_file(path, scorer, Options(policy), bootstrap=1000))
         assert values[0] == values[1]
 
 

@@ -93,7 +93,7 @@ def differing(expected: Mapping, values: Mapping) -> dict[str, tuple[object, obj
 
 
 def check(expected: Mapping, given: tuple[Row, ...], scorer: str, options: Options) -> None:
-    values = score(given, scorer, options.policy, options=options).values
+    values = score(given, scorer, options).values
     if "error" in expected:
         # The published script prints nothing here; ours names the error and its cause, and goes on.
         assert values["error"] == expected["error"]
@@ -154,7 +154,7 @@ def test_cherrant_projections() -> None:
         for key, expected in golden("cllm")[name][system].items():
             if PROJECTIONS.get(key, "").startswith("cherrant"):
                 options = Options("project", PROJECTIONS[key])
-                values = score(rows(name, system), "cllm", "project", options=options).values
+                values = score(rows(name, system), "cllm", options).values
                 if differing(expected, values):
                     wrong.add((name, system))
     assert len(wrong) <= CILIN_PAIRS
@@ -330,7 +330,7 @@ def rows_with_whitespace(draw: st.DrawFn) -> list[Row]:
 @settings(deadline=None, max_examples=150)
 def test_edits_that_write_whitespace_are_read_back_as_published(rows: list[Row]) -> None:
     """If a script of the family stops at such lines, or loses a character, so does ours."""
-    values = score(rows, "sighan", "strict").values
+    values = score(rows, "sighan", Options("strict")).values
     try:
         expected: object = realise(rows)
     except ZeroDivisionError as error:
