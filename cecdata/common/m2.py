@@ -40,11 +40,12 @@ def parsed(held: list[Line]) -> tuple[list[str], list[str], dict[int, list[Edit]
 
     Raises ValueError, which names the line, for a line of another form.
     """
+    first, sentence = held[0]
+    much = f"of the sentence in line {first} have more than {_MOST_CHARACTERS:,} characters"
     if len(held) > _MOST_LINES:
         raise ValueError(f"{_MOST_LINES:,} lines or more follow a line S")
     if sum(len(line) for _, line in held) > _MOST_CHARACTERS:
-        raise ValueError(f"its lines have more than {_MOST_CHARACTERS:,} characters")
-    first, sentence = held[0]
+        raise ValueError(f"the lines {much}")
     if sentence.partition(" ")[0] != "S":
         raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
     tokens, given = _tokens(sentence[1:]), list[str]()
@@ -67,7 +68,7 @@ def parsed(held: list[Line]) -> tuple[list[str], list[str], dict[int, list[Edit]
         else:
             raise ValueError(f"line {number} must begin with S, A or T")
         if len(sentence) * (len(given) + len(edits)) > _MOST_CHARACTERS:
-            raise ValueError(f"its corrections have more than {_MOST_CHARACTERS:,} characters")
+            raise ValueError(f"the corrections {much}")
     return tokens, given, edits
 
 
