@@ -37,7 +37,7 @@ class Example:
 Reader = Callable[[tuple[Path, ...], str], Iterator[Example]]
 
 _WIDTHS = {**PAIRS, 4: ("id", "source", "target", "prediction")}
-_TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)\s*(?P<text>.*)$", re.IGNORECASE)
+_TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)(?:[ \t]+|\s*)(?P<text>.*)$", re.IGNORECASE)
 
 
 def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:

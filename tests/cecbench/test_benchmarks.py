@@ -204,10 +204,10 @@ def test_lemon_and_sighan_forms(tmp_path):
     """Readers drop LEMON's spaces, apply SIGHAN's positions from 1, and join parallel files."""
     spaced = write(tmp_path / "car.txt", "他 己 经\t他 已 经\n")
     assert list(readers.lemon((spaced,), "car")) == [Example("car-1", "他己经", "他已经")]
-    given_text = write(tmp_path / "in.txt", "(pid=A2-1)\t他己經來\n(pid=A2-2)\t好\n")
-    truth = write(tmp_path / "truth.txt", "A2-1, 2, 已, 4, 去\nA2-2, 0\n")
+    given_text = write(tmp_path / "in.txt", "(pid=A2-1)\t他己經來\n(pid=A2-2)\t\u3000她\n")
+    truth = write(tmp_path / "truth.txt", "A2-1, 2, 已, 4, 去\nA2-2, 2, 他\n")
     rows = list(readers.sighan_truth((given_text, truth), ""))
-    assert [(r.id, r.target) for r in rows] == [("A2-1", "他已經去"), ("A2-2", "好")]
+    assert [(r.id, r.target) for r in rows] == [("A2-1", "他已經去"), ("A2-2", "\u3000他")]
 
 
 def test_grammar_sets_and_queries_are_read(tmp_path):
