@@ -167,11 +167,6 @@ def is_ip(text: str) -> bool:
     return address.version == 4 or sum(map(bool, text.split(":"))) > 1
 
 
-def is_old_id(text: str) -> bool:
-    """Return whether a resident identity number of 15 digits has a right birthday."""
-    return _is_date("19" + _digits(text)[6:12])
-
-
 def is_regional_id(text: str) -> bool:
     """Return whether an identity number of Hong Kong or Taiwan has the right check digit.
 
@@ -226,10 +221,7 @@ _YEAR = "(?:1[3-9]|20)[0-9]{2}"
 _CALL = "(?:电话|座机|传真|热线|致电|拨打|客服|[Tt][Ee][Ll]|[Ff]ax)(?:号码?)?"
 _LANDLINE = r"[2-9][0-9]{2,3}[ -]?[0-9]{4}"
 _IN_HAN = f"[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}(?:{_GAP}{_HAN_DIGIT}{{4}}){{2}}"
-_HOTLINE = (
-    r"[48]00(?:[ -](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{4}[ -]?[0-9]{3})|\.[0-9]{3}\.[0-9]{4}"
-    r"|[0-9](?:[ -][0-9]{3}){2})"
-)
+_HOTLINE = "[48]00(?:[ -](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{4}[ -]?[0-9]{3})|[0-9](?:[ -][0-9]{3}){2})"
 
 _WECHAT = "[微薇威徽维V][ ]?信|加微|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat|[Ww]ei[Xx]in"
 
@@ -302,8 +294,8 @@ RULES: tuple[Rule, ...] = (
         "<ID>",
         "身份证",
         rf"身份证(?:号码?|件号码?|明号码?)?{_IS}"
-        rf"(?P<it>[1-9](?:{_GAP}[0-9]){{14}})(?![0-9A-Za-z])",
-        is_old_id,
+        rf"(?P<it>{_HAN_DIGIT}(?:{_ANY_GAP}{_HAN_DIGIT}){{14}})(?![A-Za-z])(?!{_HAN_DIGIT})",
+        lambda text: _is_date("19" + _digits(text)[6:12]),  # of 15 digits
     ),
     _rule(
         "<ID>",
@@ -345,7 +337,7 @@ RULES: tuple[Rule, ...] = (
         rf"|86-[0-9]{{2,3}}-{_LANDLINE}"
         rf"|0[0-9]{{2,3}}[ ]?(?:-{{1,2}}[ ]?[0-9]{{3,4}}[ -]?[0-9]{{4}}|[ ]{_LANDLINE})"
         r"|0[1-9][0-9]{1,2}[./][0-9]{4}[ .-]?[0-9]{4}|09[0-9]{2}-[0-9]{3}-[0-9]{3}"
-        rf"|{_HOTLINE}){_END}",
+        rf"|{_HOTLINE}|[48]00\.[0-9]{{3}}\.[0-9]{{4}}){_END}",
     ),
     _rule(
         "<PHONE>",

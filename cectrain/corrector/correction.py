@@ -105,10 +105,9 @@ class Correction:
 
 def as_record(correction: Correction) -> dict[str, object]:
     """Return a correction as an object for JSON, each edit with its type."""
-    edits = []
-    for edit in correction.edits:
-        held = {name: value for name, value in asdict(edit).items() if name != "rule"}
-        edits.append({**held, "type": edit.type})
+    edits = [{**asdict(edit), "type": edit.type} for edit in correction.edits]
+    for edit in edits:
+        del edit["rule"]
     return {**asdict(replace(correction, edits=())), "edits": edits}
 
 
