@@ -92,7 +92,8 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
 
 
 def _newest_checkpoint(job: Job) -> str | None:
-    newest = checkpoints.newest(job.state / "ppo", job.log)
+    found = checkpoints.newest(job.state / "ppo", job.log) if distributed.is_rank0() else None
+    newest = distributed.broadcast_from_rank0(found)
     if newest is None:
         return None
     job.log(f"resuming from {newest[0].name}")

@@ -230,7 +230,10 @@ def warm_start(job: Job) -> None:
 
 
 def choose_constants(job: Job) -> RewardConfig:
-    """Return the reward's constants: as given, or calibrated on training pairs; log the reason."""
+    """Return the reward's constants: as given, or calibrated on training pairs; log the reason.
+
+    Rank 0 decides for all: on a GPU, vectors may differ in their last bits.
+    """
     config = job.config
     if not config.ppo.updates:
         return config.reward
@@ -238,6 +241,8 @@ def choose_constants(job: Job) -> RewardConfig:
         name = config.reward.reward or f"the {config.reward.kind} vote"
         job.log(f"the reward is {name}, which uses no α, τ, β, ε and no reward.unchanged")
         return config.reward
+    if not distributed.is_rank0():
+        return distributed.broadcast_from_rank0(config.reward)
     from cectrain.diagnosis.diagnose import diagnose
     from cectrain.diagnosis.measures import choice_reason
 
@@ -249,8 +254,7 @@ def choose_constants(job: Job) -> RewardConfig:
     diagnosis = diagnose(
         pairs, job.encoder, config.reward, size=config.ppo.candidates, seed=config.seed
     )
-    if distributed.is_rank0():
-        durable.write_text(job.state / "diagnosis.json", json.dumps(encode(diagnosis)) + "\n")
+    durable.write_text(job.state / "diagnosis.json", json.dumps(encode(diagnosis)) + "\n")
     if config.constants == "auto":
         chosen, reason = diagnosis.favoured, choice_reason(diagnosis.rewards)
     else:
@@ -264,7 +268,7 @@ def choose_constants(job: Job) -> RewardConfig:
     replaced = [f"reward.{name} = {given[name]:g}" for name in given if given[name] != used[name]]
     if replaced:
         job.log(f"calibration replaces {', '.join(replaced)}: set constants=given to keep them")
-    return reward
+    return distributed.broadcast_from_rank0(reward)
 
 
 def _ppo_only_share(config: Config) -> float:

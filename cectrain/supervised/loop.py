@@ -152,10 +152,10 @@ def fit(
     for step, batch in zip(steps, batches(steps), strict=True):
         _set_rates(optimizers, highest, plan.share(step))
         done = step + 1
-        logs = done % plan.log_every == 0 or done == plan.steps
         saves = done % plan.save_every == 0 or done == plan.steps
+        logs = done % plan.log_every == 0 or saves  # so that a resume loses no figures
         with full_device(_ADVICE):
-            check = logs or saves or not waits
+            check = logs or not waits
             loss, count = set_gradient(policy, loss_of, batch, plan.accumulation, step, check=check)
             norm = _update(model, optimizers, plan.max_grad_norm)
         tokens += count
@@ -196,7 +196,8 @@ def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: 
     """Read the newest whole checkpoint and return its step; 0 without one."""
     from safetensors.torch import load_file
 
-    newest = checkpoints.newest(folder)
+    found = checkpoints.newest(folder) if distributed.is_rank0() else None
+    newest = distributed.broadcast_from_rank0(found)
     if newest is None:
         return 0
     checkpoint, step = newest

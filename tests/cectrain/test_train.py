@@ -181,8 +181,9 @@ def test_other_weights_of_the_same_name_are_refused(finished, dataset_path, star
 
 def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, tmp_path):
     """A run killed in the warm start and in PPO, with the newest checkpoint damaged, ends with the
-    hash of the unbroken run."""
-    out, settings = tmp_path / "out", configured(start, "sft.steps=2")
+    hash of the unbroken run. A checkpoint has its line, so that no figure before it is lost."""
+    rarely = ("sft.log_every=2", "ppo.log_every=2")
+    out, settings = tmp_path / "out", configured(start, "sft.steps=2", *rarely)
 
     for moment in ("sft      1", "ppo      2"):
         with pytest.raises(Stop):
@@ -196,8 +197,8 @@ def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, 
     assert "checkpoint-99 is damaged and is skipped" in lines
     assert found["model_sha256"] == finished[1]["model_sha256"]
     written = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
-    steps = [x["step"] for x in written if x["phase"] == "ppo"]
-    assert steps == [1, 2, 3]
+    steps = [(x["phase"], x["step"]) for x in written if x["phase"] != "heldout"]
+    assert steps == [("sft", 1), ("sft", 2), ("ppo", 1), ("ppo", 2), ("ppo", 3)]
 
 
 def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path):
@@ -319,7 +320,7 @@ class State:
 
 
 class Control:
-    should_training_stop = should_save = False
+    should_training_stop = should_save = should_log = False
 
 
 def watching(tmp_path, exact, *settings):
