@@ -9,11 +9,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import torch
+from torch.optim.lr_scheduler import LambdaLR
 
 from cecdata.common.errors import CecError
 from cectrain.config import SftConfig
@@ -36,20 +36,6 @@ RATE, _PARAMETERS = 4e-4, 5_100_000  # the built-in policy's rate and size
 _POOL = 16  # batches whose pairs are sorted by length together
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The length, schedule and precision of a training, and how often it logs and saves."""
-
-    steps: int
-    share: Callable[[int], float]  # step → learning rate / highest learning rate
-    precision: str = "auto"  # of matrix products: fp32, bf16, or the faster on this hardware
-    max_grad_norm: float | None = 1.0
-    accumulation: int = 1  # forward and backward passes of a step
-    fast_forward: bool = True  # the faster pass of a Qwen3 on a CPU, which keeps all activations
-    save_every: int = 500
-    log_every: int = 20
-
-
 def train_sft(
     policy: Policy,
     pairs: TrainingPairs,
@@ -69,22 +55,13 @@ def train_sft(
         getattr(model, now if hasattr(model, now) else "gradient_checkpointing_enable")()
         model.enable_input_require_grads()  # so that the gradient reaches an adapter
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=config.weight_decay)
-    plan = Plan(
-        steps=config.steps,
-        share=lambda step: schedule(step, config),
-        precision=config.precision,
-        accumulation=config.accumulation,
-        fast_forward=not config.gradient_checkpointing,
-        save_every=config.save_every,
-        log_every=config.log_every,
-    )
 
     def batches(steps: range) -> Iterator[Batch]:
         for step in steps:
             chosen = supervised_batch(pairs, step, config.batch)
             yield collate(policy, chosen[distributed.rank() :: distributed.world_size()])
 
-    fit(policy, batches, [optimizer], plan, folder, log)
+    fit(policy, batches, [optimizer], config, folder, lambda n: schedule(n, config), log)
 
 
 def learning_rate(config: SftConfig, policy: Policy) -> float:
@@ -128,36 +105,45 @@ def fit(
     policy: Policy,
     batches: Callable[[range], Iterable[Batch]],
     optimizers: Sequence[torch.optim.Optimizer],
-    plan: Plan,
+    config: SftConfig,
     folder: Path,
+    share: Callable[[int], float],
     log: Log = lambda _step, _values: None,
     watch: Watch = lambda _step: None,
+    *,
+    max_grad_norm: float = 1.0,
 ) -> None:
     """Train on the answers' tokens, from the newest whole checkpoint in `folder` or the start.
 
     `batches` returns this rank's share of the pairs of each of these steps, as `collate` makes it.
     If a batch is a function of the step alone, a run that was killed and resumed ends with the same
     weights on the same machine. Rank 0 writes.
+    `share` is rate / highest rate of a step; `config` says all else, but for rates and batches.
     `watch` is called after each step with the number of steps taken. Raises CecError if the loss is
     not finite, or if the device is out of memory.
     """
     model = policy.model
-    highest = [[float(group["lr"]) for group in each.param_groups] for each in optimizers]
     first = resume(policy, optimizers, folder)
-    loss_of = loss_function(policy, plan.precision, fast_forward=plan.fast_forward)
+    schedules = [LambdaLR(each, lambda passed: share(first + passed)) for each in optimizers]
+    # The faster pass of a Qwen3 on a CPU keeps all activations.
+    loss_of = loss_function(
+        policy, config.precision, fast_forward=not config.gradient_checkpointing
+    )
     waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()
     started, tokens = time.perf_counter(), 0
-    steps = range(first, plan.steps)
+    steps = range(first, config.steps)
     for step, batch in zip(steps, batches(steps), strict=True):
-        _set_rates(optimizers, highest, plan.share(step))
         done = step + 1
-        saves = done % plan.save_every == 0 or done == plan.steps
-        logs = done % plan.log_every == 0 or saves  # so that a resume loses no figures
+        saves = done % config.save_every == 0 or done == config.steps
+        logs = done % config.log_every == 0 or saves  # so that a resume loses no figures
         with full_device(_ADVICE):
             check = logs or not waits
-            loss, count = set_gradient(policy, loss_of, batch, plan.accumulation, step, check=check)
-            norm = _update(model, optimizers, plan.max_grad_norm)
+            passes = config.accumulation
+            loss, count = set_gradient(policy, loss_of, batch, passes, step, check=check)
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
+            for optimizer in optimizers:
+                optimizer.step()
         tokens += count
         if logs:
             values = {"loss": float(loss), "grad_norm": float(norm)}
@@ -165,6 +151,8 @@ def fit(
             values["learning_rate"] = float(optimizers[0].param_groups[0]["lr"])
             log(done, values)
             started, tokens = time.perf_counter(), 0
+        for rates in schedules:
+            rates.step()
         trim_sometimes(done)
         watch(done)  # before the checkpoint, because a run killed in between repeats the step
         if saves:
@@ -209,24 +197,6 @@ def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: 
     for number, optimizer in enumerate(optimizers):
         load_optimizer(optimizer, str(number), moments)
     return step
-
-
-def _set_rates(
-    optimizers: Sequence[torch.optim.Optimizer], highest: list[list[float]], share: float
-) -> None:
-    for optimizer, rates in zip(optimizers, highest, strict=True):
-        for group, rate in zip(optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate * share
-
-
-def _update(
-    model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer], most: float | None
-) -> torch.Tensor:
-    """Take one step and return the norm of the gradient before clipping."""
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), most or float("inf"))
-    for optimizer in optimizers:
-        optimizer.step()
-    return norm
 
 
 def set_gradient(

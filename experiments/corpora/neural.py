@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,12 @@ import datasets
 import pyarrow as pa
 
 from cecdata.corpus.ids import id_column
+from cectrain.config import SftConfig
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import PolicyProposer, load
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.supervised.loop import Plan, fit, supervised_batch
+from cectrain.supervised.loop import fit, supervised_batch
 from cectrain.supervised.loss import collate
 from experiments.pretraining import config as pretraining
 from experiments.pretraining.run import optimizers
@@ -62,16 +64,16 @@ def trained(
     rows = TrainingPairs(datasets.Dataset(pa.table(columns)), clean, seed, None)
     stage = pretraining.Stage("pairs", steps)
     asked = replace(pretraining.load(str(START)), stages=(stage,), cooldown=1.0)
-    # The length of Muon's step does not depend on the gradient norm: there is nothing to clip.
-    plan = Plan(steps=steps, share=asked.share, max_grad_norm=None, save_every=100)
 
     folder.mkdir(parents=True, exist_ok=True)
     fit(
         policy,
         lambda steps: (collate(policy, supervised_batch(rows, step, BATCH)) for step in steps),
         optimizers(policy, asked),
-        plan,
+        SftConfig(steps=steps, save_every=100),
         folder,
+        asked.share,
+        max_grad_norm=math.inf,  # the length of Muon's step does not depend on it
     )
     policy.model.eval()
     return Neural(Corrector(PolicyProposer(policy, least=0.0)))

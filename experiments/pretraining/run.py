@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from cecdata.corpus.inputs import hashed, resolve
 from cecdata.hanzi.characters import is_han, table
 from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
-from cectrain.config import PolicyConfig
+from cectrain.config import PolicyConfig, SftConfig
 from cectrain.corrector.folder import MODEL, model_folder, weights_sha256
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
@@ -32,7 +33,7 @@ from cectrain.model.policy import load_policy, save_model
 from cectrain.run import checkpoints, metrics_log, results, stages
 from cectrain.run.metrics_log import MetricsLog
 from cectrain.run.results import finished, write_run, write_summary
-from cectrain.supervised.loop import Plan, fit
+from cectrain.supervised.loop import fit
 from cectrain.supervised.loss import IGNORED, answer_logits, autocast, collate, product_dtype
 from experiments.pretraining.config import PretrainConfig
 from experiments.pretraining.model import character_tokenizer, small_qwen3
@@ -94,11 +95,9 @@ def pretrain(
 def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: MetricsLog) -> None:
     batches = Batches(pool.trained, config)
     pairs = held_out_pairs(pool.watched, config)
-    plan = Plan(
+    told = SftConfig(
         steps=config.steps,
-        share=config.share,
         precision=config.precision,
-        max_grad_norm=None,  # the length of Muon's step does not depend on the gradient norm
         save_every=config.save_every,
         log_every=config.log_every,
     )
@@ -115,7 +114,17 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
         return prepared(lambda step: collate(policy, batches.at(step)), steps)
 
     with lost_worker():
-        fit(policy, ahead, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
+        fit(
+            policy,
+            ahead,
+            optimizers(policy, config),
+            told,
+            state / "pretrain",
+            config.share,
+            on_log,
+            watch,
+            max_grad_norm=math.inf,  # the length of Muon's step does not depend on it
+        )
 
 
 def _identity(

@@ -241,9 +241,9 @@ def test_a_full_device_ends_the_run_with_advice(small_policy, tmp_path, monkeypa
     policy = small_policy()
     optimizer = torch.optim.SGD(policy.model.parameters(), 0.1)
     batches = [collate(policy, ROWS)]
-    plan = loop.Plan(steps=1, share=lambda _: 1.0)
+    told = config.SftConfig(steps=1), tmp_path, lambda _: 1.0
     with pytest.raises(CecError, match=r"this size is full.*sft\.accumulation"):
-        loop.fit(policy, lambda _steps: batches, [optimizer], plan, tmp_path)
+        loop.fit(policy, lambda _steps: batches, [optimizer], *told)
 
 
 def test_the_rate_follows_the_size(small_policy):

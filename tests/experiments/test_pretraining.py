@@ -20,11 +20,12 @@ torch = pytest.importorskip("torch", reason="the extra `train` is not installed"
 from cecbench.causal import prompt_ids
 from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.corpus.ids import is_validation
+from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.model import policy, qwen3_forward
 from cectrain.supervised import loss as losses
-from cectrain.supervised.loop import Plan, fit
+from cectrain.supervised.loop import fit
 from experiments.pretraining import muon
 from experiments.pretraining.config import Origin, PretrainConfig, Stage, load
 from experiments.pretraining.model import character_tokenizer, small_qwen3
@@ -313,9 +314,9 @@ def test_a_worker_changes_no_weight(pool, recipe, tmp_path):
         def of(steps, ahead=ahead, batch_of=batch_of):
             return prepared(batch_of, steps) if ahead else map(batch_of, steps)
 
-        plan = Plan(steps=config.steps, share=config.share)
+        told = SftConfig(steps=config.steps), tmp_path / name, config.share
         state = torch.get_rng_state()
-        fit(policy, of, optimizers(policy, config), plan, tmp_path / name)
+        fit(policy, of, optimizers(policy, config), *told)
         assert torch.equal(torch.get_rng_state(), state)
         trained.append(policy.model.state_dict())
     assert all(torch.equal(value, trained[1][name]) for name, value in trained[0].items())

@@ -208,9 +208,10 @@ def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):
 def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
     """A run killed while it evaluates has not passed the step: its held-out line is not lost."""
     torch = pytest.importorskip("torch")
+    from cectrain.config import SftConfig
     from cectrain.corrector.policy import Policy
     from cectrain.data.shards import Pair
-    from cectrain.supervised.loop import Plan, fit
+    from cectrain.supervised.loop import fit
     from cectrain.supervised.loss import collate
     from experiments.pretraining.model import character_tokenizer, small_qwen3
 
@@ -218,10 +219,9 @@ def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
         model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
         policy = Policy(model, tokenizer, "1")
         made = [torch.optim.AdamW(model.parameters())]
-        plan = Plan(steps=2, share=lambda _: 1.0, save_every=1)
-        pair = Pair(1, 0, "己经", "已经", "noise")
-        batch = collate(policy, [pair])
-        fit(policy, lambda steps: [batch for _ in steps], made, plan, tmp_path, watch=watch)
+        batches = [collate(policy, [Pair(1, 0, "己经", "已经", "noise")])] * 2
+        told = SftConfig(steps=2, save_every=1), tmp_path, lambda _: 1.0
+        fit(policy, lambda steps: batches[: len(steps)], made, *told, watch=watch)
 
     def killed(step):
         seen.append(step)
