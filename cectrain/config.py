@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from cecdata.common.codec import Json, encode
 from cecdata.common.errors import UsageError
 from cecdata.common.settings import (
     from_tree,
@@ -158,12 +157,6 @@ class Config:
         if ppo.updates:
             check_shares(ppo)
             require_at_least(8 if self.reward.is_consensus else 0, self, "diagnose_pairs")
-
-    def as_dict(self) -> dict[str, Json]:
-        """Return the settings as plain JSON values, nested as in TOML."""
-        plain = encode(self)
-        assert isinstance(plain, dict)
-        return plain
 
 
 def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:

@@ -17,8 +17,8 @@ from cecdata.common.codec import Json
 from cecdata.common.progress import Progress, suggest
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
-from cectrain.data.shards import TRAIN, PairSource
-from cectrain.data.training_pairs import LabelledPairs, labelled_pairs
+from cectrain.data.shards import TRAIN, LabelledPairs, PairSource
+from cectrain.data.training_pairs import labelled_pairs
 
 F = TypeVar("F", bound=Callable[..., object])
 DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak of the same one
@@ -82,8 +82,9 @@ def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Confi
 
     The flag `sft__steps` overrides the setting `sft.steps`.
     """
-    named = [f"{key.replace('__', '.')}={_toml(v)}" for key, v in flags.items() if v is not None]
-    return load(recipe, [*settings, *named])
+    named = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
+    values = (f"{key}={json.dumps(v, ensure_ascii=False)}" for key, v in named.items())
+    return load(recipe, [*settings, *values])
 
 
 def wait_without_spinning() -> None:
@@ -93,10 +94,6 @@ def wait_without_spinning() -> None:
     that the thread that it waits for needs: a step then takes more than twice as long.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-
-def _toml(value: object) -> str:
-    return f'"{value}"' if isinstance(value, (str, Path)) else str(value)
 
 
 def _trained(

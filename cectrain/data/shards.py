@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from cectrain.config import DataConfig
 
 TRAIN, HELD_OUT = "train", "validation"
 COLUMNS = ("id", "copy", "source", "target", "operator")
+UNCHANGED = "unchanged"  # operator of a pair with equal sides
 _TUNING = 2512  # seed of the draw of the tuning part
 _PPO_ONLY = 1707  # added to the seed for the draw of sentences for PPO alone
 
@@ -40,24 +41,33 @@ class Pair:
         return max(len(self.source), len(self.target))
 
 
-class PairSource(Protocol):
-    """Pairs by split: a `Dataset`, or labelled pairs from a file."""
+@dataclass(frozen=True, slots=True)
+class LabelledPairs:
+    """Pairs by split, with the rows and batches of a `Dataset`, but without a manifest."""
 
-    @property
-    def path(self) -> Path:
-        """The folder or file."""
-
-    @property
-    def digests(self) -> Mapping[str, str]:
-        """The SHA-256 of each file that holds pairs."""
+    path: Path
+    digests: Mapping[str, str]  # file → SHA-256
+    tables: Mapping[str, pa.Table]  # split → pairs
+    remark: str = ""  # numbers of pairs that may be wrong, as sentences; empty: none
 
     def rows(self, split: str) -> int:
         """Return the number of pairs of a split."""
+        return int(self.tables[split].num_rows)
 
-    def batches(
-        self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the pairs of a split, at most `rows` at a time."""
+    def batches(self, split: str, columns: Sequence[str] = COLUMNS) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of a split, some at a time."""
+        yield from self.tables[split].select(columns).to_batches(max_chunksize=65_536)
+
+    def described(self) -> str:
+        """Return the numbers of pairs, and of those with equal sides, as one line."""
+        equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
+        return (
+            f"{self.rows(TRAIN):,} labelled pairs for training ({equal:,} without errors), "
+            f"{self.rows(HELD_OUT):,} for scoring" + (f". {self.remark}" if self.remark else "")
+        )
+
+
+PairSource: TypeAlias = Dataset | LabelledPairs
 
 
 def open_shards(path: str | Path) -> Dataset:
@@ -180,7 +190,7 @@ def with_clean(pair: Pair, share: float, seed: int) -> Pair:
     '已经'
     """
     draw = np.random.default_rng(((seed + pair.id + pair.copy) % 2**63, 1)).random(1)[0]
-    return replace(pair, source=pair.target, operator="unchanged") if draw < share else pair
+    return replace(pair, source=pair.target, operator=UNCHANGED) if draw < share else pair
 
 
 def longest(batch: pa.RecordBatch) -> npt.NDArray[np.int32]:

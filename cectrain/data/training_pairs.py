@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,17 @@ from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR, SENTENCE
 from cectrain.config import DataConfig
 from cectrain.data import shards
-from cectrain.data.shards import HELD_OUT, TRAIN, Pair, PairSource, drawn_ids, unsigned, with_clean
+from cectrain.data.shards import (
+    HELD_OUT,
+    TRAIN,
+    UNCHANGED,
+    LabelledPairs,
+    Pair,
+    PairSource,
+    drawn_ids,
+    unsigned,
+    with_clean,
+)
 
 if TYPE_CHECKING:
     import datasets
@@ -36,7 +46,6 @@ Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
 # number of columns → what they are, where no first line names them; a label is no id
 _SCHEMA = pa.schema([PAIR.field(name) for name in shards.COLUMNS])
 _ALIKE = 0.5  # least share of characters that the sides of a pair have in common
-UNCHANGED = "unchanged"  # operator of a pair with equal sides, as in datasets
 _COPIES = 2**15  # values of the column `copy`
 
 
@@ -211,35 +220,6 @@ def _usable(dataset: PairSource, max_chars: int, *, tuning: bool) -> npt.NDArray
         positions.append(np.flatnonzero(usable) + rows)
         rows += len(batch)
     return np.concatenate(positions) if positions else np.array([], np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledPairs:
-    """Pairs by split, with the rows and batches of a `Dataset`, but without a manifest."""
-
-    path: Path
-    digests: Mapping[str, str]  # file → SHA-256
-    tables: Mapping[str, pa.Table]  # split → pairs
-    remark: str = ""  # numbers of pairs that may be wrong, as sentences; empty: none
-
-    def rows(self, split: str) -> int:
-        """Return the number of pairs of a split."""
-        return int(self.tables[split].num_rows)
-
-    def batches(
-        self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the pairs of a split, at most `rows` at a time."""
-        table = self.tables[split]
-        yield from table.select(columns or _SCHEMA.names).to_batches(max_chunksize=rows)
-
-    def described(self) -> str:
-        """Return the numbers of pairs, and of those with equal sides, as one line."""
-        equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
-        return (
-            f"{self.rows(TRAIN):,} labelled pairs for training ({equal:,} without errors), "
-            f"{self.rows(HELD_OUT):,} for scoring" + (f". {self.remark}" if self.remark else "")
-        )
 
 
 def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPairs:

@@ -18,7 +18,7 @@ import numpy as np
 from cecbench.local_models import checkpoint_identity
 from cecbench.report.plot import plot
 from cecdata.common import durable, html, markdown
-from cecdata.common.codec import Json, parse, sealed, unsealed
+from cecdata.common.codec import Json, encode, parse, sealed, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.version import git_commit
@@ -57,7 +57,7 @@ def run_identity(
         start["checkpoint"] = Path(name).name
     functions = functions_of(config.reward) if config.ppo.updates else []
     return {
-        "configuration": config.as_dict(),
+        "configuration": encode(config),
         "data": dict(dataset.digests),
         "policy": start,
         "encoder": encoder.fingerprint if encoder else None,

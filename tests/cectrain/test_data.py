@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cecdata.common.codec import encode
 from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.settings import from_tree
 from cectrain import config
+from cectrain.commands.train import configured
 from cectrain.data import shards
 from cectrain.diagnosis.diagnose import diagnose
 from cectrain.run.stages import choose_constants
@@ -65,7 +67,7 @@ def test_recipes_load_and_come_back():
     """Every recipe is valid, and its JSON form gives the same configuration again."""
     for name in config.RECIPES:
         found = config.load(name)
-        assert from_tree(config.Config, found.as_dict(), name) == found
+        assert from_tree(config.Config, encode(found), name) == found
 
 
 def test_the_paper_recipe_has_the_papers_constants():
@@ -105,9 +107,15 @@ def test_a_wrong_setting_is_named(setting, message):
         config.load("paper", [setting])
 
 
+def test_a_flag_is_taken_letter_by_letter():
+    """Quotation marks and backslashes may be part of a name."""
+    name = 'a"b\\c'
+    assert configured("paper", (), policy__name=name).policy.name == name
+
+
 def test_every_number_has_a_range():
     """Each number of the settings refuses −2 and nan: no step should be the first to fail."""
-    plain = config.Config().as_dict()
+    plain = encode(config.Config())
     for section, values in {"": plain, **plain}.items():
         for key, value in values.items() if isinstance(values, dict) else ():
             if value is None or type(value) in (int, float):
