@@ -17,7 +17,7 @@ from cecdata.common.settings import (
     require_known,
     toml_value,
 )
-from cectrain.reward.cluster import LARGEST_GROUP
+from cectrain.reward.batch import LARGEST_GROUP
 from cectrain.reward.config import RewardConfig
 
 RECIPES = ("warm-consensus", "exact-match", "consensus", "paper", "paper-calibrated")

@@ -12,7 +12,7 @@ import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.embed import encoder
-from cectrain.reward.cluster import unit
+from cectrain.reward.batch import unit
 from cectrain.reward.terms import clipped, edit_rewards
 
 _encoder = cache(encoder)  # it is asked for with each answer

@@ -139,13 +139,10 @@ def _json(one: Suspicion) -> str:
 
 def _github(one: Suspicion) -> str:
     """Return a command of GitHub's workflows, which shows a warning beside the line."""
-    name = _escaped(one.shown, {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
-    message = _escaped(one.message, {"%": "%25", "\r": "%0D", "\n": "%0A"})
+    codes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+    name = one.shown.translate(codes).replace(":", "%3A").replace(",", "%2C")
+    message = one.message.translate(codes)
     return f"::warning file={name},line={one.line},col={one.column}::{message}"
-
-
-def _escaped(text: str, codes: dict[str, str]) -> str:
-    return "".join(codes.get(character, character) for character in text)
 
 
 def _uri(name: str) -> str:

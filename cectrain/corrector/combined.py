@@ -63,6 +63,7 @@ class CombinedProposer:
     ) -> None:
         self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
         self.longest: int | None = self.scorer.longest
+        self.unread = self.scorer.unread
         tables = open_tables(lm, terms)
         settings = Settings(error=tables.error)
         if rescore is not None:
@@ -93,10 +94,6 @@ class CombinedProposer:
         made = copy.copy(self)
         made.channel = self.channel.with_terms(lm, terms)
         return made
-
-    def unread(self, text: str) -> list[bool]:
-        """Return for each character whether the policy cannot read it."""
-        return self.scorer.unread(text)
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is P(c)."""

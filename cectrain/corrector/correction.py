@@ -132,8 +132,6 @@ class Proposer(Protocol):
 
     def unread(self, text: str) -> Sequence[bool]:
         """Return for each character of a text whether the model cannot read it."""
-        ...
 
     def propose(self, pieces: Sequence[str]) -> Sequence[Sequence[Edit]]:
         """Return the edits of each piece, sorted, with offsets in the piece."""
-        ...

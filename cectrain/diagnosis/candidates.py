@@ -54,15 +54,9 @@ class Bank:
 
         A wrong draw may hit by chance.
         """
-        return np.array(
-            [
-                [
-                    text == pair.target or kind == "variant"
-                    for kind, text in zip(self.kinds, row, strict=True)
-                ]
-                for pair, row in zip(self.pairs, self.texts_P_K, strict=True)
-            ]
-        )
+        rows = zip(self.pairs, self.texts_P_K, strict=True)
+        exact_P_K = np.array([[text == pair.target for text in row] for pair, row in rows])
+        return np.asarray(exact_P_K | (np.array(self.kinds) == "variant"))
 
 
 def bank(pairs: Sequence[Pair], seed: int) -> Bank:

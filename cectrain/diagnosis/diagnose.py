@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,8 +23,7 @@ from cectrain.diagnosis.measures import (
     teaches,
     verdict,
 )
-from cectrain.reward.batch import Batch
-from cectrain.reward.cluster import FloatArray, distances, unit
+from cectrain.reward.batch import Batch, FloatArray, distances, unit
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import Rewards, alpha_star, total_reward
 
@@ -99,8 +99,8 @@ def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardC
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
-    fixed = replace(config, tau=threshold, unchanged=None)
-    return replace(fixed, beta=threshold, alpha=alpha, epsilon=epsilon, min_samples=2)
+    both = replace(config, tau=threshold, beta=threshold, alpha=alpha)
+    return replace(both, epsilon=epsilon, min_samples=2, unchanged=None)
 
 
 def radius(candidates: Bank, vectors_P_K_D: FloatArray) -> float:
@@ -109,14 +109,11 @@ def radius(candidates: Bank, vectors_P_K_D: FloatArray) -> float:
     It is a low quantile of the distances between a right answer, a copy and wrong ones.
     """
     apart_P_K_K = distances(vectors_P_K_D)
-    kinds = [candidates.columns(kind) for kind in ("correct", "copy", "near_miss")]
-    kinds.append(candidates.columns("over_correction"))
+    kinds = [candidates.columns(kind) for kind in KINDS[:4]]
     between = [
         apart_P_K_K[:, a, b]
-        for number, some in enumerate(kinds)
-        for others in kinds[number + 1 :]
-        for a in some
-        for b in others
+        for pair in itertools.combinations(kinds, 2)
+        for a, b in itertools.product(*pair)
     ]
     return max(_SMALLEST, float(f"{np.quantile(between, APART_QUANTILE):.3g}"))
 
@@ -154,12 +151,12 @@ def _reward_figures(
     lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
     accuracy, low = _variant_accuracy(candidates, vectors_P_K_D, config)
     rng = np.random.default_rng((seed, size))
-    profiles = {
-        name: _accuracy_within_groups(
-            candidates, vectors_P_K_D, draw_groups(candidates, profile, size, rng), config
-        )
-        for name, profile in PROFILES.items()
-    }
+    profiles: dict[str, float | None] = {}
+    for name, profile in PROFILES.items():
+        drawn_P_L = draw_groups(candidates, profile, size, rng)
+        right_P_L = np.take_along_axis(candidates.right(), drawn_P_L, axis=1)
+        rewards = _rewards(candidates, vectors_P_K_D, drawn_P_L, config)
+        profiles[name] = pair_accuracy(rewards.total_P_L, right_P_L)
     return RewardFigures(
         config=config,
         alpha_star=alpha_star(config.tau, config.beta),
@@ -194,18 +191,6 @@ def _variant_accuracy(
     accuracy_P = np.mean(ranked, axis=0)
     spread = float(accuracy_P.std(ddof=1)) / math.sqrt(len(accuracy_P))
     return float(accuracy_P.mean()), float(accuracy_P.mean()) - 3 * spread
-
-
-def _accuracy_within_groups(
-    candidates: Bank,
-    vectors_P_K_D: FloatArray,
-    drawn_P_L: npt.NDArray[np.int64],
-    config: RewardConfig,
-) -> float | None:
-    right_P_L = candidates.right()[np.arange(len(drawn_P_L))[:, None], drawn_P_L]
-    return pair_accuracy(
-        _rewards(candidates, vectors_P_K_D, drawn_P_L, config).total_P_L, right_P_L
-    )
 
 
 def _rewards(

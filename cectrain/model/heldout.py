@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecbench.metrics.base import BEHAVIOUR_FIELDS, count_behaviour, report_behaviour
 from cecbench.metrics.rows import Row
 from cecbench.scorers import score
 from cecdata.common import durable
@@ -81,16 +80,15 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
         Row(str(n), s, t, a)
         for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))
     ]
-    sums = dict(zip(BEHAVIOUR_FIELDS, count_behaviour(rows).sum(axis=0).tolist(), strict=True))
-    rates = report_behaviour(sums)
     wrong = [row for row in rows if row.source != row.target]
+    right = [row for row in rows if row.source == row.target]
     exact = [answer == pair.target for pair, answer in zip(pairs, answers, strict=False)]
     return HeldOut(
         rows=len(rows),
         exact=_share([row.prediction == row.target for row in wrong]),
         copied=_share([row.prediction == row.source for row in wrong]),
-        over_correction=_number(rates["over_correction_rate"]),
-        length_differs=_number(rates["length_violation_rate"]),
+        over_correction=_share([row.prediction != row.target for row in right]),
+        length_differs=_share([len(row.prediction) != len(row.source) for row in rows]),
         f1=_f1(rows),
         by_operator=exact_by_operator(pairs, exact),
         samples=tuple((row.source, row.prediction, row.target) for row in wrong[:5]),
@@ -108,13 +106,9 @@ def exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str,
 
 
 def _f1(rows: Sequence[Row]) -> float | None:
-    percent = _number(score(rows, "cscd").values.get("S_C_f1"))
-    return None if percent is None else percent / 100
+    percent = score(rows, "cscd").values.get("S_C_f1")
+    return percent / 100 if isinstance(percent, (int, float)) else None
 
 
 def _share(hits: Sequence[bool]) -> float | None:
     return sum(hits) / len(hits) if hits else None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None

@@ -19,7 +19,7 @@ from cectrain.config import PolicyConfig
 from cectrain.corrector.policy import Policy, end_tokens, load
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig, PreTrainedModel
+    from transformers import GenerationConfig
 
 CARD = "README.md"
 
@@ -55,10 +55,15 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     bfloat16, float16) converts the weights. With a `dtype` or an adapter the policy's own model is
     changed in place and must not be used afterwards.
     """
+    import torch
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    model = _plain(policy.model, dtype)
+    model = policy.model
+    if hasattr(model, "merge_and_unload"):
+        model = model.merge_and_unload()
+    if dtype:
+        model = model.to(getattr(torch, dtype))
     policy = replace(policy, model=model)
     if folder.exists():
         shutil.rmtree(folder)
@@ -73,15 +78,6 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     prompt = json.dumps({"version": policy.prompt, "template": template})
     (folder / PROMPT_FILE).write_text(prompt + "\n", encoding="utf-8")
     (folder / CARD).write_text(card(policy, facts), encoding="utf-8")
-
-
-def _plain(model: PreTrainedModel, dtype: str) -> PreTrainedModel:
-    """Return the model with any adapter merged, converted to `dtype` if that is not empty."""
-    import torch
-
-    if hasattr(model, "merge_and_unload"):
-        model = model.merge_and_unload()
-    return model.to(getattr(torch, dtype)) if dtype else model
 
 
 def greedy(policy: Policy) -> GenerationConfig:

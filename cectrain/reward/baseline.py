@@ -26,17 +26,17 @@ _TINY = 1e-6  # smaller standard deviations are not divided by
 
 
 class Baseline:
-    """The value network that `ppo.baseline` names; for a baseline without one V(x) is 0."""
+    """The baseline that `ppo.baseline` names; without a value network `value` is None, V(x) 0."""
 
     def __init__(
         self, model: PreTrainedModel, ppo: PpoConfig, accelerator: Accelerator, seed: int
     ) -> None:
         self._ppo, self._accelerator = ppo, accelerator
-        self._value: ValueNetwork | None = None
+        self.value: ValueNetwork | None = None
         if ppo.baseline in _WITH_VALUE:
             width, frozen = model.config.get_text_config().hidden_size, ppo.baseline != "value"
             rate, steps = ppo.value_rate, ppo.value_steps
-            self._value = ValueNetwork(width, seed, rate=rate, steps=steps, frozen=frozen)
+            self.value = ValueNetwork(width, seed, rate=rate, steps=steps, frozen=frozen)
 
     def advantages(
         self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor], rewards_P_L: torch.Tensor
@@ -49,13 +49,13 @@ class Baseline:
         """
         ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
         features_P_D = None
-        if self._value is not None:
+        if self.value is not None:
             features_P_D = self._features(model, prompts)
-            values_P = self._value.predict(features_P_D)
+            values_P = self.value.predict(features_P_D)
         advantages_P_L = advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
         # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
-        if self._value is not None and features_P_D is not None:
-            self._value.fit(features_P_D, rewards_P_L.mean(dim=1))
+        if self.value is not None and features_P_D is not None:
+            self.value.fit(features_P_D, rewards_P_L.mean(dim=1))
         subtracted = baselines(rewards_P_L, ppo.baseline, values_P)
         return advantages_P_L, {
             "zero_advantage_share": zero_advantage_share(rewards_P_L),
@@ -73,16 +73,6 @@ class Baseline:
         local = output.hidden_states[-1][:, -1].float()
         gathered: torch.Tensor = self._accelerator.gather(local)
         return gathered.cpu()
-
-    def save(self, folder: Path) -> None:
-        """Write V to the policy's checkpoint."""
-        if self._value is not None:
-            self._value.save(folder)
-
-    def load(self, folder: Path) -> None:
-        """Read V from the policy's checkpoint."""
-        if self._value is not None:
-            self._value.load(folder)
 
 
 def advantages(

@@ -24,8 +24,7 @@ import numpy as np
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import CecError, UsageError
-from cectrain.reward.batch import Batch, Term
-from cectrain.reward.cluster import FloatArray
+from cectrain.reward.batch import Batch, FloatArray, Term
 from cectrain.reward.config import RewardConfig
 
 Function = Callable[..., Sequence[float]]

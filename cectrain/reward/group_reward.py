@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +12,9 @@ from cecdata.common.errors import UsageError
 from cecdata.corpus.ids import ids
 from cecdata.embed import Encoder
 from cecdata.embed.store import Store
-from cectrain.reward.batch import Batch
-from cectrain.reward.cluster import FloatArray, unit
+from cectrain.reward.batch import Batch, FloatArray, unit
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import total_reward
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The rewards of a batch, shape [P, L], and the figures that are logged with them."""
-
-    rewards: FloatArray
-    figures: Mapping[str, float]
 
 
 class GroupReward:
@@ -66,16 +56,15 @@ class GroupReward:
             )
         texts = [text_of(completion) for completion in completions]
         groups = [texts[start : start + size] for start in range(0, len(texts), size)]
-        scored = self.score(source[::size], target[::size], groups)
-        for name, value in scored.figures.items():
+        self.last, figures = self.score(source[::size], target[::size], groups)
+        for name, value in figures.items():
             log_metric(name, value)
-        self.last = scored.rewards
-        return [float(value) for value in scored.rewards.ravel()]
+        return [float(value) for value in self.last.ravel()]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], groups: Sequence[Sequence[str]]
-    ) -> Scored:
-        """Return the rewards of P groups, and the figures that are logged with them."""
+    ) -> tuple[FloatArray, dict[str, float]]:
+        """Return the rewards [P, L] of P groups, and the figures that are logged with them."""
         started = time.perf_counter()
         vectors = self._embed(groups, targets) if self._config.is_consensus else ()
         batch = Batch(self._config, sources, targets, groups, *vectors)
@@ -86,7 +75,7 @@ class GroupReward:
         figures["reward_seconds"] = time.perf_counter() - encoded
         if self._store is not None:
             figures["found_share"] = self.found / max(1, self.found + self.encoded)
-        return Scored(rewards.total_P_L, figures)
+        return rewards.total_P_L, figures
 
     def _embed(
         self, groups: Sequence[Sequence[str]], targets: Sequence[str]

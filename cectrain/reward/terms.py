@@ -15,9 +15,7 @@ from types import MappingProxyType
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from cectrain.reward import cluster
-from cectrain.reward.batch import Batch, Term
-from cectrain.reward.cluster import FloatArray
+from cectrain.reward.batch import Batch, FloatArray, Term, unit
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import FUNCTION, FUNCTIONS
 
@@ -45,9 +43,9 @@ PAIR = Term("pair", pair_P_L, lambda config: config.alpha, _pair_figures, ("cosi
 
 def consensus_P_L(batch: Batch) -> FloatArray:
     """Return r_cons of each candidate; 0 for a group without a cluster (docs/paper.md row 19)."""
-    units, members_P_L = cluster.unit(batch.vectors[0]), batch.members_P_L
+    units, members_P_L = unit(batch.vectors[0]), batch.members_P_L
     # A cosine does not depend on scale: the sum serves as the mean.
-    centroid_P_D = cluster.unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
+    centroid_P_D = unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
     term = clipped(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)
     return np.where(members_P_L.any(axis=1, keepdims=True), term, 0.0) * batch.counted_P_L
 

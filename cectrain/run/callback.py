@@ -13,7 +13,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from cectrain.config import PpoConfig
 from cectrain.model import heldout
 from cectrain.model.heldout import HeldOut
-from cectrain.reward.baseline import Baseline
+from cectrain.reward.baseline import ValueNetwork
 from cectrain.run import checkpoints, distributed, metrics_log
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
@@ -25,15 +25,16 @@ _FLAT = 5  # batches in a row without any advantage before the next warning
 class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
     """Adds the value network to each checkpoint, seals it and removes older ones."""
 
-    def __init__(self, baseline: Baseline, keep: int) -> None:
-        self._baseline, self._keep = baseline, keep
+    def __init__(self, value: ValueNetwork | None, keep: int) -> None:
+        self._value, self._keep = value, keep
 
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Seal the checkpoint that TRL has just written; every rank calls this."""
         folder = Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         distributed.wait()  # each rank writes its own generators' state
         if args.should_save:
-            self._baseline.save(folder)
+            if self._value is not None:
+                self._value.save(folder)
             checkpoints.seal(folder, state.global_step)
             checkpoints.prune(folder.parent, self._keep, state.global_step)
         distributed.wait()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cecbench.causal import THINKING_OFF
 from cecdata.common.errors import UsageError
 from cecdata.common.settings import require_known
-from cectrain.config import Config, PpoConfig, check_shares
+from cectrain.config import Config, PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.folder import BUILTIN
 from cectrain.run import distributed
@@ -30,7 +30,7 @@ def check_trl(ppo: PpoConfig) -> None:
 def arguments(
     ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
 ) -> GRPOConfig:
-    """Return TRL's arguments; raise UsageError if a backward pass would cut a group.
+    """Return TRL's arguments for our settings; raise UsageError if `ppo.trl` has one of them.
 
     `new_tokens` is the longest candidate, `processes` the number of ranks.
     """
@@ -38,7 +38,6 @@ def arguments(
 
     passes = ppo.accumulation  # backward passes over one batch
     sequences = ppo.groups * ppo.candidates
-    check_shares(ppo, processes)
     own: dict[str, Any] = dict(  # noqa: C408 - keywords, because the names are TRL's
         output_dir=str(out),
         seed=seed,

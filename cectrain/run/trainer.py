@@ -90,7 +90,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             processing_class=policy.tokenizer,
         )
         self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
-        self.add_callback(SealCallback(self.baseline, ppo.keep))
+        self.add_callback(SealCallback(self.baseline.value, ppo.keep))
         processes = self.accelerator.num_processes
         self._fast_forward = uses_fast_forward(ppo, self.model, processes)
         self._drafts = may_draft(ppo, self._bare_model())
@@ -99,8 +99,8 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
         """Train, also on from a checkpoint; errors of the disk and the device become ours."""
-        if resume_from_checkpoint is not None:
-            self.baseline.load(Path(resume_from_checkpoint))
+        if resume_from_checkpoint is not None and self.baseline.value is not None:
+            self.baseline.value.load(Path(resume_from_checkpoint))
         folder = Path(self.args.output_dir)
         with naming(folder), checkpoints.torch_errors(folder), full_device(_ADVICE):
             return super().train(resume_from_checkpoint, **more)

@@ -112,16 +112,16 @@ def test_behaviour_by_hand():
 def test_rewards_of_texts(encoder):
     """Right candidates earn most and empty ones nothing; the figures contain each term."""
     reward = GroupReward(encoder, RewardConfig(), 4)
-    scored = reward.score(SOURCES, TARGETS, GROUPS)
-    assert scored.rewards.shape == (2, 4)
-    assert scored.rewards[0, 0] == scored.rewards[0, 2] == scored.rewards[0].max()
-    assert scored.rewards[0, 3] == 0
-    assert {"reward_pair", "reward_consensus", "encoder_seconds"} <= set(scored.figures)
+    scored, figures = reward.score(SOURCES, TARGETS, GROUPS)
+    assert scored.shape == (2, 4)
+    assert scored[0, 0] == scored[0, 2] == scored[0].max()
+    assert scored[0, 3] == 0
+    assert {"reward_pair", "reward_consensus", "encoder_seconds"} <= set(figures)
     logged = {}
     flat = [[{"role": "assistant", "content": text}] for group in GROUPS for text in group]
     given = {"source": np.repeat(SOURCES, 4).tolist(), "target": np.repeat(TARGETS, 4).tolist()}
     rewards = reward([""] * 8, flat, log_metric=logged.__setitem__, **given)
-    np.testing.assert_allclose(rewards, scored.rewards.ravel())
+    np.testing.assert_allclose(rewards, scored.ravel())
     assert logged["exact_rate"] == 0.5
 
 
@@ -132,27 +132,28 @@ def test_groups_of_equal_answers_have_equal_rewards(encoder, text, reward):
     """All right, all copies, all empty: no advantage within the group, whatever the radius."""
     for epsilon in (1e-6, 0.004, 0.1):
         config = RewardConfig(alpha=0.65, tau=0.85, beta=0.85, epsilon=epsilon)
-        scored = GroupReward(encoder, config, 4).score(SOURCES[:1], TARGETS[:1], [[text] * 4])
-        assert np.ptp(scored.rewards) == 0
-        assert np.isfinite(list(scored.figures.values())).all()
+        given = SOURCES[:1], TARGETS[:1], [[text] * 4]
+        scored, figures = GroupReward(encoder, config, 4).score(*given)
+        assert np.ptp(scored) == 0
+        assert np.isfinite(list(figures.values())).all()
         if reward is None:  # copies form a cluster, and are near the reference, but not it
-            assert 0.35 < scored.rewards[0, 0] < 1
+            assert 0.35 < scored[0, 0] < 1
         else:
-            assert scored.rewards[0, 0] == pytest.approx(reward)
+            assert scored[0, 0] == pytest.approx(reward)
 
 
 def test_the_vote_needs_no_encoder_and_edits_mix_in():
     """The majority reward reads texts only, no target; the edit term is a share of the sum."""
     assert load_encoder(load("paper", ['reward.kind="majority"'])) is None
     vote = GroupReward(None, RewardConfig(kind="majority"), 4)
-    assert vote.score(SOURCES, TARGETS, GROUPS).rewards[0].tolist() == [1, 0, 1, 0]
+    assert vote.score(SOURCES, TARGETS, GROUPS)[0][0].tolist() == [1, 0, 1, 0]
     mixed = GroupReward(None, RewardConfig(kind="majority", edit_weight=0.5), 4)
-    found = mixed.score(SOURCES, TARGETS, GROUPS)
-    assert found.rewards[0].tolist() == [1, 0, 1, 0]
-    assert found.rewards[1].tolist() == [1, 0, 1, 0]
-    assert found.figures["reward_edit"] == pytest.approx(0.5)
+    found, figures = mixed.score(SOURCES, TARGETS, GROUPS)
+    assert found[0].tolist() == [1, 0, 1, 0]
+    assert found[1].tolist() == [1, 0, 1, 0]
+    assert figures["reward_edit"] == pytest.approx(0.5)
     copies = GroupReward(None, RewardConfig(kind="majority", unchanged=0.3), 4)
-    paid = copies.score(SOURCES, TARGETS, GROUPS).rewards
+    paid = copies.score(SOURCES, TARGETS, GROUPS)[0]
     assert paid.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]  # a price for copies needs the target
 
 

@@ -114,12 +114,12 @@ def test_references_come_from_the_store_and_the_rest_is_counted(encoder, tmp_pat
     groups = [["他已经来了。", "他己经来了。"], ["天气很好。", "天汽很好。"]]
     plain = GroupReward(encoder, RewardConfig(), 2)
     through = GroupReward(encoder, RewardConfig(), 2, open_store(folder, encoder))
-    first = plain.score(targets, targets, groups)
-    second = through.score(targets, targets, groups)
-    np.testing.assert_allclose(first.rewards, second.rewards, atol=2e-3)
+    first, told = plain.score(targets, targets, groups)
+    second, figures = through.score(targets, targets, groups)
+    np.testing.assert_allclose(first, second, atol=2e-3)
     assert (through.found, through.encoded) == (1, 1)
-    assert second.figures["found_share"] == 0.5
-    assert "found_share" not in first.figures
+    assert figures["found_share"] == 0.5
+    assert "found_share" not in told
 
 
 def test_damaged_embeddings_are_refused(encoder, tmp_path):

@@ -201,10 +201,10 @@ def test_the_diagnosed_reward_is_the_one_of_training(dataset, encoder):
     paid = GroupReward(encoder, told, 4)
     sources, targets = zip(*((pair.source, pair.target) for pair in wrong), strict=True)
     lone = [[row[0], *[row[1]] * 3] for row in made.texts_P_K]
-    rewards = paid.score(sources, targets, lone).rewards
+    rewards = paid.score(sources, targets, lone)[0]
     assert found.rewards["as given"].lone_exact == pytest.approx(rewards[:, 0].mean())
     clean = [[row[made.columns("over_correction")[0]], *[row[0]] * 3] for row in made.texts_P_K]
-    rewards = paid.score(targets, targets, clean).rewards
+    rewards = paid.score(targets, targets, clean)[0]
     assert found.rewards["as given"].clean_kept == pytest.approx(rewards[:, 1].mean())
     assert found.rewards["as given"].clean_over_corrected == pytest.approx(rewards[:, 0].mean())
     assert found.rewards["as given"].lone_copy == pytest.approx(0.2)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from cecdata.cli import cli
 from cecdata.common.errors import InputError, UsageError
 from cectrain import config
-from cectrain.reward import cluster
-from cectrain.reward.batch import Batch
+from cectrain.reward.batch import Batch, dbscan, distances, largest_cluster
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import RewardFunctionError, load, values_P_L
 from cectrain.reward.terms import (
@@ -229,7 +228,7 @@ def test_labels_equal_scikit_learns(seed, groups, size, min_samples, radius):
     points = rng.integers(0, 12, (groups, size)) * 0.05
     distances = np.abs(points[:, :, None] - points[:, None, :]).round(6)
     valid = rng.random((groups, size)) < 0.8
-    ours = cluster.dbscan(distances, radius, min_samples, valid)
+    ours = dbscan(distances, radius, min_samples, valid)
     np.testing.assert_array_equal(ours, by_sklearn(distances, radius, min_samples, valid))
 
 
@@ -239,16 +238,16 @@ def test_labels_equal_scikit_learns_on_embeddings(size):
     rng = np.random.default_rng(size)
     centres = rng.normal(size=(4, 16))
     vectors = centres[rng.integers(0, 4, (6, size))] + 0.15 * rng.normal(size=(6, size, 16))
-    distances = cluster.distances(vectors)
+    apart = distances(vectors)
     for radius in (0.02, 0.1, 0.5):
-        ours = cluster.dbscan(distances, radius, 3)
-        np.testing.assert_array_equal(ours, by_sklearn(distances, radius, 3))
+        ours = dbscan(apart, radius, 3)
+        np.testing.assert_array_equal(ours, by_sklearn(apart, radius, 3))
 
 
 def test_five_samples_cluster_nothing_at_four_candidates():
     """With scikit-learn's default min_samples every group of four is noise."""
     same = np.ones((1, 4, 3))
-    assert cluster.dbscan(cluster.distances(same), 0.1, 5).tolist() == [[-1] * 4]
+    assert dbscan(distances(same), 0.1, 5).tolist() == [[-1] * 4]
 
 
 def test_ties_are_defined():
@@ -256,16 +255,16 @@ def test_ties_are_defined():
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
-    labels = cluster.dbscan(cluster.distances(group), 0.1, 2)
+    labels = dbscan(distances(group), 0.1, 2)
     assert labels.tolist() == [[0, 0, 1, 1]]
-    assert cluster.largest_cluster(labels, group).tolist() == [[False, False, True, True]]
+    assert largest_cluster(labels, group).tolist() == [[False, False, True, True]]
 
 
 def test_equal_ties_take_the_lower_number():
     """Of two equally tight clusters the first is taken, whatever the direction of their vectors."""
     group = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
-    labels = cluster.dbscan(cluster.distances(group), 0.1, 2)
-    assert cluster.largest_cluster(labels, group).tolist() == [[True, False, True, False]]
+    labels = dbscan(distances(group), 0.1, 2)
+    assert largest_cluster(labels, group).tolist() == [[True, False, True, False]]
 
 
 MODULE = """
@@ -444,6 +443,7 @@ new_tokens = 4
     assert "Traceback" not in error
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_settings_of_trl_are_passed_on(tmp_path):
     """Known names reach GRPOConfig; unknown ones and those of the run itself are refused."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")

@@ -406,13 +406,12 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
     """With equal rewards the step is that of AdamW on the supervised pairs alone."""
     import torch
 
-    from cectrain.reward.group_reward import Scored
     from cectrain.supervised.loop import supervised_batch
     from cectrain.supervised.loss import collate, loss_function
 
     class Flat(GroupReward):
         def score(self, _sources, _targets, groups):
-            return Scored(np.zeros((len(groups), len(groups[0]))), {})
+            return np.zeros((len(groups), len(groups[0]))), {}
 
     made = trainer_for(
         tmp_path / "run", "ppo.supervised=3", "ppo.supervised_weight=0.5", "ppo.updates=1",
@@ -437,12 +436,11 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
 
 def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp_path):
     """Answers are 甲 or 乙; with a reward for 甲 alone the share of 甲 rises."""
-    from cectrain.reward.group_reward import Scored
 
     class Wanted(GroupReward):
         def score(self, _sources, _targets, groups):
             found = [[float(text.startswith("甲")) for text in group] for group in groups]
-            return Scored(np.array(found), {})
+            return np.array(found), {}
 
     made = trainer_for(
         tmp_path / "run", "ppo.groups=6", "ppo.candidates=4", "ppo.updates=12",
