@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cecbench import local_models, prompts
-from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, SureEdit, option
+from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdit, option
 from cecdata.common import hub
+from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 

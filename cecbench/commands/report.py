@@ -20,7 +20,7 @@ from cecbench.results import Run, find_runs, read_run, rescored
 from cecbench.scorers import Score
 from cecbench.signature import Signature
 from cecbench.significance import compare_scores, holm, imagined, rows_needed
-from cecbench.systems.base import Finite
+from cecdata.common.command_group import Finite
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
 

@@ -18,17 +18,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cecbench import prompts
-from cecbench.systems.base import (
-    FROM_0,
-    FROM_1,
-    NOT_NEGATIVE,
-    Answer,
-    Finite,
-    Kind,
-    PromptOptions,
-    option,
-)
+from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions, option
 from cecdata.common.codec import decode, parse
+from cecdata.common.command_group import Finite
 from cecdata.common.durable import Journal
 from cecdata.common.errors import SHORTEST, UsageError, VerificationError, without
 from cecdata.common.http import Endpoint, Reply

@@ -5,7 +5,6 @@ A field of the options made by `option` is an option of the command line, too: `
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 
 from cecbench import prompts
 from cecbench.benchmarks.readers import Example
+from cecdata.common.command_group import Finite
 from cecdata.common.errors import USERINFO, UsageError
 from cecdata.hanzi.edits import splice
 
@@ -93,17 +93,6 @@ class System(Protocol):
 
 
 Value = TypeVar("Value")
-
-
-class Finite(click.FloatRange):
-    """A number in a range; infinity and nan are refused."""
-
-    def convert(self, value: object, param: object, ctx: object) -> float:
-        """Return the number; fail with a usage error for any other text."""
-        number: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)  # type: ignore[arg-type]
-        return number
 
 
 FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from cecdata.commands.show import OutPath
+from cecdata.common.command_group import Finite
 from cecdata.config import Config
 
 
@@ -128,7 +129,7 @@ _OPTIONS = (
     ),
     click.option(
         "--max-reject-rate",
-        type=click.FloatRange(0, 1),
+        type=Finite(0, 1),
         default=1.0,
         help="Exit with code 3 if a larger share of rows or pairs is rejected; the dataset stays.",
     ),

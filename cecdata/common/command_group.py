@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import os
 import select
 import signal
@@ -43,6 +44,17 @@ class Failure(click.ClickException):
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
         """Print one line on stderr, red on a terminal."""
         click.secho(f"Error: {self.message}", fg="red", err=True, color=colour())
+
+
+class Finite(click.FloatRange):
+    """A number in a range; infinity and nan are refused."""
+
+    def convert(self, value: object, param: object, ctx: object) -> float:
+        """Return the number; fail with a usage error for any other text."""
+        number: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)  # type: ignore[arg-type]
+        return number
 
 
 class LazyGroup(click.Group):

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError, how_to_install
 from cecdata.common.progress import Progress
 from cecdata.common.text import encoding, unreadable
@@ -67,7 +68,7 @@ def corrector_options(function: F) -> F:
         ),
         click.option(
             "--confidence",
-            type=click.FloatRange(0, 1),
+            type=Finite(0, 1),
             show_default="0.35 for combined, 0.5 for others",
             help="Minimum confidence of an edit. A higher value makes fewer, surer edits. With "
             "--rescore the default is higher, as `cectrain calibrate` prints.",

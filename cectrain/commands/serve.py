@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cecdata.common.command_group import Finite
 from cecdata.common.errors import MissingPackageError, how_to_install
 from cectrain.commands.correct import corrector_of, corrector_options
 
@@ -29,7 +30,7 @@ from cectrain.commands.correct import corrector_of, corrector_options
 @click.option(
     "--timeout-s",
     "seconds",
-    type=click.FloatRange(0.1),
+    type=Finite(0.1),
     default=60.0,
     help="Maximum time to read and answer a request, in seconds.",
 )

@@ -23,6 +23,8 @@ import pytest
 from browser import CHROMIUM, Browser
 from proposers import Silent
 
+from cecdata.common.command_group import run
+from cectrain.cli import cli
 from cectrain.corrector.correction import Alternative, Edit, as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.serve import Limits, Server
@@ -214,6 +216,12 @@ def test_an_answer_of_many_edits_holds_up_nobody():
             waits.append(time.monotonic() - began)
         assert len(json.loads(large.result()[2])["corrections"][-1]["edits"]) == 200
     assert max(waits) < sum(waits) * 0.7
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan"])
+def test_a_deadline_is_a_finite_number(seconds):
+    """Nothing else can be waited for."""
+    assert run(cli, ["serve", "--timeout-s", seconds]) == 2
 
 
 def test_a_deadline_holds_for_the_whole_request():

@@ -125,6 +125,7 @@ def test_a_dry_run_writes_nothing(cecdata, corpus, flags, tmp_path):
 def test_too_many_rejects_exit_3(cecdata, corpus, flags, tmp_path):
     """Above --max-reject-rate the dataset stands, and the exit code is 3, each time."""
     out = tmp_path / "out"
+    assert cecdata("build", corpus, "--out", out, "--max-reject-rate", "nan")[0] == 2
     for _ in range(2):
         code, _, errors = cecdata("build", corpus, "--out", out, *flags, "--max-reject-rate", 0.001)
         assert code == 3
