@@ -16,6 +16,8 @@ import polars as pl
 from cecdata.common.errors import InputError
 from cectrain.corrector.corrector import Corrector
 
+_default = cache(Corrector)
+
 
 @pl.api.register_expr_namespace("cec")
 class Cec:
@@ -38,8 +40,3 @@ class Cec:
             return pl.Series(series.name, texts, pl.String)
 
         return self._expression.map_batches(whole, pl.String, is_elementwise=True)
-
-
-@cache
-def _default() -> Corrector:
-    return Corrector()

@@ -32,7 +32,12 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
 
     rewarder = GroupReward(job.encoder, reward, job.config.ppo.candidates, job.embeddings)
     trainer = _trainer(job, rewarder)
-    score = partial(score_on_all_ranks, job, trainer)
+
+    def score() -> HeldOut:
+        """Gather the weights on every rank, score them, and return rank 0's scores on each."""
+        with trainer.whole_policy() as policy:
+            return distributed.broadcast_from_rank0(job.score(policy))
+
     before = partial(job.score_before_ppo, score)
     watch = EvalCallback(job.config.ppo, job.metrics, score, job.log, before)
     trainer.add_callback(watch)
@@ -44,12 +49,6 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
         )
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
     return Trained(batches, watch.before, score(), _gathered_policy(job, trainer))
-
-
-def score_on_all_ranks(job: Job, trainer: GroupTrainer) -> HeldOut:
-    """Gather the weights on every rank, score them, and return rank 0's scores on every rank."""
-    with trainer.whole_policy() as policy:
-        return distributed.broadcast_from_rank0(job.score(policy))
 
 
 def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:

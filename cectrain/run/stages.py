@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from cecdata.common import durable
 from cecdata.common.codec import Json, encode
@@ -143,15 +140,14 @@ def set_up_torch(seed: int, *, deterministic: bool = True) -> None:
     step, and no tensor is read before it is written.
     """
     import torch
+    from transformers import set_seed
 
     # oneDNN keeps a kernel for each shape, up to 1,024, and texts of many lengths have many shapes.
     # With 64 of them memory grows a third less, and steps are no slower.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     # cuBLAS is deterministic only with a fixed workspace; it must be set before the first call.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - other libraries draw from it
-    torch.manual_seed(seed)
+    set_seed(seed)
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.benchmark = False
