@@ -149,8 +149,7 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in():
     assert vote.score(SOURCES, TARGETS, GROUPS)[0][0].tolist() == [1, 0, 1, 0]
     mixed = GroupReward(None, RewardConfig(kind="majority", edit_weight=0.5), 4)
     found, figures = mixed.score(SOURCES, TARGETS, GROUPS)
-    assert found[0].tolist() == [1, 0, 1, 0]
-    assert found[1].tolist() == [1, 0, 1, 0]
+    assert found.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]
     assert figures["reward_edit"] == pytest.approx(0.5)
     copies = GroupReward(None, RewardConfig(kind="majority", unchanged=0.3), 4)
     paid = copies.score(SOURCES, TARGETS, GROUPS)[0]

@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import torch
+
 from cecdata.common.command_group import run
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain import config
@@ -180,8 +182,6 @@ def gradients(policy, passes, folder, loss_of=None, **more):
 
 
 def same(first, second):
-    import torch
-
     assert first[0] == pytest.approx(second[0], rel=1e-6)
     assert first[1] == second[1]
     for name, gradient in first[2].items():
@@ -215,8 +215,6 @@ def test_passes_add_up_to_one_gradient(small_policy, tmp_path):
 
 def test_neither_the_mask_nor_the_logits_of_the_prompt_are_needed(small_policy, tmp_path):
     """The loss and its gradient are those of transformers with both."""
-    import torch
-
     policy = small_policy()
     batch = collate(policy, ROWS)
     lengths = [len(s) + len(t) + 3 for s, t in PAIRS[:6]]
@@ -230,8 +228,6 @@ def test_neither_the_mask_nor_the_logits_of_the_prompt_are_needed(small_policy, 
 
 def test_a_full_device_ends_the_run_with_advice(small_policy, tmp_path, monkeypatch):
     """The message names the settings that save memory."""
-    import torch
-
     from cectrain.supervised import loop
 
     def full(_batch):
@@ -257,7 +253,6 @@ def test_the_rate_follows_the_size(small_policy):
 @pytest.mark.slow  # a quarter of a minute: three processes, each with all of torch
 def test_two_ranks_share_the_pairs(start, tmp_path):
     """Two processes end with the weights of one, up to rounding."""
-    import torch
     from safetensors.torch import load_file
 
     root = Path(__file__).parents[2]

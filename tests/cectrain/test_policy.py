@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
+import torch
+
 from cecbench.causal import prompt_ids
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
@@ -180,8 +182,6 @@ def weights(made):
 
 def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
     """The loss falls; a run that was stopped and resumed ends with the same weights."""
-    import torch
-
     config = SftConfig(steps=12, batch=4, learning_rate=2e-2, save_every=6, log_every=1)
     losses, runs = [], []
     for folder, stops in ((tmp_path / "a", [12]), (tmp_path / "b", [9, 12])):
@@ -219,8 +219,6 @@ def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path):
 
 def test_a_loss_that_is_no_number_stops(tiny, pairs, tmp_path):
     """NaN weights end the run at once."""
-    import torch
-
     with torch.no_grad():
         tiny.model.model.embed_tokens.weight.fill_(float("nan"))
     with pytest.raises(CecError, match="the loss is nan"):

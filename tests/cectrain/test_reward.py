@@ -128,8 +128,7 @@ def test_one_group_in_company_is_the_group_alone():
 def test_majority_vote_and_its_ties():
     """The most frequent text wins, of equals the first, and a single vote does not win."""
     groups = [["甲", "乙", "甲", "乙"], ["甲", "乙", "丙", ""], ["", "", "", "丁"]]
-    first = majority_rewards(groups)
-    assert first.tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
+    assert majority_rewards(groups).tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
 
 
 def test_edit_term_mixes_in():

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import torch
+
 from cecdata.common.errors import CecError
 from cectrain import config
 from cectrain.config import DataConfig
@@ -116,7 +118,6 @@ def test_log_probabilities_have_the_arguments_we_read():
 def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
     """The old log-probabilities equal TRL's of the same batch, with and without the fast pass, at a
     temperature."""
-    import torch
     from trl import GRPOTrainer
 
     seen = []
@@ -132,20 +133,16 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
             seen.append((out, theirs))
             return out
 
-    for number, more in enumerate((["ppo.fast_forward=false"], ["ppo.fast_forward=true"])):
-        made = trainer_for(
-            tmp_path / str(number), "ppo.temperature=0.7", "ppo.epochs=2",
-            "ppo.drop_zero_advantages=false", "ppo.updates=1", *more,
-            cls=Watching,
-        )  # fmt: skip
-        made.train()
+    # bf16 products round logits of about 1 to a few thousandths.
+    for fast, atol in (("false", 1e-4), ("true", 0.05)):
+        trainer_for(
+            tmp_path / fast, "ppo.temperature=0.7", "ppo.epochs=2", "ppo.updates=1",
+            "ppo.drop_zero_advantages=false", f"ppo.fast_forward={fast}", cls=Watching,
+        ).train()  # fmt: skip
         out, theirs = seen[-1]
         own = out["completion_mask"].bool()
         ours = out["old_per_token_logps"]
-        # bf16 products round logits of about 1 to a few thousandths.
-        torch.testing.assert_close(
-            ours[own], theirs[own], rtol=0, atol=1e-4 if not number else 0.05
-        )
+        torch.testing.assert_close(ours[own], theirs[own], rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize(
@@ -153,8 +150,6 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
 )
 def test_the_clip_acts_in_the_second_epoch_only(trainer_for, tmp_path, more):
     """Every ratio of the first epoch is 1 to the bit; in the second they differ and leave 1 ± ε."""
-    import torch
-
     ratios = []
 
     class Watching(trainer_class()):
@@ -210,8 +205,6 @@ def test_the_reward_sees_runs_of_l_and_every_column(watched):
 
 def test_advantages_are_ours(watched):
     """A = R − V(x), equal within a group if the rewards are, is what the loss reads."""
-    import torch
-
     for (_, out), rewards in zip(watched["outs"], watched["rewards"], strict=True):
         assert {"prompt_ids", "prompt_mask", "completion_ids", "completion_mask"} <= set(out)
         earned = torch.tensor(rewards, dtype=torch.float32).flatten()
@@ -231,7 +224,6 @@ def test_prompts_are_padded_on_the_left(watched):
 
 def test_the_schedule_is_the_papers(watched):
     """η0 / (t + 1)^½ is transformers' inverse_sqrt of timescale 1 without warm-up."""
-    import torch
     from transformers import get_inverse_sqrt_schedule
 
     weight = torch.nn.Parameter(torch.zeros(1))
@@ -275,17 +267,13 @@ def test_a_pool_groups_by_length(dataset, tmp_path):
 
 def test_a_checkpoint_is_proved_and_carries_the_value_network(watched):
     """It contains optimizer, schedule, generators and V, with a proof written last."""
-    found = checkpoints.newest(watched["out"])
-    assert found is not None
-    folder, step = found
+    folder, step = checkpoints.newest(watched["out"])
     assert (folder.name, step) == ("checkpoint-6", 6)
     names = {path.name for path in folder.iterdir()}
     assert {"model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"} <= names
     assert "value.safetensors" in names
-    assert sorted(p.name for p in watched["out"].glob("checkpoint-*")) == [
-        "checkpoint-4",
-        "checkpoint-6",
-    ]
+    kept = {path.name for path in watched["out"].glob("checkpoint-*")}
+    assert kept == {"checkpoint-4", "checkpoint-6"}
 
 
 def test_what_is_logged(watched):
@@ -302,8 +290,6 @@ def test_what_is_logged(watched):
 
 def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
     """NaN weights stop the run at once."""
-    import torch
-
     made = trainer_for(tmp_path / "run", "ppo.baseline=none")
 
     reward = made.reward_funcs[0]
@@ -321,8 +307,6 @@ def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
 
 def test_a_full_device_ends_the_run_with_advice(trainer_for, tmp_path):
     """The message names the settings that save memory."""
-    import torch
-
     made = trainer_for(tmp_path / "run", "ppo.fast_forward=false")
     plain = made.model.forward
 
@@ -350,8 +334,6 @@ def test_every_baseline_trains(trainer_for, tmp_path, baseline):
 
 def coin(model, tokenizer):
     """Train a tiny model until it answers 甲 or 乙 equally often."""
-    import torch
-
     from cectrain.data.shards import Pair
     from cectrain.supervised.loss import collate
 
@@ -369,8 +351,6 @@ def coin(model, tokenizer):
 
 def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_path):
     """Of two sources for each that is used, those of the greatest variance are kept."""
-    import torch
-
     from cectrain.data import sampling as source_selection
 
     made = trainer_for(
@@ -404,8 +384,6 @@ def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_pa
 
 def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_path):
     """With equal rewards the step is that of AdamW on the supervised pairs alone."""
-    import torch
-
     from cectrain.supervised.loop import supervised_batch
     from cectrain.supervised.loss import collate, loss_function
 
