@@ -53,7 +53,7 @@ def train(
         preflight.check_settings(config, distributed.world_size())
     prepare_hub()
     dataset = open_shards(data) if isinstance(data, Path) else data
-    preflight.check_data(dataset)
+    preflight.check_data(dataset, config.data)
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
     encoder = load_encoder(config)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +26,12 @@ _SAME = (
 )  # fmt: skip
 
 #: mixtures of kinds that a policy may sample at some point of its training
-PROFILES: Mapping[str, Mapping[str, float]] = MappingProxyType(
-    {
-        "copying": {"correct": 0.25, "copy": 0.55, "near_miss": 0.10, "over_correction": 0.10},
-        "learning": {"correct": 0.50, "copy": 0.25, "near_miss": 0.12, "over_correction": 0.13},
-        "healthy": {"correct": 0.82, "copy": 0.05, "near_miss": 0.07, "over_correction": 0.06},
-        "broken": {"correct": 0.05, "near_miss": 0.15, "over_correction": 0.30, "garbage": 0.50},
-    }
-)
+PROFILES: Mapping[str, Mapping[str, float]] = {
+    "copying": {"correct": 0.25, "copy": 0.55, "near_miss": 0.10, "over_correction": 0.10},
+    "learning": {"correct": 0.50, "copy": 0.25, "near_miss": 0.12, "over_correction": 0.13},
+    "healthy": {"correct": 0.82, "copy": 0.05, "near_miss": 0.07, "over_correction": 0.06},
+    "broken": {"correct": 0.05, "near_miss": 0.15, "over_correction": 0.30, "garbage": 0.50},
+}
 
 
 @dataclass(frozen=True, slots=True)

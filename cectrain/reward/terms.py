@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -148,9 +147,7 @@ def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: floa
 
 
 #: `reward.kind` → its terms, whose weights sum to 1
-BASE: Mapping[str, tuple[Term, ...]] = MappingProxyType(
-    {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
-)
+BASE: Mapping[str, tuple[Term, ...]] = {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
 ADDITIONAL: tuple[Term, ...] = (EDIT,)
 _BASE_TERMS = (*(term for terms in BASE.values() for term in terms), FUNCTION)

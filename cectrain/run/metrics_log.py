@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from cecdata.common.codec import Json, parse
@@ -29,14 +28,12 @@ _OURS = (  # noqa: SIM905 - a list would have a line for each
     "found_share baseline_seconds cpu_seconds gpu_seconds gpu_memory_gb"
 ).split()
 #: our name → TRL's; TRL's other figures are not logged
-NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        **{name: name for name in (*_OURS, *(name for term in TERMS for name in term.columns))},
-        "clip_share": "clip_ratio/region_mean",
-        "candidate_tokens": "completions/mean_length",
-        "truncated_share": "completions/clipped_ratio",
-    }
-)
+NAMES: Mapping[str, str] = {
+    **{name: name for name in (*_OURS, *(name for term in TERMS for name in term.columns))},
+    "clip_share": "clip_ratio/region_mean",
+    "candidate_tokens": "completions/mean_length",
+    "truncated_share": "completions/clipped_ratio",
+}
 HELD_OUT = (
     "heldout_exact", "heldout_copied", "heldout_over_correction", "heldout_length_differs",
     "heldout_f1",
@@ -146,21 +143,19 @@ def of_held_out(scores: HeldOut) -> dict[str, float | None]:
 
 
 #: phase → the figures of a line for people
-_SHOWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "sft": ("loss", "training_tokens_per_s"),
-        "ppo": (
-            "reward",
-            "exact_rate",
-            "copy_rate",
-            "over_correction_rate",
-            "zero_advantage_share",
-            "entropy",
-            "clip_share",
-        ),
-        "heldout": HELD_OUT,
-    }
-)
+_SHOWN: Mapping[str, tuple[str, ...]] = {
+    "sft": ("loss", "training_tokens_per_s"),
+    "ppo": (
+        "reward",
+        "exact_rate",
+        "copy_rate",
+        "over_correction_rate",
+        "zero_advantage_share",
+        "entropy",
+        "clip_share",
+    ),
+    "heldout": HELD_OUT,
+}
 
 
 def line_of(phase: str, step: int, values: Mapping[str, float]) -> str:

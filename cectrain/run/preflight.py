@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from cecdata.common.errors import InputError, MissingPackageError, UsageError, how_to_install
-from cectrain.config import Config, check_shares
+from cectrain.config import Config, DataConfig, check_shares
 from cectrain.data.shards import HELD_OUT, PairSource
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.reward.function import functions_of, load
@@ -53,9 +53,9 @@ def check_settings(config: Config, processes: int) -> None:
         _need("ppo.vllm", "vllm", how_to_install("vllm"))
 
 
-def check_data(dataset: PairSource) -> None:
-    """Raise InputError if the dataset has no validation split to score the policy on."""
-    if not dataset.rows(HELD_OUT):
+def check_data(dataset: PairSource, config: DataConfig) -> None:
+    """Raise InputError if the policy is scored on the validation split and the dataset has none."""
+    if not config.tuning and not dataset.rows(HELD_OUT):
         raise InputError(
             f"{dataset.path}: the split {HELD_OUT!r} is empty, but the policy is scored on "
             "it: build with --holdout above 0"

@@ -16,6 +16,7 @@ from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out, write_held_out
 from cectrain.run import checkpoints, metrics_log
+from cectrain.run.preflight import check_data
 from cectrain.run.results import run_identity
 from cectrain.train import train
 
@@ -259,7 +260,7 @@ def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path)
 
 
 def test_nothing_held_out_is_refused(tmp_path, start):
-    """A dataset without a validation split is refused."""
+    """A dataset without a validation split is refused, unless a tenth of the other is held out."""
     from cecdata.builds.build import build
     from cecdata.config import load
 
@@ -268,6 +269,7 @@ def test_nothing_held_out_is_refused(tmp_path, start):
     build([str(text)], tmp_path / "data", load(copies=1, filters=("levenshtein",), holdout=0.0))
     with pytest.raises(InputError, match="--holdout"):
         train(tmp_path / "data", tmp_path / "out", configured(start))
+    check_data(open_shards(tmp_path / "data"), config.DataConfig(tuning=True))
 
 
 @pytest.mark.slow  # tests/cectrain/test_export.py merges an adapter
