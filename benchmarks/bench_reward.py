@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
+from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import total_reward
 
 

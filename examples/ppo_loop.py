@@ -25,8 +25,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cecdata.embed import encoder
+from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import total_reward
 
 MOST = 40  # longest source or target in characters

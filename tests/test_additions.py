@@ -259,7 +259,7 @@ TABLE = "#: `reward.kind` → its terms"
 #: file → what is replaced there, and what by
 EDITS = {
     "cectrain/reward/terms.py": {TABLE: f"{TERM}\n{TABLE}", "= (EDIT,)": "= (EDIT, LENGTH)"},
-    "cectrain/reward/config.py": {
+    "cectrain/config.py": {
         "    unchanged: float": (
             "    length_weight: float = 0.0  # of the length term\n    unchanged: float"
         )

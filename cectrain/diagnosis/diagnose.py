@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cecdata.common.errors import InputError, UsageError
 from cecdata.embed import Encoder
+from cectrain.config import RewardConfig
 from cectrain.data.shards import Pair
 from cectrain.diagnosis.candidates import KINDS, PROFILES, Bank, bank, draw_groups
 from cectrain.diagnosis.measures import (
@@ -24,7 +25,6 @@ from cectrain.diagnosis.measures import (
     verdict,
 )
 from cectrain.reward.batch import Batch, FloatArray, distances, unit
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import Rewards, alpha_star, total_reward
 
 ABOVE_STAR = 0.15  # calibrated α − α*

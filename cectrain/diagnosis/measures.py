@@ -9,8 +9,8 @@ import numpy as np
 
 from cecdata.common import markdown
 from cecdata.common.html import percent
+from cectrain.config import RewardConfig
 from cectrain.data.shards import HELD_OUT
-from cectrain.reward.config import RewardConfig
 
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
 HONEST_CHOICE = "Use exact match as the reward: --recipe exact-match."

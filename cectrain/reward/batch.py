@@ -14,14 +14,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from cectrain.reward.config import RewardConfig
+from cectrain.config import RewardConfig
 
 Vectors = npt.NDArray[np.floating]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 NOISE = -1
-LARGEST_GROUP = 64  # L; memory grows with L²
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ import numpy as np
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import CecError, UsageError
+from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, Term
-from cectrain.reward.config import RewardConfig
 
 Function = Callable[..., Sequence[float]]
 

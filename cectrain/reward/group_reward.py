@@ -12,8 +12,8 @@ from cecdata.common.errors import UsageError
 from cecdata.corpus.ids import ids
 from cecdata.embed import Encoder
 from cecdata.embed.store import Store
+from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, unit
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import total_reward
 
 

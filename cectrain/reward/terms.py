@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
+from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, Term, unit
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import FUNCTION, FUNCTIONS
 
 

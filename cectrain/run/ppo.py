@@ -6,10 +6,10 @@ import warnings
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cectrain.config import RewardConfig
 from cectrain.corrector.policy import Policy
 from cectrain.model.heldout import HeldOut
 from cectrain.model.policy import load_policy, with_adapter
-from cectrain.reward.config import RewardConfig
 from cectrain.run import checkpoints, distributed
 from cectrain.run.grpo_settings import arguments, longest_candidate
 from cectrain.run.stages import Job, Trained

@@ -7,13 +7,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.common.errors import UsageError
-from cectrain.config import load
+from cectrain.config import RewardConfig, load
 from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
 from cectrain.model import heldout
 from cectrain.reward import baseline as module
 from cectrain.reward.baseline import ValueNetwork
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward, behaviour, text_of
 from cectrain.run.stages import load_encoder
 

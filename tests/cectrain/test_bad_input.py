@@ -16,8 +16,8 @@ from cecdata.common.errors import DiskFullError, InputError, UsageError, Verific
 from cecdata.corpus.ids import ids
 from cecdata.embed.store import open_store
 from cectrain import config
+from cectrain.config import RewardConfig
 from cectrain.model import policy
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import checkpoints
 from cectrain.train import train

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError, UsageError
 from cectrain import config
+from cectrain.config import RewardConfig
 from cectrain.data import shards
 from cectrain.diagnosis import candidates, diagnose, measures
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward
 from cectrain.reward.terms import alpha_star
 

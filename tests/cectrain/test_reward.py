@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from cecdata.cli import cli
 from cecdata.common.errors import InputError, UsageError
 from cectrain import config
+from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, dbscan, distances, largest_cluster
-from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import RewardFunctionError, load, values_P_L
 from cectrain.reward.terms import (
     CONSENSUS,

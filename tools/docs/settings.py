@@ -17,7 +17,7 @@ CLASSES = (
     ("cectrain: [data]", "cectrain/config.py", "DataConfig", "data."),
     ("cectrain: [policy]", "cectrain/config.py", "PolicyConfig", "policy."),
     ("cectrain: [sft]", "cectrain/config.py", "SftConfig", "sft."),
-    ("cectrain: [reward]", "cectrain/reward/config.py", "RewardConfig", "reward."),
+    ("cectrain: [reward]", "cectrain/config.py", "RewardConfig", "reward."),
     ("cectrain: [ppo]", "cectrain/config.py", "PpoConfig", "ppo."),
 )
 HEAD = """# Settings
