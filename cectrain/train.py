@@ -17,7 +17,7 @@ from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.model.policy import load_policy
 from cectrain.run import distributed, preflight, results
-from cectrain.run.metrics_log import Logger, OnStep, ignore_line, ignore_step
+from cectrain.run.metrics_log import Logger, OnStep, ignore
 from cectrain.run.ppo import ppo
 from cectrain.run.stages import (
     choose_constants,
@@ -35,8 +35,8 @@ def train(
     config: Config,
     *,
     overwrite: bool = False,
-    log: Logger = ignore_line,
-    on_step: OnStep = ignore_step,
+    log: Logger = ignore,
+    on_step: OnStep = ignore,
 ) -> dict[str, Json]:
     """Train on `data`, write everything to `out`, and return the summary.
 
@@ -58,7 +58,7 @@ def train(
     distributed.join()
     encoder = load_encoder(config)
     rank0 = distributed.is_rank0()
-    log = log if rank0 else ignore_line
+    log = log if rank0 else ignore
     embeddings = open_embeddings(dataset, encoder, log)
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, "cpu")

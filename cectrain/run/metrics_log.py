@@ -41,12 +41,8 @@ HELD_OUT = (
 Values = Mapping[str, float | None]
 
 
-def ignore_line(_line: str) -> None:
-    """Drop a line of text."""
-
-
-def ignore_step(_phase: str, _step: int, _values: Mapping[str, float]) -> None:
-    """Drop the figures of a step."""
+def ignore(*_: object) -> None:
+    """Drop a line of text, or the figures of a step."""
 
 
 class MetricsLog:
@@ -57,9 +53,7 @@ class MetricsLog:
     or passed on; that is for ranks other than 0.
     """
 
-    def __init__(
-        self, path: Path | None, log: Logger = ignore_line, on_step: OnStep = ignore_step
-    ) -> None:
+    def __init__(self, path: Path | None, log: Logger = ignore, on_step: OnStep = ignore) -> None:
         self.path, self._log, self._on_step = path, log, on_step
         self._written = {(record["phase"], record["step"]) for _, record in _records(path)}
 
