@@ -64,8 +64,7 @@ def train(
         load_policy(config.policy, "cpu")
     identity = results.run_identity(config, dataset, encoder, embeddings)
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
-    named = (config.policy.name, *folders_of(config.encoder))
-    reads = (str(dataset.path), *named)
+    reads = (str(dataset.path), config.policy.name, *folders_of(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
     with naming(out), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.finished(out)

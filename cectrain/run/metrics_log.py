@@ -103,7 +103,7 @@ def _records(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
 def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
     """Return the numbers of a phase's lines, oldest first; [] without a log."""
     return [
-        {name: float(str(value)) for name, value in record.items() if name != "phase"}
+        {name: float(value) for name, value in record.items() if name != "phase"}
         for _, record in _records(path)
         if record["phase"] == phase
     ]

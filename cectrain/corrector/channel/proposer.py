@@ -35,9 +35,8 @@ class Reading(NamedTuple):
 class ChannelProposer:
     """The noisy-channel corrector over the tables of an n-gram model and a recipe's channel.
 
-    least: least posterior of an edit that is proposed, 0..1; None: the default. margin: nats that
-    a change may lose; None: the default. settings: all of the decoder's weights; the default has
-    the model's cost of an error.
+    least: least posterior of an edit that is proposed, 0..1; None: the default. settings: the
+    decoder's weights; the default has the model's cost of an error.
     """
 
     longest: int | None = None
