@@ -45,7 +45,7 @@ def test_a_column_is_masked_as_its_texts():
 def test_what_is_masked_is_named_with_its_value():
     """The measure itself: type and value of every placeholder."""
     assert spans("我叫张伟，QQ是12345678。") == {("NAME", "张伟"), ("QQ", "12345678")}
-    assert spans("没有。") == set()
+    assert spans("看http://a.cn/?m=a@b.cn吧") | spans("无") == {("URL", "http://a.cn/?m=a@b.cn")}
 
 
 def test_look_alikes_stay():
@@ -182,7 +182,7 @@ FORMS = {
         "徐伟先生，徐先生看了名片", "张伟先生说好。张伟又说不", "姓 名：张伟", "联 系 人：张伟",
         "姓名：张 伟，", "我的名字叫张伟", "我的名字是张伟", "寄件人：张伟", "申请人：张伟",
         "法定代表人：张伟", "张\u200b伟先生", "收货人为：张伟", "姓名=张伟", "姓名【张伟】",
-        "姓名 | 张伟", "户名：张伟", "经办人：张伟",
+        "姓名 | 张伟", "户名：张伟", "经办人：张伟", '"姓名": "张伟"',
     ),
 }  # fmt: skip
 
