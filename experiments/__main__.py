@@ -12,7 +12,7 @@ import click
 
 from cecdata.common import command_group
 from cecdata.config import load as load_data_recipe
-from cectrain.commands.train import data_argument, recipe_options
+from cectrain.commands.train import DATA, recipe_options
 from cectrain.config import load
 from experiments.pretraining.config import RECIPE, RECIPES
 from experiments.pretraining.config import load as load_pretraining
@@ -75,7 +75,7 @@ def experiment_options(function: Command) -> Command:
         ),
         recipe_options,
         _OUT,
-        data_argument,
+        DATA,
     ):
         command = option(command)
     return command

@@ -24,12 +24,8 @@ F = TypeVar("F", bound=Callable[..., object])
 DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak of the same one
 #: labelled pairs have errors of their own, and as many clean sentences as the file has
 _LABELLED = ("data.fresh=false", "data.clean_share=0.0")
+DATA = click.argument("data", type=click.Path(path_type=Path))  # of `cecdata build`
 _EPOCHS = 3  # passes over labelled pairs, without --sft-steps
-
-
-def data_argument(function: F) -> F:
-    """Add DATA, the folder of a dataset that `cecdata build` wrote."""
-    return click.argument("data", type=click.Path(path_type=Path))(function)
 
 
 def recipe_options(function: F) -> F:
@@ -71,7 +67,7 @@ def run_options(function: F) -> F:
             type=click.Path(path_type=Path),
             help="Folder of the run; the same command resumes an interrupted run.",
         ),
-        data_argument,
+        DATA,
     ):
         function = option(function)
     return function
@@ -231,7 +227,7 @@ def sft(
 
 
 @click.command()
-@data_argument
+@DATA
 @recipe_options
 @click.option("--pairs", type=click.IntRange(8), help="Number of pairs; overrides the recipe.")
 @click.option("--encoder", "encoder_name", help="Sentence encoder; overrides the recipe.")
