@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -158,18 +158,9 @@ def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
     return np.asarray(np.bitwise_or.reduce(packed << shifts, axis=1))
 
 
-class _Searchable(TypedDict):
-    starts: Longs
-    before: Words
-    longer: Longs
-    heads: Words
-    first: Words
-    tails: Longs
-
-
 def _searchable(
     spans: Longs, own: Sequence[npt.NDArray[np.intp]]
-) -> tuple[_Searchable, npt.NDArray[np.intp]]:
+) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.intp]]:
     """Return the kernel's search tables of spans (`_packed`, highest first), and each span's row.
 
     `own` has, for each operator, the positions of its spans in `spans`.
@@ -195,10 +186,8 @@ def _searchable(
     row_of[long] = len(heads) + np.arange(len(tails))
     longer = (pair[long] | third[long] << np.uint64(32)) * np.uint64(layout.KEY_FACTOR)
     bits = _bitmap(longer >> np.uint64(64 - layout.KNOWN_BITS))
-    searchable = _Searchable(
-        starts=starts, before=before, longer=bits, heads=heads, first=tail_of, tails=tails
-    )
-    return searchable, row_of
+    searchable = {"starts": starts, "before": before, "longer": bits}
+    return {**searchable, "heads": heads, "first": tail_of, "tails": tails}, row_of
 
 
 def _heads(
