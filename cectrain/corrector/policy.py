@@ -81,8 +81,6 @@ def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
     An answer is nearly its source, so the source is its draft where the model allows that
     (`speculative`); other models write token by token.
     """
-    import torch
-
     asked = [prompt_ids(policy, source) for source in sources]
     write = _checked if speculative.supported(policy.model) else _token_by_token
 
@@ -96,13 +94,8 @@ def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
             for one, budget in zip(written, budgets, strict=True)
         ]
 
-    was_training = policy.model.training
-    policy.model.eval()
-    try:
-        with torch.no_grad():
-            return list(in_batches([len(ids) for ids in asked], batch, run))
-    finally:
-        policy.model.train(was_training)
+    with speculative.evaluated(policy.model):
+        return list(in_batches([len(ids) for ids in asked], batch, run))
 
 
 def corrections(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:

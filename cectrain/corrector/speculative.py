@@ -10,7 +10,8 @@ share its passes until they diverge.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,20 @@ def supported(model: Any) -> bool:
     return head is not None and not hasattr(head.weight, "full_tensor")
 
 
+@contextmanager
+def evaluated(model: Any) -> Iterator[None]:
+    """Let the model compute without gradients and dropout inside."""
+    import torch
+
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
+
+
 def _plain(model: Any) -> Any:
     """Return the model without an adapter's wrapper; the adapter stays in its layers."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -109,23 +124,16 @@ def write(
     `stops`. Draws from torch's generator; `temperature=None` takes the most likely token instead.
     `top_p` below 1 draws from the nucleus; log-probabilities are then those within it.
     """
-    import torch
-
     model, ends = _plain(model), frozenset((end, *stops))
     widest = max((len(draft) for draft in drafts), default=0) + 1
     part = max(1, _CELLS // (widest * int(model.config.vocab_size)))
-    was_training = model.training
-    model.eval()
     written: list[Written] = []
-    try:
-        with torch.no_grad():
-            for start in range(0, len(prompts), part):
-                chosen = slice(start, start + part)
-                branches = _start(prompts[chosen], drafts[chosen], size)
-                sampling = temperature, top_p
-                written += _write(model, branches, size, end, ends, longest, sampling)
-    finally:
-        model.train(was_training)
+    with evaluated(model):
+        for start in range(0, len(prompts), part):
+            chosen = slice(start, start + part)
+            branches = _start(prompts[chosen], drafts[chosen], size)
+            sampling = temperature, top_p
+            written += _write(model, branches, size, end, ends, longest, sampling)
     return written
 
 

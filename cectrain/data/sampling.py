@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import Sampler
 
 from cecbench.causal import asked
+from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.shards import Pair
@@ -148,13 +149,8 @@ def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> tor
         return qwen3_forward.answer_log_probs(
             model, batch["input_ids"], batch["labels"], qwen3_forward.fast_dtype(), temperature
         )
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            logits, labels = answer_logits(model, batch)
-    finally:
-        model.train(was_training)
+    with speculative.evaluated(model):
+        logits, labels = answer_logits(model, batch)
     logp = torch.log_softmax(logits.float() / temperature, -1)
     logp = logp.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
     return logp.where(labels != IGNORED, 0.0).sum(1)
