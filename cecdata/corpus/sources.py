@@ -23,7 +23,8 @@ UTF8 = "utf-8"
 def _open_zstd(path: Path) -> Any:
     import pyarrow as pa
 
-    return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
+    # Arrow's own `read` loses the memory for the bytes that it cannot read.
+    return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
 
 
 # suffix → what opens such a file for its decompressed bytes
