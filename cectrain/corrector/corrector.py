@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import compress, groupby
 from operator import not_
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
 from cecdata.common.errors import CecError, UsageError
@@ -37,6 +38,9 @@ _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream correc
 _TOGETHER = 256  # pieces that a model is asked together
 MOST_MORE = 1_000  # terms that are added to a loaded model
 _LISTS_KEPT = 2  # lists of such terms whose channels are kept
+_loading = RLock()  # so that several threads do not load one model each
+_after = _loading.release  # a fork waits, as the new process has no thread to free the lock
+os.register_at_fork(before=_loading.acquire, after_in_parent=_after, after_in_child=_after)
 
 
 class GivenUpError(CecError):
@@ -100,23 +104,18 @@ class Corrector:
         self._rescore = rescore
         self._loaded: Proposer | None = None if isinstance(model, str) else model
         self._of_terms: dict[tuple[Term, ...], Proposer] = {}
-        self._loading = Lock()
 
     def __getstate__(self) -> dict[str, object]:
         """Return what to pickle: the names of the model, not its weights and tables."""
-        held = {name: value for name, value in vars(self).items() if name != "_loading"}
         loaded = None if isinstance(self._model, str) else self._model
-        return {**held, "_loaded": loaded, "_of_terms": {}}
-
-    def __setstate__(self, held: dict[str, object]) -> None:
-        vars(self).update(held, _loading=Lock())
+        return {**vars(self), "_loaded": loaded, "_of_terms": {}}
 
     @property
     def proposer(self) -> Proposer:
         """The model, loaded. Raises InputError where nothing loads."""
         loaded = self._loaded
         if loaded is None:
-            with self._loading:
+            with _loading:
                 loaded = self._loaded = self._loaded or self._load(str(self._model))
         return loaded
 
@@ -217,7 +216,7 @@ class Corrector:
         with_terms = getattr(self.proposer, "with_terms", None)
         if with_terms is None:
             raise UsageError("terms work only with the models channel and combined")
-        with self._loading:
+        with _loading:
             if terms not in self._of_terms:
                 while len(self._of_terms) >= _LISTS_KEPT:
                     del self._of_terms[next(iter(self._of_terms))]
