@@ -144,7 +144,13 @@ def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
         ) from error
     own = not ray.is_initialized()
     if own:
-        ray.init(log_to_driver=False, configure_logging=False, include_dashboard=False)
+        try:
+            ray.init(log_to_driver=False, configure_logging=False, include_dashboard=False)
+        except (ValueError, ConnectionError) as error:
+            said = str(error).partition("\n")[0]
+            raise CecError(
+                f"Ray does not start ({said}): check $RAY_ADDRESS, or unset it"
+            ) from error
     try:
         yield Cluster(workers)
     finally:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from cecdata.common.errors import UsageError
+from cecdata.common.settings import require
+
 if TYPE_CHECKING:
     import torch
 
@@ -20,12 +23,20 @@ _SHARDING = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")  # set by `accel
 
 def world_size() -> int:
     """Return the number of processes that the launcher started."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return _number("WORLD_SIZE", 1)
 
 
 def rank() -> int:
     """Return the number of this process, from 0."""
-    return int(os.environ.get("RANK", "0"))
+    return _number("RANK", 0)
+
+
+def _number(name: str, least: int) -> int:
+    """Return the number in a variable of a launcher, by default the least that it may be."""
+    text = os.environ.get(name, str(least))
+    usable = text.isdecimal() and int(text) >= least
+    require(usable, f"the environment variable {name}", text, f"a whole number of at least {least}")
+    return int(text)
 
 
 def is_rank0() -> bool:
@@ -38,12 +49,18 @@ def join() -> None:
 
     Every model must be loaded after this call: only then does "cuda" name this rank's own GPU.
     """
+    require(world_size() > rank(), "the environment variable RANK", rank(), "below WORLD_SIZE")
     if world_size() == 1:
         return
     import torch
     from accelerate import PartialState
 
-    PartialState(cpu=not torch.cuda.is_available(), timeout=_TIMEOUT)
+    try:
+        PartialState(cpu=not torch.cuda.is_available(), timeout=_TIMEOUT)
+    except ValueError as error:  # a variable is missing
+        raise UsageError(
+            f"{error}. Start the processes by torchrun or accelerate launch"
+        ) from error
 
 
 def broadcast_from_rank0(value: T) -> T:
