@@ -39,7 +39,7 @@ def refuse_missing_folder(name: str) -> None:
     that name. A path does not have the form OWNER/NAME, or its first folder exists.
     """
     path = Path(name)
-    if path.exists():
+    if path.is_dir() or path.is_file():
         return
     parts = name.split("/")
     is_hub_name = len(parts) == 2 and all(parts) and parts[0] not in {".", "..", "~"}

@@ -59,7 +59,8 @@ class Source:
         """Return the origin of rows without one of their own: the file's name without suffixes."""
         if self.path is None:
             return "stdin" if self.label == STDIN else self.label
-        name = self.path.name.removesuffix(self.compression)
+        name = self.path.name.encode("utf-8", "backslashreplace").decode()
+        name = name.removesuffix(self.compression)
         return name.removesuffix(self.suffix) or name
 
 

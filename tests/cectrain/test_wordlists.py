@@ -92,6 +92,7 @@ def test_replacements_are_exact_and_first():
         ({"model": "channnel"}, "did you mean 'channel'"),
         ({"model": "combined:nowhere/at/all"}, "no such folder"),
         ({"model": "nowhere/at/all"}, "no such folder"),
+        ({"model": "/dev/null"}, "no such folder"),
         ({"protect": "习小明"}, "must be a list"),
         ({"terms": "阿莫西林"}, "must be a list"),
         ({"terms": ["林"]}, "2 to 32 characters, not 1"),
