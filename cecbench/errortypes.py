@@ -118,7 +118,7 @@ def _category(wrong: str, right: str) -> str:
         return _of_characters(wrong, right)
     if _is_split(wrong, right) or _is_split(right, wrong):
         return "split-merge"
-    if all(_is_symbol(character) for character in wrong + right):
+    if all(unicodedata.category(character)[0] in "PSZC" for character in wrong + right):
         return "symbol"
     return "order" if sorted(wrong) == sorted(right) else "other"
 
@@ -142,10 +142,6 @@ def _of_characters(wrong: str, right: str) -> str:
 
 def _is_split(parts: str, whole: str) -> bool:
     return len(whole) == 1 and any(split.parts == parts for split in components.splits(whole))
-
-
-def _is_symbol(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PSZC"
 
 
 def _joined(edits: Sequence[Edit], reference: str) -> list[Edit]:

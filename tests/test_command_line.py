@@ -158,15 +158,6 @@ def told(monkeypatch):
     os.close(slave)
 
 
-@pytest.fixture(params=["1", "", None])
-def escapes(request, monkeypatch):
-    """Whether escape codes are expected under a value of the variable."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    if request.param is not None:
-        monkeypatch.setenv("NO_COLOR", request.param)
-    return request.param != "1"
-
-
 def interrupted() -> None:
     raise KeyboardInterrupt
 
@@ -178,10 +169,14 @@ SHOWN = {
 }
 
 
+@pytest.mark.parametrize("value", ["1", "", None])
 @pytest.mark.parametrize("name", SHOWN)
-def test_colours_are_for_terminals_that_want_them(told, escapes, name):
+def test_colours_are_for_terminals_that_want_them(told, monkeypatch, name, value):
     """Errors, edits as `preview` and `correct` show them, and the words after Ctrl-C."""
-    assert ("\x1b[" in told(*SHOWN[name])) == escapes
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if value is not None:
+        monkeypatch.setenv("NO_COLOR", value)
+    assert ("\x1b[" in told(*SHOWN[name])) == (value != "1")
 
 
 ERRORS = {

@@ -144,14 +144,10 @@ def _project_replacements(source: str, answer: str) -> str:
     projected = list(source)
     for tag, start, end, a_start, a_end in SequenceMatcher(None, source, answer).get_opcodes():
         fits = tag == "replace" and end - start == a_end - a_start
-        if fits and all(map(_is_chinese, source[start:end])):
+        # C-LLM's script takes fewer characters for Chinese than ChERRANT does
+        if fits and all("\u4e00" <= character <= "\u9fa5" for character in source[start:end]):
             projected[start:end] = answer[a_start:a_end]
     return "".join(projected)
-
-
-def _is_chinese(character: str) -> bool:
-    """Return whether C-LLM's script takes a character for Chinese: fewer than ChERRANT does."""
-    return "\u4e00" <= character <= "\u9fa5"
 
 
 class Cllm(Cscd):

@@ -126,7 +126,8 @@ def _count_block(
     found_at = changed_at[gold[changed_at]]
     fixed_at = found_at[prediction[found_at] == target[found_at]]
     places = (np.flatnonzero(gold), changed_at, found_at, fixed_at)
-    counts[:, np.array(touched)] = [_per_sentence(at, ends) for at in places]
+    sentences = [np.searchsorted(ends, at, side="right") for at in places]  # of each place
+    counts[:, np.array(touched)] = [np.bincount(at, minlength=len(ends)) for at in sentences]
     return counts
 
 
@@ -157,8 +158,3 @@ def _codes(texts: list[str]) -> list[Codes]:
 
 def _code_list(characters: str) -> NDArray[np.uint32]:
     return np.array([ord(character) for character in characters], dtype=np.uint32)
-
-
-def _per_sentence(places: NDArray[np.intp], ends: IntArray) -> NDArray[np.intp]:
-    """Return how many of the places each sentence contains."""
-    return np.bincount(np.searchsorted(ends, places, side="right"), minlength=len(ends))

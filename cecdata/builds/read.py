@@ -97,7 +97,9 @@ class Read(Step):
         bad = pa.Table.from_batches([each.rejected for each in held], REJECTED_ROW)
         runs: list[pa.RecordBatch] = []
         while held:  # a part is in memory only once
-            runs.append(_by_id(_coded(held.pop(0).batch, self.labels)))
+            run = _coded(held.pop(0).batch, self.labels)
+            by_id = np.argsort(np.asarray(run.column("id")), kind="stable")
+            runs.append(run.take(pa.array(by_id)))
         repeated: list[pa.RecordBatch] = []
         name, files = f"{number:05d}-{part:04d}", []
         if any(map(len, runs)):
@@ -213,10 +215,6 @@ def located(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
     """Return a batch of the schema PLACED with the labels of its files."""
     names = pa.array(labels, pa.string()).take(batch.column("file"))
     return batch.set_column(batch.schema.get_field_index("file"), "file", names)
-
-
-def _by_id(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.take(pa.array(np.argsort(np.asarray(batch.column("id")), kind="stable")))
 
 
 def _merged(

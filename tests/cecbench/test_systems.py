@@ -288,8 +288,7 @@ def added(tmp_path, monkeypatch, request):
             (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
             (folder / "entry_points.txt").write_text(f"[{table.GROUP}]\n{lines}\n")
         monkeypatch.syspath_prepend(str(tmp_path))
-        caches = (table._points, table._all)
-        for cached in caches:
+        for cached in (table._points, table._all):
             cached.cache_clear()
             request.addfinalizer(cached.cache_clear)
 

@@ -28,9 +28,11 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-table", "a.tsv", _rows("table"), Mutator(_tsv, "lines")),
         Reader("bench-parallel", "a.src", _parallel, Mutator(_sources, "lines")),
         Reader("bench-csv_columns", "a.csv", _rows("csv_columns"), Mutator(_csv, "lines")),
-        Reader("bench-references", "a.para", _rows("references"), Mutator(_references, "lines")),
+        Reader("bench-references", "a.para", _rows("references"), Mutator(lambda: ("".join(
+            f"{n}\t{a}\t{b}\t{a}{b}\n" for n, (a, b) in enumerate(PAIRS)).encode(),), "lines")),
         Reader("bench-fcgec", "a.json", _rows("fcgec"), Mutator(_operations, "json")),
-        Reader("bench-sighan", "a.truth", _sighan, Mutator(_truths, "lines")),
+        Reader("bench-sighan", "a.truth", _sighan,
+               Mutator(lambda: ("A0, 2, 已\nA1, 2, 们, 5, 园\nA2, 0\nA3, 0\n".encode(),), "lines")),
         Reader("bench-m2", "a.m2", _rows("m2"), Mutator(_m2, "lines")),
         Reader("bench-jsonl", "a.jsonl", _rows("table"), Mutator(_jsonl, "json")),
         Reader("bench-json", "a.json", _rows("table"), Mutator(_json, "json")),
@@ -39,13 +41,15 @@ def readers() -> tuple[Reader, ...]:
         Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=100),
         Reader("predictions-text", "p.tsv", _predictions, Mutator(_four, "lines")),
         Reader("predictions-jsonl", "p.jsonl", _predictions, Mutator(_answers, "json")),
-        Reader("run-rows", "predictions.jsonl", _run_rows, Mutator(_run_lines, "json")),
+        Reader("run-rows", "predictions.jsonl", _run_rows,
+               Mutator(lambda: (_run_files()["predictions.jsonl"].encode(),), "json")),
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
         Reader("api-error", "answer", _api_error, Mutator(_errors, "json"), names_file=False),
         Reader("api-kept", "requests.jsonl", _api_kept, Mutator(_kept, "json", reseal_lines),
                names_file=False),
-        Reader("retry-after", "answer", _retry_after, Mutator(_waits, "text"), names_file=False),
+        Reader("retry-after", "answer", _retry_after, names_file=False, mutator=Mutator(lambda: (
+            b"2", b"Wed, 21 Oct 2015 07:28:00 GMT", b"0.5", b"soon", b"1e3", b"-5"), "text")),
         Reader("extract", "answer", _extract, Mutator(_said, "text"), names_file=False),
     )  # fmt: skip
 
@@ -214,10 +218,6 @@ def _sources() -> tuple[bytes, ...]:
     return ("".join(f"{a}\n" for a, _ in PAIRS).encode(),)
 
 
-def _truths() -> tuple[bytes, ...]:
-    return ("A0, 2, 已\nA1, 2, 们, 5, 园\nA2, 0\nA3, 0\n".encode(),)
-
-
 def _m2() -> tuple[bytes, ...]:
     block = (
         "S 他 己 经 来 了\nT0-A0 他 已 经 来 了\nA 1 2|||S|||已|||REQUIRED|||-NONE-|||0\n\n"
@@ -238,10 +238,6 @@ def _csv() -> tuple[bytes, ...]:
         ("query,label\n" + "".join(f'"{a}","{b}"\n' for a, b in PAIRS)).encode(),
         ("a,b,c\r\n" + "".join(f"{a},{b},\r\n" for a, b in PAIRS)).encode(),
     )
-
-
-def _references() -> tuple[bytes, ...]:
-    return ("".join(f"{n}\t{a}\t{b}\t{a}{b}\n" for n, (a, b) in enumerate(PAIRS)).encode(),)
 
 
 def _operations() -> tuple[bytes, ...]:
@@ -303,10 +299,6 @@ def _answers() -> tuple[bytes, ...]:
     )
 
 
-def _run_lines() -> tuple[bytes, ...]:
-    return (_run_files()["predictions.jsonl"].encode(),)
-
-
 def _completions() -> tuple[bytes, ...]:
     whole = {
         "id": "x",
@@ -342,10 +334,6 @@ def _kept() -> tuple[bytes, ...]:
     facts |= {"tokens_in": 1, "tokens_out": 2, "seconds": 0.5}
     entry = {"step": "reply", "key": name, "files": [], "facts": facts}
     return (reseal(json.dumps(entry).encode()),)
-
-
-def _waits() -> tuple[bytes, ...]:
-    return (b"2", b"Wed, 21 Oct 2015 07:28:00 GMT", b"0.5", b"soon", b"1e3", b"-5")
 
 
 def _said() -> tuple[bytes, ...]:

@@ -9,6 +9,7 @@ import itertools
 import json
 import lzma
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,10 +36,12 @@ def readers() -> tuple[Reader, ...]:
         Reader("corpus-m2", "a.m2", _read, Mutator(_m2, "lines")),
         Reader("corpus-parquet", "a.parquet", _read, Mutator(_parquet, "binary"),
                memory=PAGE),
-        Reader("corpus-gz", "a.txt.gz", _read, Mutator(lambda: _packed(_gzip), "binary")),
+        Reader("corpus-gz", "a.txt.gz", _read,
+               Mutator(lambda: _packed(partial(gzip.compress, mtime=0)), "binary")),
         Reader("corpus-bz2", "a.txt.bz2", _read, Mutator(lambda: _packed(bz2.compress), "binary")),
         Reader("corpus-xz", "a.txt.xz", _read, Mutator(lambda: _packed(lzma.compress), "binary")),
-        Reader("corpus-zst", "a.txt.zst", _read, Mutator(lambda: _packed(_zstd), "binary")),
+        Reader("corpus-zst", "a.txt.zst", _read, Mutator(
+            lambda: _packed(partial(pa.compress, codec="zstd", asbytes=True)), "binary")),
         Reader("audit-pairs", "a.tsv", _audited, Mutator(lambda: _csv("\t"), "lines")),
     )  # fmt: skip
 
@@ -116,12 +119,9 @@ def _m2() -> tuple[bytes, ...]:
     return ("\n".join(blocks).encode(), "\n".join(targets).encode(), b"A 0 1|||S|||\n\nS\n")
 
 
-def _table() -> pa.Table:
-    return pa.table({"text": list(SENTENCES) * 3, "origin": ["甲", None, "乙"] * 6, "n": range(18)})
-
-
 def _parquet() -> tuple[bytes, ...]:
-    table = _table()
+    origins = ["甲", None, "乙"] * 6
+    table = pa.table({"text": list(SENTENCES) * 3, "origin": origins, "n": range(18)})
     coded = table.set_column(0, "text", table.column("text").dictionary_encode())
     options: tuple[dict[str, object], ...] = (
         {"compression": "none"},
@@ -140,11 +140,3 @@ def _parquet() -> tuple[bytes, ...]:
 def _packed(pack: Callable[[bytes], bytes]) -> tuple[bytes, ...]:
     text = "\n".join(SENTENCES).encode()
     return (pack(text), pack(text) + pack(text), pack(b""), pack(text * 40))
-
-
-def _gzip(data: bytes) -> bytes:
-    return gzip.compress(data, mtime=0)
-
-
-def _zstd(data: bytes) -> bytes:
-    return bytes(pa.compress(data, codec="zstd", asbytes=True))

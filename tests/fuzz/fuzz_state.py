@@ -31,7 +31,8 @@ def readers() -> tuple[Reader, ...]:
         Reader("inventory", "manifest.json", _inventory,
                Mutator(_manifests, "json", _reseal_manifest), suite=400),
         Reader("store", "store.json", _store_json, Mutator(_stores, "json", reseal)),
-        Reader("faiss", "00000.faiss", _faiss_file, Mutator(_faiss, "binary")),
+        Reader("faiss", "00000.faiss", _faiss_file,
+               Mutator(lambda: (_store()["00000.faiss"],), "binary")),
         Reader("journal", "journal.jsonl", _journal, Mutator(_journals, "json", reseal_lines),
                names_file=False),
         Reader("recipe-data", "a.toml", _recipe, Mutator(_data_recipes, "lines")),
@@ -144,10 +145,6 @@ def _store() -> dict[str, bytes]:
 def _stores() -> tuple[bytes, ...]:
     whole = _store()["store.json"]
     return (whole, whole.replace(b"00000.faiss", b"../00.faiss"), whole.replace(b"20", b"0"))
-
-
-def _faiss() -> tuple[bytes, ...]:
-    return (_store()["00000.faiss"],)
 
 
 def _store_json(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 import unicodedata
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
+from cecdata.common.durable import sha256_of
 from cecdata.hanzi import characters
 from cecdata.hanzi import components as parts
 from cecdata.hanzi import components as shapes
@@ -247,11 +247,7 @@ def test_checksum(name):
     """A table is the one that SOURCES.md vouches for."""
     lines = (TABLES / "SOURCES.md").read_text(encoding="utf-8").splitlines()
     (line,) = [line for line in lines if line.startswith(f"| {name}.tsv |")]
-    assert line.split("|")[-2].strip() == hashlib.sha256(_bytes(name)).hexdigest()
-
-
-def _bytes(name):
-    return (TABLES / f"{name}.tsv").read_bytes()
+    assert line.split("|")[-2].strip() == sha256_of(TABLES / f"{name}.tsv").sha256
 
 
 def test_every_table_is_listed_with_its_script_and_inputs():

@@ -36,11 +36,8 @@ def resealed(data: bytes, old: bytes, new: bytes) -> bytes:
     assert old in data
     bare = re.sub(rb'"seal": "[0-9a-f]{64}"', b'"seal": "' + b"0" * 64 + b'"', data)
     bare = bare.replace(old, new)
-    return bare.replace(b'"seal": "' + b"0" * 64, b'"seal": "' + _hex(bare))
-
-
-def _hex(data: bytes) -> bytes:
-    return hashlib.sha256(data).hexdigest().encode()
+    seal = hashlib.sha256(bare).hexdigest().encode()
+    return bare.replace(b'"seal": "' + b"0" * 64, b'"seal": "' + seal)
 
 
 @pytest.mark.parametrize(

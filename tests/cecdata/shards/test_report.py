@@ -30,10 +30,6 @@ def rows_of(out):
     return pl.concat([dataset.scan(split) for split in splits]).collect().to_dicts()
 
 
-def data_of(page):
-    return json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
-
-
 def test_a_sample_is_as_large_as_asked_for(dataset):
     """Its rows are the first; one as large as the dataset is whole."""
     sample = draw(open_dataset(dataset), 20)
@@ -46,7 +42,8 @@ def test_the_pairs_in_the_page_are_those_of_the_dataset(dataset, tmp_path):
     """Each pair in the browser has an edit list that leads to the source of a row."""
     html = write_report(dataset, to=tmp_path / "seen")
     rows = {(row["source"], row["target"]) for row in rows_of(dataset)}
-    kept = [pair for pair in data_of(html.read_text("utf-8"))["pairs"] if pair[4] == "kept"]
+    data = re.search(r'id="data"[^>]*>(.*?)</script>', html.read_text("utf-8"), re.DOTALL)[1]
+    kept = [pair for pair in json.loads(data)["pairs"] if pair[4] == "kept"]
     for target, edits, operator, *_ in kept:
         spans = [Edit(s, e, target[s:e], text, "noise", "insertion") for s, e, text, *_ in edits]
         assert (apply(target, spans), target) in rows, operator
