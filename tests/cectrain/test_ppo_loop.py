@@ -27,7 +27,7 @@ def test_it_is_short_and_takes_only_the_reward():
     assert len(text.splitlines()) <= 250
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
     own = {node.module for node in nodes if node.module.startswith("cectrain")}
-    assert own == {f"cectrain.reward.{name}" for name in ("batch", "config", "terms")}
+    assert own == {f"cectrain.{name}" for name in ("config", "reward.batch", "reward.terms")}
 
 
 def test_it_trains_on_a_dataset(loop, dataset_path, capsys, monkeypatch):

@@ -214,13 +214,13 @@ def _recipe(path: Path) -> None:
 
 
 def _train_recipe(path: Path) -> None:
+    from cecdata.common.codec import encode
     from cecdata.common.settings import from_tree
     from cectrain.config import Config, load
 
     config = _loaded(load, path)
-    plain = config.as_dict()
-    assert from_tree(Config, plain, "again") == config
-    json.dumps(plain)
+    assert from_tree(Config, encode(config), "again") == config
+    json.dumps(encode(config))
 
 
 def _data_recipes() -> tuple[bytes, ...]:
