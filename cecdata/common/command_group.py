@@ -25,6 +25,8 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 # title of a group → command → (file, or file:attribute, in the commands of the package; help text)
 Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
+_OF_TEXTS = ("correct", "neighbours", "preview")  # commands whose arguments are sentences
+
 
 def colour() -> bool | None:
     """Return False where NO_COLOR (https://no-color.org) is set and not empty, else None.
@@ -295,7 +297,10 @@ def _reader_has_gone() -> bool:
 
 
 def _check_words(words: list[str]) -> None:
-    """Raise UsageError for a word that is not valid UTF-8."""
+    """Raise UsageError for a word that is not valid UTF-8, or is empty and no text.
+
+    An empty name of a file would mean the working directory.
+    """
     for place, word in enumerate(words, 1):
         try:
             word.encode("utf-8")
@@ -304,6 +309,12 @@ def _check_words(words: list[str]) -> None:
                 f"argument {place} ({word!a}) is not valid UTF-8: rename the file, or set a "
                 "locale whose encoding is UTF-8 (LC_ALL=C.UTF-8)"
             ) from None
+        without_value = word.startswith("--") and word.endswith("=")
+        if without_value or (not word and words[0] not in _OF_TEXTS):
+            raise UsageError(
+                f"argument {place} ({word!r}) is empty: give a value, or leave it out. "
+                "A variable of the shell may be unset"
+            )
 
 
 def _check_directory() -> None:

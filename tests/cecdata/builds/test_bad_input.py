@@ -82,6 +82,8 @@ def test_a_bad_line_costs_itself_alone(cecdata, tmp_path):
         (["one.txt", "--workers", "0"], 2, "workers"),
         (["one.txt", "--copeis", "4"], 2, "--copies"),
         (["one.txt", "--engine", "locl"], 2, "'local'"),
+        ([""], 2, "argument 6 ('') is empty: give a value, or leave it out"),
+        (["one.txt", "--recipe="], 2, "argument 7 ('--recipe=') is empty"),
         ([os.fsdecode(b"b\xff.txt")], 2, "argument 6 ('b\\udcff.txt') is not valid UTF-8"),
         (["b*.txt"], 1, "the file's name is not valid UTF-8: rename it"),
     ],
