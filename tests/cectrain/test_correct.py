@@ -236,9 +236,8 @@ def test_a_byte_order_mark_may_come_in_pieces(encoding):
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     stream = io.BufferedReader(Drops(f"{mark}{WRONG}\n{WRONG}".encode(encoding)))
     assert list(chain(*correct._arrived(stream))) == [WRONG, WRONG]
-    for byte in (b"\xff", b"\xfe"):
-        with pytest.raises(UnicodeDecodeError):
-            list(correct._arrived(io.BufferedReader(Drops(byte))))
+    with pytest.raises(UnicodeDecodeError):
+        list(correct._arrived(io.BufferedReader(Drops(b"\xff"))))
 
 
 def test_what_is_piped_in_is_answered_as_it_comes():

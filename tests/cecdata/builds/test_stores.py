@@ -108,11 +108,10 @@ def test_an_object_appears_whole_or_not_at_all(error, bucket, tmp_path):
         yield b"half"
         raise error
 
-    for where in (bucket, f"file://{tmp_path}"):
-        store = Store(where)
+    for place in map(Store, (bucket, f"file://{tmp_path}")):
         with pytest.raises((KeyboardInterrupt, CecError)):
-            store._put("a.parquet", blocks())
-        assert store.list() == {}
+            place._put("a.parquet", blocks())
+        assert place.list() == {}
 
 
 def test_a_store_gets_the_bytes_of_a_local_build(
