@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.m2 import edited, parsed, sentences
 from cecdata.common.tables import (
-    ID_NAMES,
     PAIRS,
     REFERENCE_NAMES,
     SOURCE_NAMES,
     cell,
     id_of,
     lines,
+    m2_records,
+    parquet_records,
     read_table,
     read_texts,
 )
-from cecdata.common.text import joined, text_of
+from cecdata.common.text import text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,49 +173,11 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
 
 def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read Parquet files with a source and a reference column, such as shards."""
-    number = 0
-    for path in paths:
-        for record in _records(path):
-            number += 1
-            where = f"{path}, row {number}"
-            name = id_of(record) or f"{prefix}-{number}"
-            source = cell(record, SOURCE_NAMES, where)
-            yield Example(name, source, cell(record, REFERENCE_NAMES, where))
-
-
-# A benchmark is held in memory, and a kilobyte of Parquet can expand to 27 GB: one text of 900 kB
-# in its dictionary, 30,000 times. Few rows are decoded at a time, and their characters are counted.
-_LARGEST = 1 << 30  # characters in a file
-_BATCH = 256  # rows
-
-
-def _records(path: Path) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a Parquet file, and verify its page checksums if it has them."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    size = 0
-    try:
-        with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
-            names = file.schema_arrow.names
-            known = (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES)
-            columns = [name for name in known if name in names]
-            twice = next((name for name in columns if names.count(name) > 1), None)
-            if twice is not None:
-                raise InputError(f"{path} has two columns {twice!r}: remove or rename one")
-            for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
-                records = batch.to_pylist()
-                size += sum(
-                    len(text) for one in records for text in one.values() if isinstance(text, str)
-                )
-                if size > _LARGEST:
-                    raise InputError(
-                        f"{path} has more than {_LARGEST:,} characters, too many for memory: split "
-                        "it into several files"
-                    )
-                yield from records
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+    rows = chain.from_iterable(map(parquet_records, paths))
+    for number, (where, record) in enumerate(rows, 1):
+        name = id_of(record) or f"{prefix}-{number}"
+        source = cell(record, SOURCE_NAMES, where)
+        yield Example(name, source, cell(record, REFERENCE_NAMES, where))
 
 
 def validation_shards(folder: Path) -> tuple[Path, ...]:
@@ -224,13 +187,8 @@ def validation_shards(folder: Path) -> tuple[Path, ...]:
 
 def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read M2 blocks; the first annotator's edits give the reference."""
-    for number, held in enumerate(sentences(lines(paths[0])), 1):
-        try:
-            tokens, _, edits = parsed(held)
-            target = edited(tokens, edits[min(edits)] if edits else [])
-        except ValueError as error:
-            raise InputError(f"{paths[0]}, {error}") from None
-        yield Example(f"{prefix}-{number}", joined(tokens), target)
+    for number, (_, record) in enumerate(m2_records(paths[0]), 1):
+        yield Example(f"{prefix}-{number}", record["source"], record["target"])
 
 
 def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:

@@ -1,8 +1,9 @@
-"""Text files as people write them: columns by tabs or commas, quoted or not, and JSON records.
+"""Rows of sentences as people keep them: tables of tabs or commas, quoted or not, and records.
 
-Every command that reads sentences from a file reads it here. A file of tabs is read as a CSV writer
-made it if each of its cells with a quotation mark is what such a writer makes of a text that needs
-quoting; otherwise a quotation mark is a character as any other.
+Records are those of JSON, Parquet and M2. Every command that reads pairs from a file does it here.
+A file of tabs is read as a CSV writer made it if each of its cells with a quotation mark is what
+such a writer makes of a text that needs quoting; otherwise a quotation mark is a character as any
+other.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.text import SEP, text_of
+from cecdata.common.m2 import edited, parsed, sentences
+from cecdata.common.text import SEP, joined, text_of
 
 # Names of columns in a header line and in records; messages name them in this order.
 # `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
@@ -139,14 +142,15 @@ def _quoted(text: str, delimiter: str, *, csv_named: bool) -> list[tuple[int, li
 def read_texts(
     path: Path, needed: Sequence[str], widths: Mapping[int, Sequence[str]], *, blank: bool = False
 ) -> Iterator[Texts]:
-    """Yield the rows of a table or of JSON.
+    """Yield the rows of a table, or of JSON, Parquet or M2.
 
     needed: the roles that every row has, beside which it may have others. widths: number of columns
     → their roles, where no first line names them; of three columns the first is a label, and no
     id, where it holds 0 and 1 alone. blank: as for `read_table`. Raises InputError naming the line.
     """
-    if is_json(path):
-        for number, (where, record) in enumerate(records(path), 1):
+    read = _RECORDS.get(path.suffix.lower()) or (records if is_json(path) else None)
+    if read is not None:
+        for number, (where, record) in enumerate(read(path), 1):
             texts = {role: cell(record, NAMES[role], where) for role in needed}
             yield Texts(number, where, {**_others(record), **texts})
         return
@@ -239,6 +243,60 @@ def _parsed(text: str, where: object) -> Any:
         return parse(text)
     except ValueError as error:
         raise InputError(f"{where} is not JSON: {error}") from None
+
+
+# A file is held in memory, and a kilobyte of Parquet can expand to 27 GB: one text of 900 kB in its
+# dictionary, 30,000 times. Few rows are decoded at a time, and their characters are counted.
+_LARGEST = 1 << 30  # characters in a file
+_BATCH = 256  # rows
+
+
+def parquet_records(path: Path) -> Iterator[Record]:
+    """Yield the rows of a Parquet file, and verify its page checksums if it has them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    size = 0
+    numbers = itertools.count(1)
+    try:
+        with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
+            names = [one.name for one in file.schema_arrow if not pa.types.is_nested(one.type)]
+            known = dict.fromkeys(("copy", *itertools.chain.from_iterable(NAMES.values())))
+            columns = [name for name in known if name in names]
+            twice = next((name for name in columns if names.count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"{path} has two columns {twice!r}: remove or rename one")
+            for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
+                rows = batch.to_pylist()
+                size += sum(
+                    len(text) for one in rows for text in one.values() if isinstance(text, str)
+                )
+                if size > _LARGEST:
+                    raise InputError(
+                        f"{path} has more than {_LARGEST:,} characters, too many for memory: split "
+                        "it into several files"
+                    )
+                for row in rows:
+                    yield f"{path}, row {next(numbers)}", row
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+
+
+def m2_records(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the source of each sentence of an M2 file, and what the first annotator makes of it."""
+    for held in sentences(lines(path)):
+        try:
+            tokens, _, edits = parsed(held)
+            target = edited(tokens, edits[min(edits)] if edits else [])
+        except ValueError as error:
+            raise InputError(f"{path}, {error}") from None
+        yield f"{path}, line {held[0][0]}", {"source": joined(tokens), "target": target}
+
+
+_RECORDS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
+    ".parquet": parquet_records,
+    ".m2": m2_records,
+}
 
 
 def id_of(record: Mapping[str, object]) -> str | None:

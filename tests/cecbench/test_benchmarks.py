@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from cecbench.benchmarks import catalogue, readers
 from cecbench.benchmarks.readers import Example
+from cecdata.audit import read_pairs
+from cecdata.common import tables
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.schema import PAIR
 
@@ -71,6 +73,7 @@ def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
     """Every form gives the same pairs; the suffix and the first line decide which form it is."""
     dataset = catalogue.load(str(write(tmp_path / name, FORMS[name])))
     assert pairs_of(dataset.rows) == PAIRS
+    assert name == "four.tsv" or list(read_pairs(tmp_path / name)) == PAIRS
     assert dataset.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
 
 
@@ -140,6 +143,7 @@ def test_the_column_origin_is_provenance_and_not_the_source(tmp_path, monkeypatc
     pq.write_table(pa.Table.from_pylist([record]), tmp_path / "s3:a.parquet")
     for path in (jsonl, "s3:a.parquet"):
         assert pairs_of(catalogue.load(str(path)).rows) == PAIRS[:1]
+        assert list(read_pairs(tmp_path / path)) == PAIRS[:1]
 
 
 def test_parallel_files_belong_together_line_by_line(tmp_path):
@@ -165,7 +169,7 @@ def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, monkeypat
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, compression="zstd", store_schema=coded)
     assert path.stat().st_size < 10_000
-    monkeypatch.setattr(readers, "_LARGEST", 64 << 20)
+    monkeypatch.setattr(tables, "_LARGEST", 64 << 20)
     with pytest.raises(InputError, match=r"a\.parquet has more than 67,108,864 characters"):
         sum(1 for _ in readers.parquet((path,), "a"))
 
