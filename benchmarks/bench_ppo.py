@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 from common import machine, ratio
 
-from cecdata.common.hub import prepare_hub
 from cecdata.embed import encoder
+from cecdata.models.hub import prepare_hub
 from cectrain import config
 from cectrain.config import DataConfig, PolicyConfig
 from cectrain.data.shards import open_shards

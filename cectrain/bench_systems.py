@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cecbench import local_models, prompts
 from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdit, option
-from cecdata.common import hub
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
+from cecdata.models import hub, prompts
+from cecdata.models.identity import checkpoint_identity, run_identity
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def corrector_system(kind: str, options: ChannelOptions) -> CorrectorSystem:
     if isinstance(options, CombinedOptions):
         model = f"{kind}:{options.voter}"
         asked["rescore"] = options.rescore or None
-        own = local_models.checkpoint_identity(model_folder(options.voter), None)
+        own = checkpoint_identity(model_folder(options.voter), None)
     corrector = Corrector(model, confidence=options.confidence or None, **asked)
     proposer: Any = corrector.proposer
     identity = {**proposer.identity, **own, "kind": kind}
@@ -127,8 +127,8 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     proposer = PolicyProposer(loaded, options.batch, options.threads)
     identity = {
         "kind": "policy",
-        **local_models.checkpoint_identity(where, None),
-        **local_models.run_identity(torch, transformers, str(loaded.model.device)),
+        **checkpoint_identity(where, None),
+        **run_identity(torch, transformers, str(loaded.model.device)),
         "prompt": f"{loaded.prompt}@{prompts.sha256(loaded.prompt)[:8]}",
         "dtype": str(loaded.model.dtype),
         "longest_piece": proposer.longest,

@@ -48,7 +48,7 @@ class PolicyConfig:
     """The model that is trained."""
 
     name: str = "builtin"  # the small character policy, or a folder, or a name on the hub
-    prompt: str = "1"  # version in cecbench.prompts, or a text with {sentence} in it
+    prompt: str = "1"  # version in cecdata.models.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32  # scale of LoRA's update, over lora_rank
     save_dtype: str = "float32"  # of the weights in model/: float32 or bfloat16

@@ -10,8 +10,8 @@ from pathlib import Path
 from cecdata.common.codec import Json
 from cecdata.common.durable import Workspace
 from cecdata.common.durable.files import naming
-from cecdata.common.hub import prepare_hub
 from cecdata.embed import folders_of
+from cecdata.models.hub import prepare_hub
 from cectrain.config import Config
 from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards

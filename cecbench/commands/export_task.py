@@ -10,13 +10,13 @@ from string import Template
 
 import click
 
-from cecbench import prompts
 from cecbench.benchmarks.catalogue import load, sample
 from cecbench.commands.list import DATA
 from cecbench.commands.options import LIMIT
 from cecbench.scorers import Options, find_scorer
 from cecdata.common.durable import publish, write_text
 from cecdata.common.errors import RefusedError
+from cecdata.models import prompts
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 #: harness → file of the task → its template; what runs the task

@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cecbench import prompts
 from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions, option
 from cecdata.common.codec import decode, parse
 from cecdata.common.command_group import Finite
 from cecdata.common.durable import Journal
 from cecdata.common.errors import SHORTEST, UsageError, VerificationError, without
 from cecdata.common.http import Endpoint, Reply
+from cecdata.models import prompts
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt

@@ -12,11 +12,11 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import click
 
-from cecbench import prompts
 from cecbench.benchmarks.readers import Example
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import USERINFO, UsageError
 from cecdata.hanzi.edits import splice
+from cecdata.models import prompts
 
 #: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
 STATUSES = {

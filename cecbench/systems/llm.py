@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cecbench import causal, local_models, prompts
-from cecbench.causal import decode, generate, prompt_ids, token_budget
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
-from cecdata.common import hub
+from cecdata.models import causal, hub, prompts
+from cecdata.models.causal import decode, generate, prompt_ids, token_budget
+from cecdata.models.device import in_batches, thread_count, use_threads
+from cecdata.models.identity import checkpoint_identity, run_identity
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,16 @@ class LlmSystem:
         torch, transformers = hub.torch_and_transformers()
         self._policy = causal.load(checkpoint, options.prompt, options.device, dtype=options.dtype)
         self._options = options
-        self._threads = local_models.thread_count(self._policy.model, options.threads)
+        self._threads = thread_count(self._policy.model, options.threads)
         self.block = 8 * options.batch
         model = self._policy.model.eval()
         revision = getattr(model.config, "_commit_hash", None)
-        identity = local_models.checkpoint_identity(checkpoint, revision)
+        identity = checkpoint_identity(checkpoint, revision)
         self.name = str(identity["checkpoint"])
         self.identity: Mapping[str, object] = {
             "kind": "llm",
             **identity,
-            **local_models.run_identity(torch, transformers, str(model.device)),
+            **run_identity(torch, transformers, str(model.device)),
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
             "thinking": "off where the template has a switch; thoughts are taken off the answer",
             "decoding": "greedy",
@@ -48,7 +49,7 @@ class LlmSystem:
         def run(chosen: list[int]) -> list[Answer]:
             return self._answers([sources[i] for i in chosen], [asked[i] for i in chosen])
 
-        return local_models.in_batches([len(ids) for ids in asked], self._options.batch, run)
+        return in_batches([len(ids) for ids in asked], self._options.batch, run)
 
     def _answers(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
         import torch
@@ -58,7 +59,7 @@ class LlmSystem:
         started = time.perf_counter()
         limit = self._options.max_new_tokens
         budgets = [limit or token_budget(self._policy, source) for source in sources]
-        with local_models.use_threads(self._threads), torch.inference_mode():
+        with use_threads(self._threads), torch.inference_mode():
             written = generate(self._policy, asked, budgets)
         seconds = (time.perf_counter() - started) / len(sources)
         answers = []

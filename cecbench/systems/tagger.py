@@ -14,9 +14,10 @@ from typing import Any
 
 import click
 
-from cecbench import local_models
 from cecbench.systems.base import Answer, Kind, LocalOptions, SureEdit, applied, option
-from cecdata.common import hub
+from cecdata.models import hub
+from cecdata.models.device import in_batches, pick_device, thread_count, use_threads
+from cecdata.models.identity import checkpoint_identity, run_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class TaggerSystem:
         torch, transformers = hub.torch_and_transformers()
         self._torch = torch
         self._options = options
-        self._device = local_models.pick_device(torch, options.device)
+        self._device = pick_device(torch, options.device)
         config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
         self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
         labels = any("TokenClassification" in a for a in (config.architectures or ()))
@@ -69,16 +70,16 @@ class TaggerSystem:
         )
         model = hub.load_pretrained(auto, checkpoint, dtype=options.dtype)
         self._model = model.to(self._device).eval()
-        self._threads = local_models.thread_count(self._model, options.threads)
+        self._threads = thread_count(self._model, options.threads)
         self._characters = self._output_characters(labels, config)
         self._longest = min(options.max_length, int(config.max_position_embeddings))
         revision = getattr(config, "_commit_hash", None)
-        identity = local_models.checkpoint_identity(checkpoint, revision)
+        identity = checkpoint_identity(checkpoint, revision)
         self.name = str(identity["checkpoint"])
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
             **identity,
-            **local_models.run_identity(torch, transformers, self._device),
+            **run_identity(torch, transformers, self._device),
             "form": "rephrase" if options.rephrase else "tag",
             "max_length": self._longest,
             "unknown": "characters outside the vocabulary are kept unchanged",
@@ -100,7 +101,7 @@ class TaggerSystem:
             ]
 
         lengths = [len(one.tokens) for one in encoded]
-        return local_models.in_batches(lengths, self._options.batch, run)
+        return in_batches(lengths, self._options.batch, run)
 
     def _encode(self, source: str) -> Encoded:
         tokenizer = self._tokenizer
@@ -128,7 +129,7 @@ class TaggerSystem:
         pad = int(self._tokenizer.pad_token_id or 0)
         ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
         mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
-        with local_models.use_threads(self._threads), torch.inference_mode():
+        with use_threads(self._threads), torch.inference_mode():
             logits = self._model(
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
             ).logits

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common import hub
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.embed.base import Encoder
+from cecdata.models import hub
+from cecdata.models.identity import sha256_of_model
 
 Floats = npt.NDArray[np.float32]
 _BATCH = {"cuda": 256, "cpu": 32}  # sentences, which the library sorts by length
@@ -96,7 +97,7 @@ def _load(name: str) -> tuple[Any, str]:
     try:
         with hub.quiet_hub():
             if folder.exists():
-                revision = f"{folder.resolve().name} sha256:{hub.sha256_of_model(folder)[:16]}"
+                revision = f"{folder.resolve().name} sha256:{sha256_of_model(folder)[:16]}"
             else:
                 folder = _fetched(name)
                 revision = f"{name.partition('@')[0]} {folder.name}"

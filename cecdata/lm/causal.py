@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cecdata.common.errors import InputError
-from cecdata.common.hub import torch_and_transformers
-from cecdata.lm.checkpoint import Checkpoint
 from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed, encodable
+from cecdata.models.checkpoint import Checkpoint
+from cecdata.models.hub import torch_and_transformers
 
 if TYPE_CHECKING:
     import pyarrow as pa

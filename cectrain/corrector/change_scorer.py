@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cecbench import prompts
-from cecbench.causal import is_built_in_kind
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
+from cecdata.models import prompts
+from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change
 from cectrain.corrector.folder import longest_source, model_folder, prove_weights, trained_prompt
 from cectrain.corrector.numpy_policy import BLAS_THREADS, Ints, NumpyPolicy

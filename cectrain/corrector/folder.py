@@ -7,12 +7,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cecbench import prompts
-from cecbench.causal import PROMPT_FILE, is_built_in_kind, prompt_record
 from cecdata.common.codec import parse
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, VerificationError, did_you_mean
-from cecdata.common.hub import refuse_missing_folder
+from cecdata.models import prompts
+from cecdata.models.causal import PROMPT_FILE, is_built_in_kind, prompt_record
+from cecdata.models.hub import refuse_missing_folder
 
 CHANNEL = "channel"  # the noisy channel alone
 COMBINED = "combined"  # the channel and a policy; combined:FOLDER takes another policy

@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cecbench import causal
-from cecbench.causal import EXTRA_TOKENS, CausalModel, decode, generate, prompt_ids, token_budget
-from cecbench.local_models import in_batches, thread_count, use_threads
 from cecdata.common.errors import InputError
-from cecdata.common.hub import torch_and_transformers
 from cecdata.hanzi.edits import align
+from cecdata.models import causal
+from cecdata.models.causal import (
+    EXTRA_TOKENS,
+    CausalModel,
+    decode,
+    generate,
+    prompt_ids,
+    token_budget,
+)
+from cecdata.models.device import in_batches, thread_count, use_threads
+from cecdata.models.hub import torch_and_transformers
 from cectrain.corrector import folder, speculative
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.speculative import Written

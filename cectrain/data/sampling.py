@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from cecbench.causal import asked
+from cecdata.models.causal import asked
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
 from cectrain.data import shards

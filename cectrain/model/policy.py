@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecbench import prompts
-from cecbench.causal import PROMPT_FILE
 from cecdata.common import markdown
 from cecdata.common.codec import Json
+from cecdata.models import prompts
+from cecdata.models.causal import PROMPT_FILE
 from cectrain.config import PolicyConfig
 from cectrain.corrector.policy import Policy, end_tokens, load
 
@@ -113,7 +113,7 @@ tags: [chinese-spelling-correction]
 # A Chinese spelling corrector
 
 {count / 1e6:.1f} M parameters, {type(policy.model).__name__}. It is asked with prompt version
-{policy.prompt} of `cecbench.prompts` through its chat template, thinking off, and
+{policy.prompt} of `cecdata.models.prompts` through its chat template, thinking off, and
 answers with the corrected sentence alone. Decode greedily: `generation_config.json` makes
 transformers do so, but vLLM does not read its `do_sample`: set the temperature of vLLM to 0.
 

@@ -7,9 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cecbench.causal import THINKING_OFF
 from cecdata.common.errors import UsageError
 from cecdata.common.settings import require_known
+from cecdata.models.causal import THINKING_OFF
 from cectrain.config import Config, PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.folder import BUILTIN

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cecbench.local_models import checkpoint_identity
 from cecbench.report.plot import plot
 from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json, encode, parse, sealed, unsealed
@@ -24,6 +23,7 @@ from cecdata.common.errors import VerificationError
 from cecdata.common.version import git_commit
 from cecdata.embed import Encoder
 from cecdata.embed.store import Store
+from cecdata.models.identity import checkpoint_identity
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder
 from cectrain.data.shards import PairSource

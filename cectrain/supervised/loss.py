@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from cecbench import prompts
-from cecbench.causal import prompt_ids
+from cecdata.models import prompts
+from cecdata.models.causal import prompt_ids
 from cectrain.corrector.change_scorer import Tokens
 from cectrain.corrector.policy import Policy, target_ids
 from cectrain.data.shards import Pair

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cecbench.local_models import pick_device
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import CecError, MissingPackageError
@@ -23,6 +22,7 @@ from cecdata.corpus.inputs import hashed, resolve
 from cecdata.hanzi.characters import is_han, table
 from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
+from cecdata.models.device import pick_device
 from cectrain.config import PolicyConfig, SftConfig
 from cectrain.corrector.folder import MODEL, model_folder, weights_sha256
 from cectrain.corrector.policy import Policy

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from cecbench.causal import decode
 from cecdata.common import durable
 from cecdata.common.codec import Json, parse
+from cecdata.models.causal import decode
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector.policy import Policy, greedy, load

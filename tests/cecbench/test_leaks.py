@@ -15,7 +15,7 @@ from cecbench.systems.api import ApiOptions, ApiSystem
 from cecdata.common.command_group import run
 from cecdata.common.errors import CecError
 from cecdata.common.http import EndpointError
-from cecdata.common.hub import quiet_hub
+from cecdata.models.hub import quiet_hub
 
 KEY = "k3y-5b1f-of-nobody-77ac"
 PASSWORD = "pw-90d2-of-nobody"

@@ -10,11 +10,11 @@ import pytest
 import tiny_models
 from test_api import OTHERWISE
 
-from cecbench.causal import prompt_ids
 from cecbench.run import Settings, evaluate
 from cecbench.systems.llm import LlmOptions
 from cecbench.systems.tagger import TaggerOptions
 from cecdata.common.errors import InputError, RefusedError
+from cecdata.models.causal import prompt_ids
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
@@ -184,7 +184,7 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
 )
 def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
     """A model's digest includes all files that loading may read, and no README or hidden file."""
-    from cecbench.local_models import checkpoint_identity
+    from cecdata.models.identity import checkpoint_identity
 
     folder = tmp_path / "model"
     shutil.copytree(qwen3, folder)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecbench import prompts
 from cecbench.benchmarks.readers import Example
 from cecbench.run import Settings, evaluate
 from cecbench.systems import table
 from cecbench.systems.extract import extract
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common.errors import InputError, UsageError
+from cecdata.models import prompts
 
 ROWS = [
     Example("a", "他己经来了。", "他已经来了。"),

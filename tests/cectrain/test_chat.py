@@ -8,8 +8,8 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from tiny_models import byte_level
 
-from cecbench import prompts
-from cecbench.causal import prompt_ids
+from cecdata.models import prompts
+from cecdata.models.causal import prompt_ids
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector.correction import apply

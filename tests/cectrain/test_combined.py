@@ -14,8 +14,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecbench.causal import prompt_ids
 from cecdata.lm.ngrams import SHIPPED_NAME, shipped
+from cecdata.models.causal import prompt_ids
 from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import INPUT_METHOD, SHIPPED, CombinedProposer, chosen
 from cectrain.corrector.corrector import Corrector

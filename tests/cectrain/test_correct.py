@@ -16,11 +16,11 @@ from cectrain import Corrector
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecbench.causal import prompt_ids
 from cecbench.systems.base import LocalOptions
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
+from cecdata.models.causal import prompt_ids
 from cectrain import bench_systems
 from cectrain.cli import cli
 from cectrain.commands import correct

@@ -190,7 +190,7 @@ def same(first, second):
 
 def test_the_table_splits_as_the_tokenizer(small_policy):
     """Characters, bytes of rare ones, placeholders and names of special tokens alike."""
-    from cecbench.causal import prompt_ids
+    from cecdata.models.causal import prompt_ids
     from cectrain.corrector.policy import target_ids
     from cectrain.supervised.loss import character_tokens, tokens
     from experiments.pretraining.model import placeholders

@@ -11,9 +11,9 @@ pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 import torch
 
-from cecbench.causal import prompt_ids
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
+from cecdata.models.causal import prompt_ids
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
 from cectrain.corrector.policy import Policy, check_context, target_ids
 from cectrain.data.shards import Pair

@@ -8,8 +8,8 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cecbench.causal import prompt_ids
 from cecdata.common.errors import UsageError
+from cecdata.models.causal import prompt_ids
 from cectrain import config
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import target_ids

@@ -17,9 +17,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecbench.causal import prompt_ids
 from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.corpus.ids import is_validation
+from cecdata.models.causal import prompt_ids
 from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair

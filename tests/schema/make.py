@@ -103,8 +103,8 @@ def checkpoint(out: Path) -> None:
 
 def training(out: Path) -> None:
     """What a training run keeps beside its weights."""
-    from cecbench.causal import PROMPT_FILE
     from cecdata.common.codec import sealed
+    from cecdata.models.causal import PROMPT_FILE
     from cectrain.model.heldout import HeldOut, write_held_out
     from cectrain.run.metrics_log import FILE, MetricsLog
 

@@ -99,7 +99,7 @@ def test_no_code_out_of_a_checkpoint():
     text = "".join(path.read_text("utf-8") for path in FILES)
     assert not re.search(r"trust_remote_code\W{1,4}True", text)
     places = {str(p.relative_to(ROOT)) for p, n in calls() if named(n).endswith(".from_pretrained")}
-    assert places == {"cecdata/common/hub.py"}
+    assert places == {"cecdata/models/hub.py"}
 
 
 @pytest.mark.parametrize("name", ["base.lock", "dev.lock", "build.lock"])

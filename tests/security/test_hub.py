@@ -13,7 +13,7 @@ import pytest
 from loopback import serving, status
 
 from cecdata.common.errors import InputError
-from cecdata.common.hub import first_line, refuse_missing_folder
+from cecdata.models.hub import first_line, refuse_missing_folder
 
 PASSWORD = "pw-90d2-of-nobody"
 TOKEN = "hf_t0ken5b1fofnobody77ac"

@@ -10,7 +10,7 @@ import pytest
 from pickled import Bomb
 
 from cecdata.common.errors import InputError
-from cecdata.common.hub import load_pretrained
+from cecdata.models.hub import load_pretrained
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install -e '.[train]'")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")

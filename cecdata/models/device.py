@@ -1,34 +1,17 @@
-"""What local models share: a checkpoint's identity, its device, number format and threads."""
+"""Where local models compute: the device, its batches and the threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 from types import ModuleType
 from typing import TypeVar
-
-from cecdata.common.hub import sha256_of_model
 
 # Below this, threads cost more by waiting than they save (docs/reference/systems.md).
 SMALL = 30_000_000  # parameters
 _TURN = Lock()
 T = TypeVar("T")
-
-
-def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, object]:
-    """Return the name, and the digest of a folder's model files or the revision of a hub model."""
-    folder = Path(checkpoint)
-    if not folder.is_dir():
-        return {"checkpoint": checkpoint, "revision": revision or "not stated"}
-    return {"checkpoint": folder.name, "sha256": sha256_of_model(folder)}
-
-
-def run_identity(torch: ModuleType, transformers: ModuleType, device: str) -> dict[str, object]:
-    """Return versions and device, because others may give other answers."""
-    versions = {module.__name__: str(module.__version__) for module in (torch, transformers)}
-    return {"versions": versions, "device": str(torch.device(device).type)}
 
 
 def pick_device(torch: ModuleType, wanted: str) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecbench import local_models, prompts
-from cecdata.common import hub
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
+from cecdata.models import hub, prompts
+from cecdata.models.device import pick_device
 
 if TYPE_CHECKING:
     import torch
@@ -57,7 +57,7 @@ def load(
         raise InputError(f"{where} has no end token: set eos_token in tokenizer_config.json")
     hub.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
-    model = model.to(local_models.pick_device(torch, device))
+    model = model.to(pick_device(torch, device))
     return CausalModel(model, tokenizer, prompt)
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
-from cecdata.common.hub import load_pretrained, sha256_of_model
 from cecdata.common.machine import free_memory
+from cecdata.models.hub import load_pretrained
+from cecdata.models.identity import sha256_of_model
 
 if TYPE_CHECKING:
     import torch

@@ -1,0 +1,1 @@
+"""Models by name: loading, identity, device, batches and prompts, for all three packages."""
