@@ -137,21 +137,36 @@ def find_trigram(slots, shift, first, word):
 
 
 @compiled
-def fill_trie(keys, nodes, word, points, bounds, numbers):
-    """Add each text to the trie; return the number of nodes, the root being 0."""
-    shift, used = shift_of(len(keys)), 1
+def fill_trie(keys, nodes, word, used, points, bounds, numbers):
+    """Add each text to a trie of `used` nodes, the root being 0; return how many it has then.
+
+    `numbers` are those of the texts; for a text that the trie has, its number there is put in.
+    """
+    shift = shift_of(len(keys))
     for n in range(len(numbers)):
         node = 0
         for p in range(bounds[n], bounds[n + 1]):
             key = np.uint64(node) << np.uint64(21) | np.uint64(points[p])
-            at = _held_at(keys, key, np.uint64(0), shift)
+            at = _held_at(keys, key, EMPTY, shift)
             if keys[at] == EMPTY:
                 keys[at] = key
                 nodes[at] = used
                 used += 1
             node = nodes[at]
-        word[node] = numbers[n]
+        if word[node] < 0:
+            word[node] = numbers[n]
+        numbers[n] = word[node]
     return used
+
+
+@compiled
+def copy_trie(keys, nodes, from_keys, from_nodes):
+    """Put the edges of a trie into another, larger hash table."""
+    shift = shift_of(len(keys))
+    for n in range(len(from_keys)):
+        if from_keys[n] != EMPTY:
+            at = _held_at(keys, from_keys[n], EMPTY, shift)
+            keys[at], nodes[at] = from_keys[n], from_nodes[n]
 
 
 @inlined

@@ -7,7 +7,7 @@ log P and 8 bits of back-off, so that a look-up costs one access to memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -211,11 +211,52 @@ def _shift(slots: Longs) -> np.uint64:
 def _trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
     """Return the trie of the words' characters; words longer than `LONGEST` are left out."""
     kept = [number for number, text in enumerate(words) if number > 0 and len(text) <= LONGEST]
-    texts = [words[number] for number in kept]
-    bounds = np.cumsum([0, *map(len, texts)]).astype(np.int64)
-    points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.int64)
-    keys = _slots(int(bounds[-1]) + 1)
+    points, bounds = _flat([words[number] for number in kept])
+    keys = _slots(len(points) + 1)
     nodes = np.zeros(len(keys), np.int32)
-    word = np.full(int(bounds[-1]) + 1, -1, np.int32)
-    used = kernels.fill_trie(keys, nodes, word, points, bounds, np.array(kept, np.int32))
+    word = np.full(len(points) + 1, -1, np.int32)
+    used = kernels.fill_trie(keys, nodes, word, 1, points, bounds, np.array(kept, np.int32))
     return keys, nodes, word[:used]
+
+
+def _flat(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the code points of all texts, and where each text begins, with the end."""
+    points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.int64)
+    return points, np.cumsum([0, *map(len, texts)]).astype(np.int64)
+
+
+def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]:
+    """Return the tables with words that have this log P or more, and the words' numbers.
+
+    Each word gets the next number, which stays unused where the tables have the word. What no word
+    changes is shared.
+    """
+    points, bounds = _flat(list(words))
+    size, nodes = len(tables.log_prob), len(tables.word)
+    if size + len(words) >= MOST_WORDS:
+        raise InputError(f"the model has {size:,} words, so that {len(words):,} more do not fit")
+    keys = _slots(nodes + len(points))
+    if len(keys) > len(tables.edge_keys):
+        edges = np.zeros(len(keys), np.int32)
+        kernels.copy_trie(keys, edges, tables.edge_keys, tables.edge_nodes)
+    else:
+        keys, edges = tables.edge_keys.copy(), tables.edge_nodes.copy()
+    word = np.append(tables.word, np.full(len(points), -1, np.int32))
+    numbers = np.arange(size, size + len(words), dtype=np.int32)
+    used = kernels.fill_trie(keys, edges, word, nodes, points, bounds, numbers)
+    wanted = np.array(list(words.values()), np.float32)
+    log_prob, most = (np.append(held, wanted) for held in (tables.log_prob, tables.most))
+    for values in (log_prob, most):
+        values[numbers] = np.maximum(values[numbers], wanted)
+    shift = _shift(keys)
+    added = tables._replace(
+        edge_keys=keys,
+        edge_nodes=edges,
+        edge_marks=kernels.marks_of(keys, shift, np.uint64(0)),
+        edge_shift=shift,
+        word=word[:used],
+        log_prob=log_prob,
+        backoff=np.append(tables.backoff, np.zeros(len(words), np.float32)),
+        most=most,
+    )
+    return added, numbers

@@ -26,6 +26,7 @@ from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading
 from cectrain.corrector.channel.tables import open_tables
+from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, edits_of
 from cectrain.corrector.folder import BUILTIN, COMBINED
 from cectrain.corrector.rescoring import Rescorer, Weights, overlap
@@ -37,7 +38,7 @@ SHIPPED = Weights(-0.12, 0.85, 0.30)
 INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
 #: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
-KNOWN, LEAST_RATIO = 0.75, -8.0
+KNOWN, LEAST_RATIO = 2.0, -8.0
 
 
 class CombinedProposer:
@@ -64,7 +65,7 @@ class CombinedProposer:
         self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
         self.longest: int | None = self.scorer.longest
         self.unread = self.scorer.unread
-        tables = open_tables(lm, terms)
+        tables = add_terms(open_tables(lm), terms)
         settings = Settings(error=tables.error)
         if rescore is not None:
             settings = settings._replace(margin=rescoring.MARGIN)
@@ -89,11 +90,11 @@ class CombinedProposer:
             **({"judge": judge.scorer.name, "judge_id": judge.scorer.identity} if judge else {}),
         }
 
-    def with_terms(self, lm: str | None, terms: Sequence[Term]) -> CombinedProposer:
-        """Return this proposer with a channel of its own for these terms."""
-        made = copy.copy(self)
-        made.channel = self.channel.with_terms(lm, terms)
-        return made
+    def with_terms(self, terms: Sequence[Term]) -> CombinedProposer:
+        """Return this proposer with more terms."""
+        more = copy.copy(self)
+        more.channel = self.channel.with_terms(terms)
+        return more
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is P(c)."""

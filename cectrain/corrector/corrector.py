@@ -37,10 +37,9 @@ _FEW = 2  # most unreadable Han characters with which it is asked whatever their
 _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream corrects together
 _TOGETHER = 256  # pieces that a model is asked together
 MOST_MORE = 1_000  # terms that are added to a loaded model
-_LISTS_KEPT = 2  # lists of such terms whose channels are kept
-_loading = RLock()  # so that several threads do not load one model each
-_after = _loading.release  # a fork waits, as the new process has no thread to free the lock
-os.register_at_fork(before=_loading.acquire, after_in_parent=_after, after_in_child=_after)
+loading = RLock()  # so that several threads do not load one model each
+_after = loading.release  # a fork waits, as the new process has no thread to free the lock
+os.register_at_fork(before=loading.acquire, after_in_parent=_after, after_in_child=_after)
 
 
 class GivenUpError(CecError):
@@ -103,19 +102,18 @@ class Corrector:
             raise UsageError("rescore works only with the model combined")
         self._rescore = rescore
         self._loaded: Proposer | None = None if isinstance(model, str) else model
-        self._of_terms: dict[tuple[Term, ...], Proposer] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """Return what to pickle: the names of the model, not its weights and tables."""
         loaded = None if isinstance(self._model, str) else self._model
-        return {**vars(self), "_loaded": loaded, "_of_terms": {}}
+        return {**vars(self), "_loaded": loaded}
 
     @property
     def proposer(self) -> Proposer:
         """The model, loaded. Raises InputError where nothing loads."""
         loaded = self._loaded
         if loaded is None:
-            with _loading:
+            with loading:
                 loaded = self._loaded = self._loaded or self._load(str(self._model))
         return loaded
 
@@ -124,8 +122,10 @@ class Corrector:
         if model == CHANNEL:
             from cectrain.corrector.channel.proposer import ChannelProposer
             from cectrain.corrector.channel.tables import open_tables
+            from cectrain.corrector.channel.terms import add_terms
 
-            return ChannelProposer(open_tables(self._lm, self._words.terms), least=least)
+            tables = add_terms(open_tables(self._lm), self._words.terms)
+            return ChannelProposer(tables, least=least)
         if _is_combined(model):
             from cectrain.corrector.combined import CombinedProposer
 
@@ -185,16 +185,16 @@ class Corrector:
     ) -> Corrector:
         """Return a corrector of the same loaded model with more names, terms and replacements.
 
-        terms: at most `MOST_MORE`; a channel is made for them, which takes seconds, and the last
-        ones are kept. confidence: not below that of this corrector. Raises UsageError as
-        `Corrector` does.
+        terms: at most `MOST_MORE`; a hundred take some hundredths of a second. confidence: not
+        below that of this corrector. Raises UsageError as `Corrector` does.
         """
         if not (protect or terms or dictionary or confidence is not None):
             return self
         more = terms_of(terms)
         if len(more) > MOST_MORE:
             raise UsageError(f"a call may have at most {MOST_MORE:,} terms, not {len(more):,}")
-        least = float(getattr(self.proposer, "least", 0.0))
+        proposer = self.proposer
+        least = float(getattr(proposer, "least", 0.0))
         least = least if self._confidence is None else self._confidence
         if confidence is not None and not least <= confidence <= 1:
             raise UsageError(f"confidence must be from {least:g} to 1, not {confidence}")
@@ -202,7 +202,7 @@ class Corrector:
         made = copy(self)
         vars(made).update(
             _words=words,
-            _loaded=self._with_terms(words.terms) if more else self.proposer,
+            _loaded=self._with_terms({*words.terms} - {*self._words.terms}) if more else proposer,
             _confidence=self._confidence if confidence is None else confidence,
         )
         return made
@@ -212,16 +212,12 @@ class Corrector:
         plain = Plain.of(text).text
         return plain if self._script == SCRIPTS[0] else simplified(plain)
 
-    def _with_terms(self, terms: tuple[Term, ...]) -> Proposer:
+    def _with_terms(self, terms: Iterable[Term]) -> Proposer:
         with_terms = getattr(self.proposer, "with_terms", None)
         if with_terms is None:
             raise UsageError("terms work only with the models channel and combined")
-        with _loading:
-            if terms not in self._of_terms:
-                while len(self._of_terms) >= _LISTS_KEPT:
-                    del self._of_terms[next(iter(self._of_terms))]
-                self._of_terms[terms] = with_terms(self._lm, terms)
-            return self._of_terms[terms]
+        proposer: Proposer = with_terms(sorted(terms, key=lambda term: term.text))
+        return proposer
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
         """Yield one correction a text; memory holds a chunk of at most 256 texts."""

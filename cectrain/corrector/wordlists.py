@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from cecdata.hanzi.characters import is_han
 
 MOST_TERMS = 50_000
 LONGEST_TERM = 32  # characters
+MOST_WEIGHT = 20.0  # nats, beyond which a term is always or never written
 _NAMED = 5  # lines that an error names
 
 
@@ -145,8 +145,8 @@ def _no_term(term: Term) -> str:
     """Return what is wrong with a term; '' where nothing is."""
     if not 2 <= len(term.text) <= LONGEST_TERM:
         return f"must have 2 to {LONGEST_TERM} characters, not {len(term.text)}"
-    if not math.isfinite(term.weight):
-        return f"must have a finite weight, not {term.weight}"
+    if not -MOST_WEIGHT <= term.weight <= MOST_WEIGHT:
+        return f"must have a weight from {-MOST_WEIGHT:g} to {MOST_WEIGHT:g}, not {term.weight}"
     if not all(is_han(ord(character)) for character in term.text):
         return "may have Han characters only: put it into the file of --protect"
     return ""

@@ -42,7 +42,6 @@ from cectrain.corrector.rescoring import (
     overlap,
 )
 from cectrain.corrector.tensors import read_tensors
-from cectrain.corrector.wordlists import Term
 
 SIGNS = "的得地在再"
 REPEATED, LEFT_OUT = -2.0, 1.0
@@ -292,19 +291,22 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
 
 
 def test_the_cache_holds_few_tables(monkeypatch, tmp_path):
-    """A new list of terms takes the place of the one that was not used for longest."""
+    """A new model takes the place of the one that was not used for longest."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     draw = random.Random(1)
     made = tables_of(model := small_model(draw), small_channel(draw, model))
     monkeypatch.setattr(tables_room, "tables_of", lambda *_, **__: made)
-    lists = [(Term(text),) for text in ("阿莫西林", "冠状动脉", "伏立康唑", "艾曲波帕", "利伐沙班")]
-    paths = [kept_at("words", terms) for terms in lists]
-    for number, terms in enumerate(lists):
-        open_tables("words", terms)
+    monkeypatch.setattr(tables_room, "find", Path)
+    models = [tmp_path / f"{number}.arpa" for number in range(5)]
+    for number, file in enumerate(models):
+        file.write_text(str(number))
+    paths = list(map(kept_at, models))
+    for number, file in enumerate(models):
+        open_tables(file)
         os.utime(paths[number], (number, number))
     assert [path.exists() for path in paths] == [False, True, True, True, True]
-    open_tables("words", lists[1])
-    open_tables("words", lists[0])
+    open_tables(models[1])
+    open_tables(models[0])
     assert [path.exists() for path in paths] == [True, True, False, True, True]
 
 

@@ -5,8 +5,6 @@ import random
 import re
 import time
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 
 import pytest
 from hypothesis import given
@@ -194,25 +192,6 @@ def test_a_long_text_costs_what_its_pieces_cost():
             corrector.correct(texts)
             taken.append(time.process_time() - start)
     assert min(seconds[1]) < 2 * min(seconds[0])
-
-
-def test_a_channel_that_is_made_for_terms_holds_up_nobody():
-    """Others are answered meanwhile by the model that is loaded."""
-    began, answered = Event(), Event()
-
-    class Slow(Fixed):
-        def with_terms(self, _lm, _terms):
-            began.set()
-            assert answered.wait(20), "the other waited"
-            return self
-
-    corrector = Corrector(Slow())
-    with ThreadPoolExecutor(1) as pool:
-        made = pool.submit(corrector.also, terms=["阿莫西林"])
-        assert began.wait(20)
-        corrector.correct(FLOWERS)
-        answered.set()
-        made.result()
 
 
 def test_every_invisible_character_is_left_out():

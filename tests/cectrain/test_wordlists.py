@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +13,7 @@ from proposers import Silent
 
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain.cli import cli
-from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.corrector import Corrector, loading
 from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_terms
 
 TERMS = ["阿莫西林", "冠状动脉", "蛛网膜下腔出血后遗症", "伏立康唑", "企业微信", "张小娜"]
@@ -49,7 +50,8 @@ def test_the_policy_has_a_say_in_changes_to_terms():
     correctors = [Corrector(model, lm="words", terms=TERMS) for model in ("channel", "combined")]
     channel, both = ([one.edits[0] for one in c.correct(texts)] for c in correctors)
     assert [edit.type for edit in (*channel, *both)] == ["term"] * 4
-    assert both[0].confidence < channel[0].confidence < channel[1].confidence < both[1].confidence
+    gaps = [second.confidence - first.confidence for first, second in (channel, both)]
+    assert 0 < gaps[0] < gaps[1]
 
 
 def test_terms_are_added_to_a_loaded_model(corrector):
@@ -64,6 +66,52 @@ def test_terms_are_added_to_a_loaded_model(corrector):
         corrector.also(terms=[chr(0x4E00 + n) * 2 for n in range(1001)])
     with pytest.raises(UsageError, match="terms work only with the models channel"):
         Corrector(Silent()).also(terms=["艾曲波帕"])
+
+
+def test_terms_that_are_added_count_as_those_from_the_beginning(corrector):
+    """Character errors, a missing character, a word that the model knows, and a long term."""
+    texts = ["请把文档放到雨雀里。", "他患了冠状动。", "下午在楼下及合。", "诊断为蛛网膜下控出血"]
+    terms = [*TERMS, "语雀", "集合"]
+    expected = Corrector(corrector._model, lm="words", terms=terms).correct(texts)
+    assert corrector.also(terms=terms).correct(texts) == expected
+    assert corrector.also(terms=["语雀"]).also(terms=["集合"]).correct(texts) == expected
+
+
+def test_terms_take_a_fraction_of_a_second_and_no_lock(corrector):
+    """Three lists in turn, and other threads meanwhile, each with a list of its own."""
+
+    def seconds(tenant):
+        terms = [chr(0x4E00 + tenant * 100 + n) + "甲词" for n in range(100)]
+        began = time.process_time()
+        corrector.also(terms=terms)
+        return time.process_time() - began
+
+    seconds(0)  # loads the tables of sounds and shapes
+    assert max(seconds(tenant) for tenant in (1, 2, 3)) < 0.3
+    with ThreadPoolExecutor(4) as pool, loading:
+        assert len(list(pool.map(seconds, range(4, 12), timeout=60))) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "target"),
+    [
+        ("明天早上八点在楼下及合，别迟到啊", "集合", "明天早上八点在楼下集合，别迟到啊"),
+        ("术后第二天拔除引流管，伤口愈和良好。", "愈合", "术后第二天拔除引流管，伤口愈合良好。"),
+        ("我及合适的人选都到了。", "集合", "我及合适的人选都到了。"),
+        ("雨和雪一起下。", "愈合", "雨和雪一起下。"),
+        ("至于你说的事，我再想想。", "置于", "至于你说的事，我再想想。"),
+    ],
+)
+def test_a_term_wins_where_it_alone_fits(text, term, target):
+    """Without a weight, and also where the word as such is common; right text stays."""
+    assert Corrector(lm="words", terms=[term]).correct(text)[0].target == target
+
+
+@pytest.mark.parametrize("weight", [1e300, -21.0, float("nan")])
+def test_the_weight_of_a_term_is_bounded(weight):
+    """What no probability makes up for is refused."""
+    with pytest.raises(UsageError, match="weight from -20 to 20"):
+        Corrector(terms=[Term("阿莫西林", weight)])
 
 
 def test_replacements_are_exact_and_first():
@@ -131,7 +179,7 @@ def test_lists_are_read_and_wrong_lines_named(tmp_path):
     )
     assert read_terms([path]) == (Term("冠状动脉", 1.5, "anatomy"), Term("阿莫西林", 2.0))
     path.write_text(f"林\nCT检查\n{'长' * 100}\n冠状动脉\tmuch\n冠状动脉\tnan\n", "utf-8")
-    with pytest.raises(InputError, match=r"line 1: .*line 2: .*3: .*4: .*5: .*finite") as raised:
+    with pytest.raises(InputError, match=r"line 1: .*line 2: .*3: .*4: .*5: .*-20 to 20") as raised:
         read_terms([path])
     assert "\n" not in str(raised.value)
     path.write_bytes("阿莫西林".encode("gb18030"))

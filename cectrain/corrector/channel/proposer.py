@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from cecdata.hanzi.characters import is_han
-from cecdata.lm.ngrams import find
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
-from cectrain.corrector.channel.tables import ChannelTables, tables_of
+from cectrain.corrector.channel.tables import ChannelTables
+from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, edits_of
 from cectrain.corrector.wordlists import Term
 
@@ -45,7 +46,7 @@ class ChannelProposer:
     def __init__(
         self, tables: ChannelTables, *, least: float | None = None, settings: Settings | None = None
     ) -> None:
-        self._tables, self.least = tables, LEAST if least is None else least
+        self.tables, self.least = tables, LEAST if least is None else least
         self.settings = settings or Settings(error=tables.error)
         self.identity = {
             "model": tables.model,
@@ -56,12 +57,12 @@ class ChannelProposer:
         }
         single = tables.channel.word_points[tables.channel.word_size == 1, 0]
         self._known = set(map(chr, single.tolist()))
-        self._terms = frozenset(tables.terms.tolist())
 
-    def with_terms(self, lm: str | None, terms: Sequence[Term]) -> ChannelProposer:
-        """Return this channel over the same n-gram model with these terms, kept in memory alone."""
-        tables = tables_of(find(lm), terms=terms)
-        return ChannelProposer(tables, least=self.least, settings=self.settings)
+    def with_terms(self, terms: Sequence[Term]) -> ChannelProposer:
+        """Return this channel with more terms."""
+        more = copy.copy(self)
+        more.tables = add_terms(self.tables, terms)
+        return more
 
     def unread(self, text: str) -> list[bool]:
         """Return whether each character is Han but not in the model; others separate clauses."""
@@ -87,8 +88,8 @@ class ChannelProposer:
                 points,
                 offsets,
                 guards(pieces, offsets, self.settings.title),
-                self._tables.ngrams,
-                self._tables.channel,
+                self.tables.ngrams,
+                self.tables.channel,
                 self.settings,
                 _COUNTED,
                 workspace(),  # of this call: threads may share the corrector
@@ -97,7 +98,8 @@ class ChannelProposer:
             if rows >= 0:
                 break
             room *= 2
-        written = self._tables.channel.word_points
+        term_numbers = frozenset(self.tables.terms.tolist())
+        written = self.tables.channel.word_points
         readings = [Reading({}, set(), set()) for _ in pieces]
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
@@ -106,6 +108,6 @@ class ChannelProposer:
             posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
             if out.path[row]:
                 best.add(key)
-            if word in self._terms:
+            if word in term_numbers:
                 terms.add(key)
         return readings

@@ -30,14 +30,11 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
-from cecdata.hanzi.components import look_alikes
-from cecdata.hanzi.readings import homophones
 from cecdata.lm.kernels import place_of, shift_of
 from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays, kinds
 from cectrain.corrector.tensors import read_tensors, write_tensors
-from cectrain.corrector.wordlists import Term
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
@@ -46,10 +43,8 @@ NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿")
 PARTIES = frozenset("甲乙丙丁")  # of a contract
 POSITIONS = ("左右", "上下", "前后", "内外", "东西南北", "男女")
 # added to log P: seldom does a context tell which number, party or position is right
-NEVER, ELSEWHERE = np.float32(-99), np.float32(-4)
+NEVER, ELSEWHERE = -99.0, -4.0
 AS_FREQUENT = 0.5
-UNLISTED = -7.0  # log P of an error in a term that no row of the channel has
-TERM_LOG_PROB = -11.0  # of a term that the model does not know, and the least of one that it does
 
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
@@ -62,44 +57,50 @@ class ChannelTables(NamedTuple):
     """The tables of a channel over an n-gram model, and what is told of them.
 
     counts: of the model's words, pairs and triples. error: θ, the cost of an error that fits it.
-    terms: the numbers of the words that are terms of the user or parts of one.
+    missing: log P that a character is missing, see `Channel`. terms: the numbers of the words that
+    are terms of the user or parts of one.
     """
 
     model: str
     recipe: str
     counts: tuple[int, int, int]
     error: float
+    missing: float | None
     ngrams: Tables
     channel: ChannelArrays
     terms: Ints
 
 
-def tables_of(
-    model: Ngrams, channel: Channel | None = None, terms: Sequence[Term] = ()
-) -> ChannelTables:
+def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `realistic`."""
     channel = channel or shipped()
     counts = len(model.words), len(model.pairs), len(model.triples)
-    model, numbers = _with_terms(_with_lost_words(model), terms)
-    arrays = channel_arrays(channel, model, numbers)
+    model = _with_lost_words(model)
     return ChannelTables(
-        model.name, channel.recipe, counts, model.error, model.tables(), arrays, numbers
+        model.name,
+        channel.recipe,
+        counts,
+        model.error,
+        channel.missing,
+        model.tables(),
+        channel_arrays(channel, model),
+        np.zeros(0, np.int32),
     )
 
 
-def open_tables(lm: str | Path | None = None, terms: Sequence[Term] = ()) -> ChannelTables:
-    """Return the tables of an n-gram model and terms, kept since the last call or made.
+def open_tables(lm: str | Path | None = None) -> ChannelTables:
+    """Return the tables of an n-gram model, kept since the last call or made.
 
     lm: see `cecdata.lm.ngrams.find`. The user's cache holds `MOST_KEPT` tables, or none where it
     cannot be written.
     """
-    path = kept_at(lm, terms)
+    path = kept_at(lm)
     with contextlib.suppress(InputError, KeyError, ValueError, TypeError):
         tables = _restored(*read_tensors(path, proven=True))
         with contextlib.suppress(OSError):
             path.touch()
         return tables
-    tables = tables_of(find(lm), terms=terms)
+    tables = tables_of(find(lm))
     with contextlib.suppress(OSError, CecError):
         path.parent.mkdir(parents=True, exist_ok=True)
         _keep(tables, path)
@@ -109,7 +110,7 @@ def open_tables(lm: str | Path | None = None, terms: Sequence[Term] = ()) -> Cha
     return tables
 
 
-def kept_at(lm: str | Path | None, terms: Sequence[Term] = ()) -> Path:
+def kept_at(lm: str | Path | None) -> Path:
     """Return the file in which such tables are kept: its name has digests of all inputs.
 
     Raises InputError where the model is missing.
@@ -117,7 +118,6 @@ def kept_at(lm: str | Path | None, terms: Sequence[Term] = ()) -> Path:
     digest = xxhash.xxh3_128(
         sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
     )
-    digest.update(json.dumps([(term.text, term.weight) for term in terms]).encode())
     for path in (locate(lm), shipped_channel(), TABLES / "characters.tsv"):
         digest.update(path.read_bytes())
     cache = user_folder("XDG_CACHE_HOME")
@@ -126,7 +126,7 @@ def kept_at(lm: str | Path | None, terms: Sequence[Term] = ()) -> Path:
 
 def _keep(tables: ChannelTables, path: Path) -> None:
     arrays: dict[str, NDArray[np.generic]] = {"terms": tables.terms}
-    told = ("model", "recipe", "counts", "error")
+    told = ("model", "recipe", "counts", "error", "missing")
     plain: dict[str, object] = {name: getattr(tables, name) for name in told}
     for part in ("ngrams", "channel"):
         for name, value in getattr(tables, part)._asdict().items():
@@ -146,19 +146,15 @@ def _restored(notes: Mapping[str, str], arrays: Mapping[str, NDArray[np.generic]
         plain["recipe"],
         tuple(plain["counts"]),
         plain["error"],
+        plain["missing"],
         Tables(*(values[f"ngrams.{name}"] for name in Tables._fields)),
         ChannelArrays(*(values[f"channel.{name}"] for name in ChannelArrays._fields)),
         values["terms"],
     )
 
 
-def channel_arrays(channel: Channel, model: Ngrams, terms: Ints) -> ChannelArrays:
-    """Return the channel's arrays, without spans whose right text is not a word of the model.
-
-    terms: the numbers of the words that are terms of the user.
-    """
-    listed_size = np.diff(channel.bounds)
-    channel = _with_alike(channel, "".join(model.words[number] for number in terms))
+def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
+    """Return the channel's arrays, without spans whose right text is not a word of the model."""
     size = np.diff(channel.bounds)
     single = np.array([len(text) == 1 for text in channel.observed])
     of_single = np.repeat(single, size)
@@ -167,30 +163,28 @@ def channel_arrays(channel: Channel, model: Ngrams, terms: Ints) -> ChannelArray
     slot[[ord(sign) for sign in signs]] = np.arange(1, len(signs) + 1)
     log_prob = channel.log_prob + _reluctance(channel, model)
     first = [ord(text[0]) for text, one in zip(channel.right, of_single, strict=True) if one]
-    word_points, word_size = _texts(("", *model.words[1:]))
+    word_points, word_size = points_of(("", *model.words[1:]))
     # the rows of spans: what operators rewrite, and words of which one character is missing
     numbers = {word: number for number, word in enumerate(model.words) if number}
     word = np.array([numbers.get(text, 0) for text in channel.right], np.int32)
     listed = ~of_single & (word > 0)
-    key = np.repeat(_keys(*_texts(channel.observed)), size)[listed]
+    key = np.repeat(_keys(*points_of(channel.observed)), size)[listed]
     chance, word = log_prob[listed], word[listed]
     if channel.missing is not None:
-        forms, words = _without_one(word_points, word_size, model.word_log_prob)
+        likely = model.word_log_prob >= LEAST_LIKELY
+        forms, words = forms_of(word_points, word_size, np.flatnonzero(likely).astype(np.int32))
+        forms, words = _likeliest(forms, words, model.word_log_prob)
         key, word = np.concatenate([key, forms]), np.concatenate([word, words])
         chance = np.append(chance, np.full(len(forms), channel.missing + MISSING, np.float32))
     order = np.argsort(key, kind="stable")
     spans, count = np.unique(key, return_counts=True)
-    keys = np.zeros(1 << max(4, (2 * len(spans)).bit_length()), np.uint64)
-    rows = np.zeros(len(keys), np.int32)
-    fill_spans(keys, rows, spans)
-    term, place = np.nonzero(word_points[terms, :3])  # at most two characters are wrong
-    at = 3 * slot[word_points[terms[term], place]] + place
-    by_slot = np.argsort(at, kind="stable")
+    keys, rows = empty_spans(len(spans))
+    fill_spans(keys, rows, spans, np.arange(len(spans), dtype=np.int32))
     bounds = np.cumsum([0, *size[single]]).astype(np.int64)
     return ChannelArrays(
         slot=slot,
         bounds=bounds,
-        ends=bounds[:-1] + listed_size[single],
+        ends=bounds[1:],
         right=np.array(first, np.int32),
         log_prob=log_prob[of_single],
         span_keys=keys,
@@ -199,46 +193,33 @@ def channel_arrays(channel: Channel, model: Ngrams, terms: Ints) -> ChannelArray
         span_bounds=np.cumsum([0, *count]).astype(np.int64),
         span_words=word[order],
         span_log_prob=chance[order],
-        repeated=float(NEVER) if channel.repeated is None else channel.repeated,
+        repeated=NEVER if channel.repeated is None else channel.repeated,
         word_points=word_points,
         word_size=word_size,
         kinds=kinds(),
-        term_bounds=np.searchsorted(at[by_slot], np.arange(3 * len(signs) + 4)),
-        term_words=terms[term[by_slot]],
+        term_bounds=np.zeros(3 * len(signs) + 4, np.int64),
+        term_words=np.zeros(0, np.int32),
     )
 
 
-def _with_alike(channel: Channel, rights: str) -> Channel:
-    """Return the channel with all characters that sound or look like these, last in the rows."""
-    rows = {text: dict[str, float]() for text in channel.observed}
-    for row, low, high in zip(rows.values(), channel.bounds, channel.bounds[1:], strict=False):
-        row.update(zip(channel.right[low:high], channel.log_prob[low:high].tolist(), strict=True))
-    for right in sorted({*rights}):
-        for observed in (*homophones(right), *look_alikes(right)):
-            rows.get(observed, {}).setdefault(right, UNLISTED)
-    return replace(
-        channel,
-        bounds=np.cumsum([0, *map(len, rows.values())]),
-        right=tuple(right for row in rows.values() for right in row),
-        log_prob=np.array([chance for row in rows.values() for chance in row.values()], np.float32),
-    )
-
-
-def _without_one(points: Ints, size: Ints, log_prob: Floats) -> tuple[Longs, Ints]:
+def forms_of(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:
     """Return the keys of words without one of their characters, and the words' numbers.
 
-    Numerals are never left out. Words have two to `LONGEST_FORM` + 1 characters and log P of
-    `LEAST_LIKELY` or more; of those with the same key the `FORMS_KEPT` likeliest are returned.
+    Numerals are never left out. Words have two to `LONGEST_FORM` + 1 characters.
     """
-    keys, words = [], []
+    keys, numbers = [], []
     for length in range(2, LONGEST_FORM + 2):
-        number = np.flatnonzero((size == length) & (log_prob >= LEAST_LIKELY)).astype(np.int32)
+        number = words[size[words] == length]
         for place in range(length):
             kept = number[~np.isin(points[number, place], [ord(sign) for sign in NUMERALS])]
             form = np.delete(points[kept], place, axis=1)
             keys.append(_keys(form, np.full(len(kept), length - 1, np.int32)))
-            words.append(kept)
-    key, word = np.concatenate(keys), np.concatenate(words)
+            numbers.append(kept)
+    return np.concatenate(keys), np.concatenate(numbers)
+
+
+def _likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, Ints]:
+    """Return the `FORMS_KEPT` likeliest words of each key, each once."""
     order = np.lexsort((word, -log_prob[word], key))
     key, word = key[order], word[order]
     fresh = np.append(True, (np.diff(key) != 0) | (np.diff(word) != 0))  # 妈妈 gives 妈 twice
@@ -248,6 +229,12 @@ def _without_one(points: Ints, size: Ints, log_prob: Floats) -> tuple[Longs, Int
     return key[rank < FORMS_KEPT], word[rank < FORMS_KEPT]
 
 
+def empty_spans(count: int) -> tuple[Longs, Ints]:
+    """Return a hash table with room for this number of spans, and their rows."""
+    keys = np.zeros(1 << max(4, (2 * count).bit_length()), np.uint64)
+    return keys, np.zeros(len(keys), np.int32)
+
+
 def _keys(points: Ints, sizes: Ints) -> Longs:
     keys = np.empty(len(points), np.uint64)
     fill_keys(points, sizes, keys)
@@ -255,23 +242,28 @@ def _keys(points: Ints, sizes: Ints) -> Longs:
 
 
 def _reluctance(channel: Channel, model: Ngrams) -> Floats:
-    """Return what is added to log P of each row of the channel.
-
-    `NEVER` where a numeral or a party replaces another, or where the model's words were converted;
-    `ELSEWHERE` where a position replaces another.
-    """
+    """Return what is added to log P of each row of the channel."""
     converted = _converted(model)
     marked = {*NUMERALS, *PARTIES, *"".join(POSITIONS), *(written for written, _ in converted)}
     added = np.zeros(len(channel.right), np.float32)
     for text, low, high in zip(channel.observed, channel.bounds, channel.bounds[1:], strict=False):
         if not marked.isdisjoint(text):
             for row in range(low, high):
-                for pair in zip(text, channel.right[row], strict=False):
-                    if pair in converted or (pair[0] != pair[1] and {*pair} <= NUMERALS | PARTIES):
-                        added[row] = NEVER
-                    elif pair[0] != pair[1] and any({*pair} <= {*those} for those in POSITIONS):
-                        added[row] = min(added[row], ELSEWHERE)
+                pairs = list(zip(text, channel.right[row], strict=False))
+                added[row] = NEVER if converted & {*pairs} else min(map(reluctance, pairs))
     return added
+
+
+def reluctance(pair: tuple[str, str]) -> float:
+    """Return what is added to log P that the second character of a pair was written as the first.
+
+    `NEVER` where a numeral or a party replaces another, `ELSEWHERE` where a position does.
+    """
+    if pair[0] == pair[1]:
+        return 0.0
+    if {*pair} <= NUMERALS | PARTIES:
+        return NEVER
+    return ELSEWHERE if any({*pair} <= {*those} for those in POSITIONS) else 0.0
 
 
 def _with_lost_words(model: Ngrams) -> Ngrams:
@@ -296,32 +288,6 @@ def _with_lost_words(model: Ngrams) -> Ngrams:
     )
 
 
-def _with_terms(model: Ngrams, terms: Sequence[Term]) -> tuple[Ngrams, Ints]:
-    """Return the model with terms as words, and their numbers; a long term is several words."""
-    numbers = {word: number for number, word in enumerate(model.words)}
-    log_prob, words, least = model.word_log_prob.copy(), list(model.words), list[float]()
-    found: set[int] = set()
-    for term in terms:
-        wanted = TERM_LOG_PROB + term.weight
-        count = -(-len(term.text) // MOST_WORD)
-        for part in range(count):
-            low, high = (len(term.text) * bound // count for bound in (part, part + 1))
-            number = numbers.setdefault(term.text[low:high], len(words))
-            if number == len(words):
-                words.append(term.text[low:high])
-                least.append(wanted)
-            elif number < len(log_prob):
-                log_prob[number] = max(log_prob[number], wanted)
-            found.add(number)
-    added = replace(
-        model,
-        words=tuple(words),
-        word_log_prob=np.append(log_prob, np.array(least, np.float32)),
-        word_backoff=np.append(model.word_backoff, np.zeros(len(least), np.float32)),
-    )
-    return added, np.array(sorted(found), np.int32)
-
-
 def _converted(model: Ngrams) -> set[tuple[str, str]]:
     """Return pairs (x, y) of standard characters of which the model has y in all words with x.
 
@@ -340,7 +306,7 @@ def _converted(model: Ngrams) -> set[tuple[str, str]]:
     }
 
 
-def _texts(texts: tuple[str, ...]) -> tuple[Ints, Ints]:
+def points_of(texts: Sequence[str]) -> tuple[Ints, Ints]:
     """Return the code points [T, MOST_WORD] and sizes [T] of texts; longer ones are empty."""
     kept = [text if len(text) <= MOST_WORD else "" for text in texts]
     size = np.array([len(text) for text in kept], np.int32)
@@ -369,11 +335,36 @@ def fill_keys(points, sizes, keys):
 
 
 @compiled_with(lm_room)
-def fill_spans(keys, rows, spans):
-    """Put the keys of spans into the hash table, with their rows."""
+def fill_spans(keys, rows, spans, numbers):
+    """Put the keys of spans into the hash table, with the numbers of their rows."""
     mask, shift = len(keys) - 1, shift_of(len(keys))
     for row in range(len(spans)):
         at = place_of(spans[row], mask, shift)
         while keys[at] != 0:
             at = (at + 1) & mask
-        keys[at], rows[at] = spans[row], row
+        keys[at], rows[at] = spans[row], numbers[row]
+
+
+@compiled_with(lm_room)
+def are_listed(bounds, values, rows, wanted):
+    """Return whether each wanted value [N] is in its row of the values; none is in row -1."""
+    listed = np.zeros(len(rows), np.bool_)
+    for n in range(len(rows)):
+        if rows[n] >= 0:
+            for k in range(bounds[rows[n]], bounds[rows[n] + 1]):
+                listed[n] |= values[k] == wanted[n]
+    return listed
+
+
+@compiled_with(lm_room)
+def rows_of(keys, rows, shift, spans):
+    """Return the row of each span in the hash table, or -1."""
+    mask = len(keys) - 1
+    found = np.full(len(spans), -1, np.int32)
+    for n in range(len(spans)):
+        at = place_of(spans[n], mask, shift)
+        while keys[at] != 0 and keys[at] != spans[n]:
+            at = (at + 1) & mask
+        if keys[at] != 0:
+            found[n] = rows[at]
+    return found

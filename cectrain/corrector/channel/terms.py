@@ -1,0 +1,124 @@
+"""The tables of a channel with the user's terms: copies of what they change, the rest shared.
+
+Making them takes hundredths of a second, so that each request may have terms of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cecdata.hanzi.components import look_alikes
+from cecdata.hanzi.readings import homophones
+from cecdata.lm.kernels import shift_of
+from cecdata.lm.table import add_words
+from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
+from cectrain.corrector.channel.tables import (
+    LEAST_LIKELY,
+    MISSING,
+    ChannelTables,
+    Ints,
+    are_listed,
+    empty_spans,
+    fill_spans,
+    forms_of,
+    points_of,
+    reluctance,
+    rows_of,
+)
+from cectrain.corrector.wordlists import Term
+
+UNLISTED = -7.0  # log P of an error in a term that no row of the channel has
+TERM_LOG_PROB = -11.0  # of a term that the model does not know, and the least of one that it does
+
+
+def add_terms(tables: ChannelTables, terms: Sequence[Term]) -> ChannelTables:
+    """Return the tables with terms as words; a long term is several words."""
+    if not terms:
+        return tables
+    parts = _log_probs(terms)
+    ngrams, numbers = add_words(tables.ngrams, parts)
+    points, size = points_of(list(parts))
+    channel = tables.channel._replace(
+        word_points=np.concatenate([tables.channel.word_points, points]),
+        word_size=np.concatenate([tables.channel.word_size, size]),
+    )
+    channel = _add_errors(channel, "".join(parts))
+    if tables.missing is not None:
+        likely = numbers[ngrams.log_prob[numbers] >= LEAST_LIKELY]
+        channel = _add_forms(channel, likely, tables.missing + MISSING)
+    known = np.union1d(tables.terms, numbers).astype(np.int32)
+    return tables._replace(ngrams=ngrams, channel=_index_terms(channel, known), terms=known)
+
+
+def _log_probs(terms: Sequence[Term]) -> dict[str, float]:
+    """Return the words that the terms consist of, and log P of each."""
+    words: dict[str, float] = {}
+    for term in terms:
+        count = -(-len(term.text) // MOST_WORD)
+        for part in range(count):
+            low, high = (len(term.text) * bound // count for bound in (part, part + 1))
+            word = term.text[low:high]
+            words[word] = max(words.get(word, -np.inf), TERM_LOG_PROB + term.weight)
+    return words
+
+
+def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
+    """Return the channel with all characters that sound or look like these, last in the rows."""
+    pairs = [
+        (observed, right)
+        for right in sorted({*rights})
+        for observed in sorted({*homophones(right), *look_alikes(right)})
+    ]
+    observed = np.array([ord(wrong) for wrong, _ in pairs], np.int32)
+    right = np.array([ord(meant) for _, meant in pairs], np.int32)
+    chance = np.array([UNLISTED + reluctance(pair) for pair in pairs], np.float32)
+    row = channel.slot[observed] - 1
+    fresh = np.flatnonzero((row >= 0) & ~are_listed(channel.bounds, channel.right, row, right))
+    fresh = fresh[np.argsort(row[fresh], kind="stable")]
+    end = channel.bounds[row[fresh] + 1]
+    before = np.cumsum([0, *np.bincount(row[fresh], minlength=len(channel.ends))])
+    return channel._replace(
+        right=np.insert(channel.right, end, right[fresh]),
+        log_prob=np.insert(channel.log_prob, end, chance[fresh]),
+        bounds=channel.bounds + before,
+        ends=channel.ends + before[:-1],
+    )
+
+
+def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArrays:
+    """Return the channel with the forms of these words that lack one of their characters."""
+    key, word = forms_of(channel.word_points, channel.word_size, words)
+    keys, rows, bounds = channel.span_keys, channel.span_rows, channel.span_bounds
+    row = rows_of(keys, rows, channel.span_shift, key)
+    fresh = ~are_listed(bounds, channel.span_words, row, word)
+    key, word, row = key[fresh], word[fresh], row[fresh]
+    spans, of_span = np.unique(key[row < 0], return_inverse=True)
+    row[row < 0] = len(bounds) - 1 + of_span
+    more, held = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans)), np.flatnonzero(keys)
+    keys, rows = empty_spans(len(held) + len(spans))
+    fill_spans(keys, rows, channel.span_keys[held], channel.span_rows[held])
+    fill_spans(keys, rows, spans, more.astype(np.int32))
+    bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
+    order = np.argsort(row, kind="stable")
+    end = bounds[row[order] + 1]
+    return channel._replace(
+        span_keys=keys,
+        span_shift=np.uint64(shift_of(len(keys))),
+        span_rows=rows,
+        span_bounds=bounds + np.cumsum([0, *np.bincount(row, minlength=len(bounds) - 1)]),
+        span_words=np.insert(channel.span_words, end, word[order]),
+        span_log_prob=np.insert(channel.span_log_prob, end, np.float32(chance)),
+    )
+
+
+def _index_terms(channel: ChannelArrays, terms: Ints) -> ChannelArrays:
+    """Return the channel with these words as terms, found by each of three characters."""
+    term, place = np.nonzero(channel.word_points[terms, :3])  # at most two characters are wrong
+    at = 3 * channel.slot[channel.word_points[terms[term], place]] + place
+    by_slot = np.argsort(at, kind="stable")
+    return channel._replace(
+        term_bounds=np.searchsorted(at[by_slot], np.arange(len(channel.term_bounds))),
+        term_words=terms[term[by_slot]],
+    )
