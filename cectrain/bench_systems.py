@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdit, option
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
-from cecdata.models import hub, prompts
+from cecdata.models import hub
+from cecdata.models.causal import prompt_identity
 from cecdata.models.identity import checkpoint_identity, run_identity
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 
@@ -94,11 +95,11 @@ def corrector_system(kind: str, options: ChannelOptions) -> CorrectorSystem:
 
     terms = read_terms([Path(options.terms)]) if options.terms else ()
     asked: dict[str, Any] = {"lm": options.lm, "terms": terms}
-    model, own = kind, dict[str, object]()
+    model, own = kind, dict[str, str]()
     if isinstance(options, CombinedOptions):
         model = f"{kind}:{options.voter}"
         asked["rescore"] = options.rescore or None
-        own = checkpoint_identity(model_folder(options.voter), None)
+        own = checkpoint_identity(model_folder(options.voter))
     corrector = Corrector(model, confidence=options.confidence or None, **asked)
     proposer: Any = corrector.proposer
     identity = {**proposer.identity, **own, "kind": kind}
@@ -127,9 +128,9 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     proposer = PolicyProposer(loaded, options.batch, options.threads)
     identity = {
         "kind": "policy",
-        **checkpoint_identity(where, None),
+        **checkpoint_identity(where),
         **run_identity(torch, transformers, str(loaded.model.device)),
-        "prompt": f"{loaded.prompt}@{prompts.sha256(loaded.prompt)[:8]}",
+        **prompt_identity(loaded),
         "dtype": str(loaded.model.dtype),
         "longest_piece": proposer.longest,
         "unchanged": "what is not Han, what the policy cannot read, answers that stray",

@@ -120,7 +120,8 @@ class ApiSystem:
             retries=options.retries,
             backoff_s=options.backoff_s,
             extra="bench",
-            hint="--body NAME=VALUE changes a field of the request",
+            hint="--body NAME=VALUE changes a field of the request; a model without a system role "
+            "needs --prompt '…{sentence}'",
             is_answer=lambda body: _content(body) is not None,
         )
         self._cache: Journal | None = None

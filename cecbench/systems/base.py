@@ -119,7 +119,7 @@ class LocalOptions(NoOptions):
     )
     dtype: str = option(
         "auto",
-        "Number format of the weights; auto keeps that of the files.",
+        "Number format of the weights; auto: that of the files on a GPU, else float32 if it fits.",
         type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
     )
     threads: int = option(

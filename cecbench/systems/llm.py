@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
-from cecdata.models import causal, hub, prompts
+from cecdata.models import causal, hub
 from cecdata.models.causal import decode, generate, prompt_ids, token_budget
 from cecdata.models.device import in_batches, thread_count, use_threads
 from cecdata.models.identity import checkpoint_identity, run_identity
@@ -23,19 +23,18 @@ class LlmSystem:
 
     def __init__(self, checkpoint: str, options: LlmOptions) -> None:
         torch, transformers = hub.torch_and_transformers()
-        self._policy = causal.load(checkpoint, options.prompt, options.device, dtype=options.dtype)
+        self._policy = causal.load(checkpoint, options.prompt, options.device, options.dtype)
         self._options = options
         self._threads = thread_count(self._policy.model, options.threads)
         self.block = 8 * options.batch
         model = self._policy.model.eval()
-        revision = getattr(model.config, "_commit_hash", None)
-        identity = checkpoint_identity(checkpoint, revision)
-        self.name = str(identity["checkpoint"])
+        identity = checkpoint_identity(checkpoint, model)
+        self.name = identity["checkpoint"]
         self.identity: Mapping[str, object] = {
             "kind": "llm",
             **identity,
             **run_identity(torch, transformers, str(model.device)),
-            "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
+            **causal.prompt_identity(self._policy),
             "thinking": "off where the template has a switch; thoughts are taken off the answer",
             "decoding": "greedy",
             "max_new_tokens": options.max_new_tokens or "2 × source + 32",

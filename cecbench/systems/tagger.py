@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +19,8 @@ from cecbench.systems.base import Answer, Kind, LocalOptions, SureEdit, applied,
 from cecdata.models import hub
 from cecdata.models.device import in_batches, pick_device, thread_count, use_threads
 from cecdata.models.identity import checkpoint_identity, run_identity
+from cecdata.models.loading import check_finite
+from cecdata.models.weights import count_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class TaggerSystem:
         self._torch = torch
         self._options = options
         self._device = pick_device(torch, options.device)
+        if Path(checkpoint).is_dir():
+            count_weights(Path(checkpoint))
         config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
         self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
         labels = any("TokenClassification" in a for a in (config.architectures or ()))
@@ -69,13 +74,13 @@ class TaggerSystem:
             else transformers.AutoModelForMaskedLM
         )
         model = hub.load_pretrained(auto, checkpoint, dtype=options.dtype)
+        check_finite(checkpoint, model)
         self._model = model.to(self._device).eval()
         self._threads = thread_count(self._model, options.threads)
         self._characters = self._output_characters(labels, config)
         self._longest = min(options.max_length, int(config.max_position_embeddings))
-        revision = getattr(config, "_commit_hash", None)
-        identity = checkpoint_identity(checkpoint, revision)
-        self.name = str(identity["checkpoint"])
+        identity = checkpoint_identity(checkpoint, model)
+        self.name = identity["checkpoint"]
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
             **identity,

@@ -20,16 +20,16 @@ import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed, encodable
-from cecdata.models.checkpoint import Checkpoint
-from cecdata.models.hub import torch_and_transformers
+from cecdata.models.identity import checkpoint_identity
+from cecdata.models.loading import load_causal
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
 REACH = 8  # tokens behind a change that are judged with it: docs/reports/language-model.md
-_TOKENS = {"cpu": 1 << 10, "cuda": 1 << 14}  # most tokens of a packed pass
-_LOGITS_BYTES = {"cpu": 1 << 28, "cuda": 1 << 30}  # most that the logits of a batch take, float32
+# The most tokens of a packed pass, and the most bytes that the logits of a batch take in float32.
+_LIMITS_CPU, _LIMITS_GPU = (1 << 10, 1 << 28), (1 << 14, 1 << 30)
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -66,22 +66,27 @@ class CausalScorer(Scorer):
 
         reach: tokens behind a change that are judged with it.
         """
-        self._torch, _ = torch_and_transformers("lm")
-        found = Checkpoint.at(name)
+        model, tokenizer = load_causal(name, "lm", gguf=True)
+        import torch
+
+        self._torch = torch
         self.name = Path(name).resolve().name if Path(name).exists() else name
-        self.device, self.dtype = found.device, found.dtype
-        self._tokenizer, self._model = found.tokenizer(), found.model()
-        text = found.config.get_text_config()
+        self._tokenizer, self._model = tokenizer, model.eval()
+        self.device, self.dtype = self._model.device.type, self._model.dtype
+        limits = _LIMITS_CPU if self.device == "cpu" else _LIMITS_GPU
+        self._most_tokens, self._most_bytes = limits
+        text = self._model.config.get_text_config()
         self._vocabulary = int(text.vocab_size)
-        self._begin = _beginning(self._tokenizer, self._vocabulary, name)
+        self._begin = _beginning(self._tokenizer, name)
         self._unknown = self._tokenizer.unk_token_id  # stands for what no token writes
-        if self._unknown is None or self._unknown >= self._vocabulary:
+        if self._unknown is None:
             self._unknown = self._begin
         self.context = int(getattr(text, "max_position_embeddings", None) or 1 << 20)
         window = int(getattr(text, "sliding_window", None) or self.context)
         self._longest = min(self.context, window)
         self._reach = reach
-        self.identity = f"{found.digest()} {self.dtype} {reach}".removeprefix("torch.")
+        *_, digest = checkpoint_identity(name, model).values()
+        self.identity = f"{digest} {self.dtype} {reach}"
         if not np.isfinite(self._plain([[self._begin, self._begin]])[0]):
             raise InputError(
                 f"{name} gives no finite results in {self.dtype}: copy its files again"
@@ -107,7 +112,7 @@ class CausalScorer(Scorer):
             elif len(ids) > 1:
                 rows[n] = ids
         order = sorted(rows, key=lambda n: len(rows[n]))
-        most = _LOGITS_BYTES[self.device] // (4 * self._vocabulary)
+        most = self._most_bytes // (4 * self._vocabulary)
         for batch in _batches([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
             found[members] = self._plain([rows[n] for n in members])
@@ -126,7 +131,7 @@ class CausalScorer(Scorer):
             else:
                 packs += self._packs_of(n, ids, text, of_text, ratios[n])
         packs.sort(key=lambda pack: pack.size)
-        for batch in _batches([pack.size for pack in packs], _TOKENS[self.device]):
+        for batch in _batches([pack.size for pack in packs], self._most_tokens):
             members = [packs[at] for at in batch]
             for pack, values in zip(members, self._packed(members), strict=True):
                 ratios[pack.text][pack.places] = values
@@ -142,7 +147,7 @@ class CausalScorer(Scorer):
             if suffix is None or self._unknown in suffix.new:
                 ratios[at] = 0.0 if suffix is None else math.nan
                 continue
-            if pack.places and pack.size + len(suffix.new) > _TOKENS[self.device]:
+            if pack.places and pack.size + len(suffix.new) > self._most_tokens:
                 yield pack
                 pack = _Pack(n, ids, [], [])
             pack.places.append(at)
@@ -189,7 +194,7 @@ class CausalScorer(Scorer):
     def _ids(self, text: str) -> list[int]:
         """Return the tokens of a text, with the unknown one for what the vocabulary lacks."""
         ids = self._tokenizer(encodable(text), add_special_tokens=False)["input_ids"]
-        return [self._begin, *(id_ if id_ < self._vocabulary else self._unknown for id_ in ids)]
+        return [self._begin, *ids]
 
     def _plain(self, rows: list[list[int]]) -> Doubles:
         """Return log P of each row of tokens behind its first, over the whole vocabulary."""
@@ -208,7 +213,7 @@ class CausalScorer(Scorer):
                 some = some[:, : those.shape[1]]
                 parts.append(some.gather(-1, those)[..., 0] - some.logsumexp(-1))
             logs = self._torch.cat(parts, 1) * seen[:, 1:].to(self.device)
-        return np.asarray(logs.double().sum(1).cpu().numpy())
+        return np.asarray(logs.cpu().double().sum(1).numpy())
 
     def _packed(self, packs: list[_Pack]) -> list[Doubles]:
         """Return, for each text, the ratio of each of its changes, from one pass over all.
@@ -265,7 +270,7 @@ class CausalScorer(Scorer):
             wanted += bias[asked[:, 2]]
         outside = ~self._competes[asked[:, 2]]  # then it competes with those that do
         whole[outside] = torch.logaddexp(whole[outside], wanted[outside])
-        return np.asarray((wanted - whole).double().cpu().numpy())
+        return np.asarray((wanted - whole).cpu().double().numpy())
 
     def _compete(self, competing: Tensor) -> None:
         """Let only these tokens [vocabulary] compete in packed passes."""
@@ -333,10 +338,10 @@ def _takes(name: str) -> bool:
     return Path(name).is_dir() or name.endswith(".gguf") or bool(_HUB_NAME.fullmatch(name))
 
 
-def _beginning(tokenizer: Any, size: int, name: str) -> int:
-    """Return the token behind which documents begin, of the `size` that the model has."""
+def _beginning(tokenizer: Any, name: str) -> int:
+    """Return the token behind which documents begin."""
     for token in (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id):
-        if token is not None and token < size:
+        if token is not None:
             return int(token)
     raise InputError(f"{name} needs a token that begins or ends a text: use another model")
 

@@ -1,4 +1,4 @@
-"""Causal language models: loading, the tokens of a question, answers in batches."""
+"""Causal language models that are asked: the tokens of a question, answers in batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 from cecdata.models import hub, prompts
-from cecdata.models.device import pick_device
+from cecdata.models.loading import load_causal
 
 if TYPE_CHECKING:
     import torch
@@ -31,39 +31,66 @@ _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_temp
 
 @dataclass(frozen=True, slots=True)
 class CausalModel:
-    """A model with its tokenizer, and the version of its prompt."""
+    """A model with its tokenizer, and the version of its prompt.
+
+    system: whether the chat template takes an instruction by the system; if it does not, the
+    instruction stands before the first message of the user.
+    """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     prompt: str
+    system: bool = True
 
 
 def load(
-    where: str, prompt: str, device: str = "auto", *, extra: str = "bench", **settings: object
+    where: str, prompt: str, device: str = "auto", dtype: str = "auto", *, extra: str = "bench"
 ) -> CausalModel:
-    """Return the model of a folder or a hub id on its device.
+    """Return the model of a folder or a hub id on its device, as `load_causal` loads it.
 
-    extra: the one that brings torch. settings: for `from_pretrained`. Raises InputError where
-    nothing loads or the folder is not whole.
+    Raises InputError where the folder is not whole or the model cannot be asked.
     """
-    torch, transformers = hub.torch_and_transformers(extra)
     prompts.prompt(prompt)
     check_template(Path(where))  # a hub id is no folder, and lacks nothing
-    tokenizer = hub.load_pretrained(transformers.AutoTokenizer, where)
-    model = hub.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
+    model, tokenizer = load_causal(where, extra, device, dtype)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:
         raise InputError(f"{where} has no end token: set eos_token in tokenizer_config.json")
-    hub.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
-    model = model.to(pick_device(torch, device))
-    return CausalModel(model, tokenizer, prompt)
+    return CausalModel(model, tokenizer, prompt, _takes_system(where, tokenizer, prompt))
+
+
+def _takes_system(where: str, tokenizer: PreTrainedTokenizerBase, prompt: str) -> bool:
+    """Return whether a chat template takes a message of the system.
+
+    Raises InputError where it refuses the instruction in a message of the user, too.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        return True
+    for system in (True, False):
+        chat = prompts.messages("", prompt, system=system)
+        try:
+            tokenizer.apply_chat_template(chat, tokenize=False, **THINKING_OFF)
+        except Exception as error:  # noqa: BLE001 - a template raises whatever it likes
+            why = hub.first_line(error)
+        else:
+            return system
+    raise InputError(
+        f"the chat template of {where} refuses the prompt ({why}): give a --prompt of your own "
+        "with {sentence} in it, or use another model"
+    )
+
+
+def prompt_identity(policy: CausalModel) -> dict[str, object]:
+    """Return what tells the prompt from others: its version, and where its instruction stands."""
+    version: dict[str, object] = {"prompt": f"{policy.prompt}@{prompts.sha256(policy.prompt)[:8]}"}
+    return version if policy.system else {**version, "instruction": "before the first sentence"}
 
 
 def asked(policy: CausalModel, source: str) -> list[dict[str, str]] | str:
     """Return the question: a chat where the tokenizer has a template, else its words as text."""
-    chat = prompts.messages(source, policy.prompt)
+    chat = prompts.messages(source, policy.prompt, system=policy.system)
     if getattr(policy.tokenizer, "chat_template", None):
         return chat
     return "\n\n".join(message["content"] for message in chat) + "\n"

@@ -7,6 +7,7 @@ errors.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 import sys
@@ -103,19 +104,20 @@ def quiet_hub() -> Iterator[None]:
         logging.setLogRecordFactory(before)
 
 
-def torch_and_transformers(extra: str = "bench") -> tuple[ModuleType, ModuleType]:
+def torch_and_transformers(extra: str = "bench", *more: str) -> tuple[ModuleType, ModuleType]:
     """Import and return the two modules.
 
-    Raises MissingPackageError, which names the extra that brings them, and UsageError if the hub's
-    address is not valid: transformers reads it when it is imported.
+    more: packages that are needed, too. Raises MissingPackageError, which names the extra that
+    brings them, before anything is imported, and UsageError if the hub's address is not valid:
+    transformers reads it when it is imported.
     """
     prepare_hub()
-    try:
-        torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
-    except ImportError as error:
-        raise MissingPackageError(
-            f"local models need {error.name or error}, which is missing: {how_to_install(extra)}"
-        ) from None
+    for name in ("torch", "transformers", *more):
+        if importlib.util.find_spec(name) is None:
+            raise MissingPackageError(
+                f"local models need {name}, which is missing: {how_to_install(extra)}"
+            )
+    torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     return torch, transformers
 
 
@@ -142,6 +144,11 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
+        if file := settings.get("gguf_file"):
+            raise InputError(
+                f"{Path(checkpoint) / str(file)} cannot be loaded: {first_line(error)}. Name a "
+                "GGUF file whose architecture transformers reads, or a folder with safetensors"
+            ) from None
         raise InputError(
             f"{checkpoint} cannot be loaded: {first_line(error)}. Name a folder with config.json, "
             "a tokenizer and weights in safetensors (pickled weights are not read), or a model on "
@@ -156,15 +163,3 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
             "copy the complete checkpoint again, or name one that was trained for this task"
         )
     return model
-
-
-def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
-    """Raise InputError if the tokenizer's end or padding token has no row in the model."""
-    rows = model.get_input_embeddings().weight.shape[0]  # type: ignore[attr-defined]
-    for name in ("eos_token_id", "pad_token_id"):
-        number = getattr(tokenizer, name)
-        if number is not None and number >= rows:
-            raise InputError(
-                f"{checkpoint}: the tokenizer's {name} is {number}, but the model has only {rows} "
-                "tokens: use the tokenizer_config.json of this model"
-            )

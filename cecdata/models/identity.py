@@ -11,12 +11,18 @@ from types import ModuleType
 from cecdata.common import durable
 
 
-def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, object]:
-    """Return the name, and the digest of a folder's model files or the revision of a hub model."""
-    folder = Path(checkpoint)
-    if not folder.is_dir():
-        return {"checkpoint": checkpoint, "revision": revision or "not stated"}
-    return {"checkpoint": folder.name, "sha256": sha256_of_model(folder)}
+def checkpoint_identity(checkpoint: str, model: object = None) -> dict[str, str]:
+    """Return the name, and the digest of a model's files or the revision of a model on a hub.
+
+    model: what was loaded, which knows that revision.
+    """
+    path = Path(checkpoint)
+    if path.is_dir():
+        return {"checkpoint": path.name, "sha256": sha256_of_model(path)}
+    if path.is_file():
+        return {"checkpoint": path.name, "sha256": durable.sha256_of(path).sha256}
+    revision = getattr(getattr(model, "config", None), "_commit_hash", None)
+    return {"checkpoint": checkpoint, "revision": str(revision or "not stated")}
 
 
 def run_identity(torch: ModuleType, transformers: ModuleType, device: str) -> dict[str, object]:

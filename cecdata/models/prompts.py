@@ -63,8 +63,11 @@ def prompt(version: str = DEFAULT) -> Prompt:
     return _VERSIONS[version]
 
 
-def messages(source: str, version: str = DEFAULT) -> list[Message]:
+def messages(source: str, version: str = DEFAULT, *, system: bool = True) -> list[Message]:
     """Return the chat that asks for a correction of `source`.
+
+    system: whether the instruction is a message of the system; otherwise it stands in the first
+    message of the user, before the sentence.
 
     >>> [message["role"] for message in messages("他己经来了。")]
     ['system', 'user']
@@ -72,11 +75,16 @@ def messages(source: str, version: str = DEFAULT) -> list[Message]:
     '他己经来了。'
     """
     text = prompt(version)
-    chat = [{"role": "system", "content": text.instruction}] if text.instruction else []
+    chat = []
     for wrong, right in text.examples:
         chat.append({"role": "user", "content": _framed(text, wrong)})
         chat.append({"role": "assistant", "content": right})
     chat.append({"role": "user", "content": _framed(text, source)})
+    if not text.instruction:
+        return chat
+    if system:
+        return [{"role": "system", "content": text.instruction}, *chat]
+    chat[0]["content"] = f"{text.instruction}\n\n{chat[0]['content']}"
     return chat
 
 

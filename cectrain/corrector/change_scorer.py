@@ -35,6 +35,7 @@ class Tokens:
         added: dict[str, int] = {one["content"]: one["id"] for one in held["added_tokens"]}
         special: list[str] = [one["content"] for one in held["added_tokens"] if one["special"]]
         self._numbers: dict[str, int] = {**held["model"]["vocab"], **added}
+        self.last = max(self._numbers.values())
         self.source, self.target, self.end = (
             added[f"<|{name}|>"] for name in ("source", "target", "end")
         )
@@ -78,6 +79,7 @@ class ChangeScorer:
             raise InputError(
                 f"{path} cannot be read ({error}): copy the complete folder again"
             ) from error
+        self._policy.refuse_more_tokens(self.tokens.last, path)
         self._written = {**self.tokens.characters, _END: self.tokens.end}
         self._threads = threads or 1
         self.longest = (self._policy.context - len(self._question("")) - 1) // 2

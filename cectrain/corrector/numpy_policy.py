@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cectrain.corrector.tensors import read_tensors, single
+from cecdata.models.weights import refuse_pointer
+from cectrain.corrector.tensors import Array, read_tensors, single
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 _TILE = 12  # rows that OpenBLAS multiplies at once
 _HIDDEN = np.float32(-1e30)  # the score of a token that is not seen
+_STORED = (np.float32, np.float16, np.uint16)  # the last one holds bfloat16
 _PATIENCE_S = 30  # for which a fork waits at most: the forking thread may itself compute
 
 
@@ -47,46 +49,62 @@ class NumpyPolicy:
     """A policy of the built-in kind in a folder.
 
     context: the most tokens of a question with its answer. Raises InputError where the folder is
-    not whole.
+    not whole, or has weights that do not fit its settings or are not finite.
     """
 
     def __init__(self, folder: Path) -> None:
-        _, held = read_tensors(folder / "model.safetensors")
+        path = folder / "model.safetensors"
+        if path.is_file():
+            refuse_pointer(path)
+        _, tensors = read_tensors(path)
         try:
             config: Any = parse((folder / "config.json").read_bytes())
-            self.context = int(config["max_position_embeddings"])
-            self._heads = int(config["num_attention_heads"])
-            self._shared = int(config["num_key_value_heads"])
-            self._width = int(config["head_dim"])
+            self.context = _positive(config, "max_position_embeddings")
+            self._heads = _positive(config, "num_attention_heads")
+            self._shared = _positive(config, "num_key_value_heads")
+            self._width = _positive(config, "head_dim")
             self._epsilon = np.float32(config["rms_norm_eps"])
             self._base = float(config["rope_parameters"]["rope_theta"])
-            self._embedded = held["model.embed_tokens.weight"]
-            self._norm = single(held["model.norm.weight"])
-            names = [f"model.layers.{n}" for n in range(int(config["num_hidden_layers"]))]
-            self._layers = [self._layer(held, name) for name in names]
+            words, size = _positive(config, "vocab_size"), _positive(config, "hidden_size")
+            _weight(tensors, "model.embed_tokens.weight", words, size)
+            self._embedded = tensors["model.embed_tokens.weight"]
+            self._norm = _weight(tensors, "model.norm.weight", size)
+            inner = _positive(config, "intermediate_size")
+            layers = _positive(config, "num_hidden_layers")
+            self._layers = [
+                self._layer(tensors, f"model.layers.{n}", size, inner) for n in range(layers)
+            ]
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise InputError(
-                f"{folder}: the weights do not fit config.json ({error}): copy the complete folder "
+                f"{path}: the weights do not fit config.json ({error}): copy the complete folder "
                 "again"
             ) from error
 
-    def _layer(self, held: Mapping[str, NDArray[np.generic]], name: str) -> _Layer:
-        def weight(part: str) -> Floats:
-            return single(held[f"{name}.{part}.weight"])
+    def refuse_more_tokens(self, last: int, path: Path) -> None:
+        """Raise InputError where a tokenizer's last token is beyond the rows of the embedding."""
+        if last >= len(self._embedded):
+            raise InputError(
+                f"{path} has tokens up to number {last}, but the weights only "
+                f"{len(self._embedded)} rows: copy the complete folder again"
+            )
 
-        attend = [weight(f"self_attn.{part}_proj") for part in "qkv"]
-        rows = self._width * (self._heads + 2 * self._shared)
-        whole = np.concatenate(attend) * weight("input_layernorm")
-        if len(whole) != rows:
-            raise ValueError(f"{name}.self_attn has {len(whole)} rows, not {rows}")
-        gated = np.concatenate([weight("mlp.gate_proj"), weight("mlp.up_proj")])
+    def _layer(self, tensors: Mapping[str, Array], name: str, size: int, inner: int) -> _Layer:
+        def weight(part: str, *shape: int) -> Floats:
+            return _weight(tensors, f"{name}.{part}.weight", *shape)
+
+        asking, shared = self._heads * self._width, self._shared * self._width
+        rows = {"q": asking, "k": shared, "v": shared}
+        attend = [weight(f"self_attn.{part}_proj", rows[part], size) for part in rows]
+        whole = np.concatenate(attend) * weight("input_layernorm", size)
+        gated = np.concatenate([weight(f"mlp.{part}_proj", inner, size) for part in ("gate", "up")])
+        gated *= weight("post_attention_layernorm", size)
         return _Layer(
             attend=np.ascontiguousarray(whole.T),
-            query_norm=weight("self_attn.q_norm") / np.float32(math.sqrt(self._width)),
-            key_norm=weight("self_attn.k_norm"),
-            output=np.ascontiguousarray(weight("self_attn.o_proj").T),
-            gate_and_up=np.ascontiguousarray((gated * weight("post_attention_layernorm")).T),
-            down=np.ascontiguousarray(weight("mlp.down_proj").T),
+            query_norm=weight("self_attn.q_norm", self._width) / np.float32(math.sqrt(self._width)),
+            key_norm=weight("self_attn.k_norm", self._width),
+            output=np.ascontiguousarray(weight("self_attn.o_proj", size, asking).T),
+            gate_and_up=np.ascontiguousarray(gated.T),
+            down=np.ascontiguousarray(weight("mlp.down_proj", size, inner).T),
         )
 
     def states(self, rows: Sequence[Sequence[int]], places: Sequence[Ints]) -> Floats:
@@ -142,6 +160,24 @@ class NumpyPolicy:
         square = np.einsum("...d,...d->...", values, values) / np.float32(values.shape[-1])
         normal: Floats = values / np.sqrt(square + self._epsilon)[..., None]
         return normal
+
+
+def _positive(config: Mapping[str, Any], name: str) -> int:
+    """Return a setting that counts something."""
+    if not isinstance(config[name], int) or config[name] < 1:
+        raise ValueError(f"{name} is {config[name]!r}")
+    return int(config[name])
+
+
+def _weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats:
+    """Return a tensor in single precision; raise ValueError for another shape or type, or NaN."""
+    stored = tensors[name]
+    if stored.shape != shape or stored.dtype not in _STORED:
+        raise ValueError(f"{name} is {stored.dtype} of shape {stored.shape}, not {shape}")
+    values = single(stored)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} has numbers that are not finite")
+    return values
 
 
 def _silu(gate: Floats, value: Floats) -> Floats:

@@ -23,7 +23,6 @@ from cecdata.models.causal import (
     token_budget,
 )
 from cecdata.models.device import in_batches, thread_count, use_threads
-from cecdata.models.hub import torch_and_transformers
 from cectrain.corrector import folder, speculative
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.speculative import Written
@@ -42,21 +41,21 @@ class Policy(CausalModel):
     max_chars: int | None = None
 
 
-def load(name: str, prompt: str | None = None, device: str = "auto", **settings: object) -> Policy:
+def load(
+    name: str, prompt: str | None = None, device: str = "auto", dtype: str = "float32"
+) -> Policy:
     """Return the policy of a folder or a hub id (`builtin` is the one that ships), on its device.
 
-    prompt: a version; None is that of its training. settings: for `from_pretrained`, by default
-    weights in fp32. Raises InputError where nothing loads or the folder is not whole.
+    prompt: a version; None is that of its training. dtype: of the weights; float32 because the
+    steps at the end of a schedule are smaller than bfloat16 can add. Raises InputError where
+    nothing loads or the folder is not whole.
     """
-    torch, _ = torch_and_transformers("train")
     version = prompt or folder.trained_prompt(name)
     where = folder.model_folder(name)
     folder.prove_weights(name)
-    # fp32: steps at the end of a schedule are smaller than bf16 can add.
-    settings = settings or {"dtype": torch.float32}
-    loaded = causal.load(where, version, device, extra="train", **settings)
+    loaded = causal.load(where, version, device, dtype, extra="train")
     longest = folder.longest_source(name)
-    return Policy(loaded.model, loaded.tokenizer, version, max_chars=longest)
+    return Policy(loaded.model, loaded.tokenizer, version, loaded.system, max_chars=longest)
 
 
 def target_ids(policy: Policy, target: str) -> list[int]:

@@ -52,7 +52,7 @@ def run_identity(
     """
     name = config.policy.name
     folder = model_folder(name)
-    start = checkpoint_identity(folder, None)
+    start = checkpoint_identity(folder)
     if folder != name:
         start["checkpoint"] = Path(name).name
     functions = functions_of(config.reward) if config.ppo.updates else []

@@ -62,19 +62,71 @@ def test_a_half_of_a_single_is_read(tmp_path):
     np.testing.assert_array_equal(single(upper), values)
 
 
+def copy_weights(folder):
+    for path in WEIGHTS.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder / "model.safetensors"
+
+
+def cut_rows(arrays):
+    rows = arrays["model.embed_tokens.weight"]
+    arrays["model.embed_tokens.weight"] = rows[:10]
+
+
+def spoil(name, value):
+    def change(arrays):
+        arrays[name] = arrays[name].copy()
+        arrays[name].flat[7] = value
+
+    return change
+
+
+def retype(arrays):
+    arrays["model.norm.weight"] = np.ones(256, np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (cut_rows, r"embed_tokens\.weight is float16 of shape \(10, 256\), not \(8511, 256\)"),
+        (retype, r"model\.norm\.weight is uint8"),
+        (spoil("model.layers.2.mlp.up_proj.weight", np.nan), "numbers that are not finite"),
+        (spoil("model.embed_tokens.weight", np.inf), "numbers that are not finite"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(tmp_path, change, message):
+    """The message names the file and the tensor; no correction is silently lost."""
+    path = copy_weights(tmp_path)
+    notes, arrays = read_tensors(path)
+    change(arrays)
+    write_tensors(path, arrays, notes)
+    with pytest.raises(InputError, match=rf"model\.safetensors: .*{message}"):
+        ChangeScorer(str(tmp_path))
+
+
+def test_a_pointer_in_place_of_weights_is_named(tmp_path):
+    """Git LFS leaves one where a clone did not fetch the files."""
+    copy_weights(tmp_path).write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(InputError, match=r"model\.safetensors is a pointer of Git LFS"):
+        ChangeScorer(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
         ("config.json", '"num_hidden_layers": 4', '"num_hidden_layers": 5', "do not fit"),
         ("config.json", "{", "", "do not fit"),
+        ("config.json", '"num_hidden_layers": 4', '"num_hidden_layers": 1000000000', "do not fit"),
+        ("config.json", '"num_hidden_layers": 4', '"num_hidden_layers": 0', "_layers is 0"),
+        ("config.json", 'embeddings": 1024', 'embeddings": -5', "embeddings is -5"),
+        ("tokenizer.json", '"的": ', '"的": 9', "has tokens up to number 9"),
         ("tokenizer.json", "<|source|>", "<|quelle|>", "cannot be combined with the channel"),
         ("tokenizer.json", '"vocab"', '"words"', "cannot be read"),
     ],
 )
 def test_a_folder_of_another_kind_is_refused(tmp_path, name, old, new, message):
     """Each with what is wrong, before anything is corrected."""
-    for path in WEIGHTS.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
+    copy_weights(tmp_path)
     text = (tmp_path / name).read_text("utf-8")
     assert old in text
     (tmp_path / name).write_text(text.replace(old, new), "utf-8")

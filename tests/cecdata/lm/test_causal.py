@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from cecdata.common.errors import InputError
-from cecdata.lm import causal, open_scorer
+from cecdata.lm import open_scorer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -75,14 +73,14 @@ def test_log_prob_is_the_sum_over_tokens(scorer):
     assert np.isnan(scorer.log_prob(["他龘"])[0])
 
 
-def test_a_shared_pass_gives_the_ratios_of_whole_texts(scorer, monkeypatch):
+def test_a_shared_pass_gives_the_ratios_of_whole_texts(scorer):
     """Replacements, deletions, insertions, at both ends; in one pack, and in several."""
     assert scorer._packs
     scorer._reach = len(TEXT)  # nothing behind a change is left out
     expected = np.array([slow(scorer, each) for each in variants(TEXT, CHANGES)])
     expected -= slow(scorer, TEXT)
     assert scorer.log_ratios(TEXT, CHANGES).tolist() == pytest.approx(expected, abs=1e-3)
-    monkeypatch.setitem(causal._TOKENS, "cpu", 30)
+    scorer._most_tokens = 30
     split, none, short = scorer.log_ratios_of([TEXT, "他的", "他的"], [CHANGES, [], [(0, 1, "她")]])
     assert split.tolist() == pytest.approx(expected, abs=1e-3)
     assert none.tolist() == []
@@ -129,12 +127,9 @@ def test_a_change_that_cannot_be_written_is_not_judged(scorer):
     assert np.isfinite(found[2])
 
 
-def test_a_token_that_the_model_lacks_is_not_judged(scorer):
-    """The tokenizer has more tokens than the model; a lone surrogate is no known character."""
+def test_a_lone_surrogate_is_not_judged(scorer):
+    """It is no character that the vocabulary has."""
     assert np.isnan(scorer.log_prob(["他\ud800"])[0])
-    scorer._vocabulary = len(SIGNS) // 2
-    late = SIGNS[-1]
-    assert np.isnan([scorer.log_prob([late])[0], scorer.log_ratios(TEXT, [(0, 1, late)])[0]]).all()
 
 
 def test_a_text_beyond_the_context_is_judged_in_parts(scorer):
@@ -178,20 +173,6 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
     )  # fmt: skip
     with pytest.raises(InputError, match=r"not a causal language model.*BertForMaskedLM"):
         open_scorer(tmp_path / "bert")
-    (tmp_path / "deeper").mkdir()
-    for path in tiny.iterdir():
-        text = path.read_bytes()
-        deeper = text.replace(b'"num_hidden_layers": 2', b'"num_hidden_layers": 3')
-        deeper = deeper.replace(b'"layer_types": [', b'"layer_types": ["full_attention",')
-        (tmp_path / "deeper" / path.name).write_bytes(deeper)
-    with pytest.raises(InputError, match="of the model's tensors"):
-        open_scorer(tmp_path / "deeper")
-    broken = transformers.AutoModelForCausalLM.from_pretrained(tiny)
-    broken.get_input_embeddings().weight.data.fill_(torch.nan)
-    broken.save_pretrained(tmp_path / "broken.lm")
-    tokenizer().save_pretrained(tmp_path / "broken.lm")
-    with pytest.raises(InputError, match=r"gives no finite results in torch\.float32"):
-        open_scorer(tmp_path / "broken.lm")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="is not a model"):
         open_scorer(tmp_path / "empty")
@@ -204,19 +185,7 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
         (tmp_path / "empty" / name).write_bytes(b"GGUF")
     with pytest.raises(InputError, match=r"2 \.gguf files"):
         open_scorer(tmp_path / "empty")
-    (tmp_path / "empty" / "b.gguf").unlink()
-    with pytest.raises(InputError, match="cannot be loaded"):
-        open_scorer(tmp_path / "empty")
     with pytest.raises(InputError, match="is not a language model"):
         open_scorer(tmp_path / "absent")
     with pytest.raises(InputError, match=r"x cannot be opened: File name too long"):
         open_scorer("x" * 300)
-
-
-def test_a_model_beyond_the_memory_is_refused_before_it_is_loaded(tiny, tmp_path):
-    """The message has the size and what is free; no weights are read."""
-    settings = json.loads((tiny / "config.json").read_text("utf-8"))
-    settings |= {"hidden_size": 131_072, "intermediate_size": 524_288}
-    (tmp_path / "config.json").write_text(json.dumps(settings), "utf-8")
-    with pytest.raises(InputError, match=r"billion parameters, .* GiB in bfloat16, but .* free"):
-        open_scorer(tmp_path)

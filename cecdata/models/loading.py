@@ -1,0 +1,158 @@
+"""Causal models of transformers, loaded in one way: what is refused, the device, the format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cecdata.common.errors import InputError
+from cecdata.common.machine import free_memory
+from cecdata.models.device import pick_device
+from cecdata.models.hub import first_line, load_pretrained, torch_and_transformers
+from cecdata.models.weights import count_weights
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_CAUSAL = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # ends of architectures
+
+
+def load_causal(
+    name: str, extra: str, device: str = "auto", dtype: str = "auto", *, gguf: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the causal model of a folder or a hub name; with `gguf` also that of a GGUF file.
+
+    It is on its device, and its tokenizer comes with it.
+
+    extra: the one that brings the packages. dtype: `auto` is the format of the files on a GPU; on a
+    processor it is float32, unless that takes more than half of the free memory. Raises InputError
+    for what is not a causal model, is damaged, does not fit its own settings or exceeds the memory.
+    """
+    path = Path(name)
+    if not gguf and path.suffix == ".gguf":
+        raise InputError(
+            f"{name} is a GGUF file, which only judges texts: give it to --rescore, --plausibility "
+            "or --perplexity. Here name a folder with config.json and safetensors, or OWNER/NAME"
+        )
+    folder, file = _located(name) if gguf else (name, None)
+    torch, transformers = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
+    place = pick_device(torch, device)
+    held = count_weights(Path(folder), file) if Path(folder).is_dir() else None  # not yet of a hub
+    of_file = {} if file is None else {"gguf_file": file}
+    config = _causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
+    chosen = _fitting_dtype(name, config, place, dtype, held)
+    tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
+    # a GGUF file is no safetensors, but no pickle either
+    settings = {"dtype": chosen, "use_safetensors": file is None, **of_file}
+    model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)
+    _check_tokenizer(name, tokenizer, model)
+    check_finite(name, model)
+    return model, tokenizer
+
+
+def check_finite(name: str, model: Any) -> None:
+    """Raise InputError where a weight of a model is not a finite number."""
+    import torch
+
+    for tensor, weights in model.named_parameters():
+        if weights.is_floating_point() and weights.numel():
+            ends = torch.stack(torch.aminmax(weights.detach()))
+            if not ends.isfinite().all():
+                raise InputError(
+                    f"{name}: {tensor} has weights that are not finite: copy the model again, or "
+                    "name an earlier checkpoint"
+                )
+
+
+def _located(name: str) -> tuple[str, str | None]:
+    """Return the folder or hub name, and the GGUF file in it, if that is what it holds."""
+    path = Path(name)
+    if path.is_file():
+        return str(path.parent), path.name
+    if not path.is_dir() or (path / "config.json").is_file():
+        return name, None
+    files = sorted(path.glob("*.gguf"))
+    if len(files) != 1:
+        raise InputError(
+            f"{name} has {len(files)} .gguf files: name one of them"
+            if files
+            else f"{name} is not a model: it has neither config.json nor a .gguf file"
+        )
+    return name, files[0].name
+
+
+def _causal_config(name: str, config: Any) -> Any:
+    """Return a model's configuration; raise InputError where it is not a causal model."""
+    from transformers import AutoModelForCausalLM
+
+    architectures = config.architectures or []
+    causal = not architectures or any(a.endswith(_CAUSAL) for a in architectures)
+    known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
+    if not causal or not known or getattr(config, "is_encoder_decoder", False):
+        raise InputError(
+            f"{name} is not a causal language model "
+            f"({', '.join(architectures) or type(config).__name__}): name one that predicts the "
+            "next token, such as a Qwen3 model"
+        )
+    return config
+
+
+def _fitting_dtype(
+    name: str, config: Any, device: str, wanted: str, held: int | None
+) -> torch.dtype:
+    """Return the number format, as `load_causal` says.
+
+    held: how many numbers the files have. Raises InputError where the configuration describes more
+    than that, or where they exceed the memory.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    try:
+        with torch.device("meta"):  # the number of parameters, without making them
+            model = AutoModelForCausalLM.from_config(config)
+    except Exception as error:  # settings that contradict each other raise whatever they like
+        raise InputError(
+            f"{name}: no model can have these settings ({first_line(error)}): copy config.json "
+            "again"
+        ) from error
+    count = sum(weights.numel() for weights in model.parameters())
+    if held is not None and count > held and not hasattr(config, "quantization_config"):
+        raise InputError(
+            f"{name}: the settings describe {count:,} weights, but the files have only {held:,}: "
+            "copy the complete model again"
+        )
+    on_gpu = device.startswith("cuda")
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory()
+    dtype: torch.dtype
+    if wanted != "auto":
+        dtype = getattr(torch, wanted)
+    elif device == "cpu" and (free is None or 8 * count < free):
+        dtype = torch.float32
+    else:
+        dtype = config.dtype or torch.bfloat16
+    needed = count * dtype.itemsize
+    if free is not None and needed > free:
+        raise InputError(
+            f"{name} has {count / 1e9:.1f} billion parameters, {needed / 2**30:.1f} GiB in "
+            f"{str(dtype).removeprefix('torch.')}, but only {free / 2**30:.1f} GiB of memory are "
+            f"free on {device}: choose a smaller model"
+        )
+    return dtype
+
+
+def _check_tokenizer(name: str, tokenizer: Any, model: Any) -> None:
+    """Raise InputError where a tokenizer is empty, or has tokens that the model lacks."""
+    if not tokenizer("字", add_special_tokens=False)["input_ids"]:
+        # transformers makes one without its files
+        raise InputError(
+            f"the tokenizer of {name} is empty: copy tokenizer_config.json and the "
+            "files beside it again"
+        )
+    last, rows = max(tokenizer.get_vocab().values()), len(model.get_input_embeddings().weight)
+    if last >= rows:
+        raise InputError(
+            f"{name}: the tokenizer has tokens up to number {last}, but the model only {rows} "
+            "tokens: use the tokenizer.json and tokenizer_config.json of this model"
+        )

@@ -1,0 +1,266 @@
+"""One loader for every causal model: what is refused is refused alike, before memory is taken."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cecdata.common.errors import InputError, MissingPackageError
+from cecdata.lm import open_scorer
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 13\n"
+NO_SYSTEM = (
+    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
+    "{% endif %}{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}\n{% endfor %}"
+)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    from tiny_models import qwen3
+
+    return qwen3(tmp_path_factory.mktemp("models") / "qwen3")
+
+
+@pytest.fixture
+def folder(sound, tmp_path):
+    """The same, to be spoiled."""
+    return shutil.copytree(sound, tmp_path / "model")
+
+
+def ask(folder):
+    from cecbench.systems.llm import LlmOptions, LlmSystem
+
+    return LlmSystem(str(folder), LlmOptions(device="cpu", batch=2))
+
+
+def train(folder):
+    from cectrain.corrector.policy import load
+
+    return load(str(folder), "1", "cpu")
+
+
+CONSUMERS = {"judge": open_scorer, "ask": ask, "train": train}
+
+
+def settings(folder, **values):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}), "utf-8")
+
+
+def weights(folder, change):
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path, {"format": "pt"})
+
+
+def spoil_nan(folder):
+    weights(folder, lambda t: t["model.layers.0.mlp.up_proj.weight"][0].fill_(torch.nan))
+
+
+def spoil_inf(folder):
+    weights(folder, lambda t: t["model.embed_tokens.weight"][5, 0].fill_(torch.inf))
+
+
+def spoil_cut(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def spoil_rows(folder):
+    """Take the last rows off the embedding, so that the tokenizer is larger."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    model.resize_token_embeddings(200)
+    model.config.pad_token_id = model.config.eos_token_id = None
+    model.save_pretrained(folder)
+
+
+def spoil_kind(folder):
+    shutil.rmtree(folder)
+    from tiny_models import bert
+
+    bert(folder)
+
+
+SPOILED = {
+    "weights that are not a number": (spoil_nan, "up_proj.weight has weights that are not finite"),
+    "an infinite weight": (spoil_inf, "embed_tokens.weight has weights that are not finite"),
+    "a file that is cut off": (spoil_cut, r"model\.safetensors is damaged or incomplete"),
+    "an empty file": (
+        lambda f: (f / "model.safetensors").write_bytes(b""), r"model\.safetensors is empty",
+    ),
+    "a pointer": (
+        lambda f: (f / "model.safetensors").write_bytes(POINTER),
+        r"model\.safetensors is a pointer of Git LFS",
+    ),
+    "a billion layers": (
+        lambda f: settings(f, num_hidden_layers=10**9),
+        r"config\.json: num_hidden_layers is 1,000,000,000, but the weights have only 14 tensors",
+    ),
+    "one layer too many": (
+        lambda f: settings(f, num_hidden_layers=2, layer_types=["full_attention"] * 2),
+        "the settings describe .* weights, but the files have only",
+    ),
+    "too wide": (
+        lambda f: settings(f, intermediate_size=1 << 40), "the settings describe .* weights",
+    ),
+    "a tokenizer that is too large": (spoil_rows, "the tokenizer has tokens up to number"),
+    "settings that contradict each other": (
+        lambda f: settings(f, pad_token_id=10**6), "no model can have these settings",
+    ),
+    "a masked model": (spoil_kind, r"not a causal language model \(BertForMaskedLM\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_a_sound_model_loads(sound, consumer):
+    """What is refused below is refused for its own reason."""
+    assert CONSUMERS[consumer](sound) is not None
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("fault", SPOILED)
+def test_a_model_that_does_not_fit_is_refused(folder, fault, consumer):
+    """A judge, a system and a training say the same, and name what is wrong."""
+    spoil, message = SPOILED[fault]
+    spoil(folder)
+    with pytest.raises(InputError, match=message) as caught:
+        CONSUMERS[consumer](folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_model_beyond_the_memory_is_refused_before_it_is_loaded(folder):
+    """The message has the size and what is free; of the weights only the header is read."""
+    settings(folder, hidden_size=131_072, intermediate_size=524_288)
+    size = 1 << 42
+    header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + size)  # a hole
+    with pytest.raises(InputError, match=r"billion parameters, .* GiB in .*, but .* free on cpu"):
+        open_scorer(folder)
+
+
+def gguf(path, **values):
+    """Write the head of a GGUF file that has no tensors."""
+    pairs = {"general.architecture": "llama", **values}
+    data = b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs))
+    for name, value in pairs.items():
+        data += struct.pack("<Q", len(name)) + name.encode()
+        if isinstance(value, str):
+            data += struct.pack("<IQ", 8, len(value)) + value.encode()
+        else:
+            data += struct.pack("<II", 4, value)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (POINTER, "is a pointer of Git LFS"),
+        (b"GGUF\x03\0\0\0\xff\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0", "is damaged or incomplete"),
+        (b"<!DOCTYPE html>" * 9, "is damaged or incomplete"),
+    ],
+)
+def test_a_damaged_gguf_file_is_named(tmp_path, data, message):
+    """The message names the file and not its folder, and asks for the file again."""
+    path = tmp_path / "judge.gguf"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=rf"judge\.gguf {message}"):
+        open_scorer(path)
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_a_gguf_file_of_a_billion_layers_takes_no_memory(tmp_path):
+    """Its header is not believed: the refusal comes at once."""
+    path = gguf(tmp_path / "judge.gguf", **{"llama.block_count": 10**9})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=r"judge\.gguf: block_count is 1,000,000,000"):
+        open_scorer(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB
+
+
+def test_a_gguf_file_judges_while_it_is_whole(tmp_path):
+    """With what the extra `lm` brings; without its last bytes it is refused by name."""
+    from tiny_models import llama_gguf
+
+    path = llama_gguf(tmp_path / "judge.gguf")
+    judge = open_scorer(path)
+    assert judge.log_prob(["他来了。"])[0] < 0
+    assert open_scorer(tmp_path).identity  # the one file of a folder
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"judge\.gguf is damaged or incomplete"):
+        open_scorer(path)
+
+
+@pytest.mark.parametrize("consumer", ["ask", "train"])
+def test_a_gguf_file_is_a_judge_alone(tmp_path, consumer):
+    """Where a model is asked or trained, the message says what such a file is for."""
+    path = gguf(tmp_path / "judge.gguf")
+    with pytest.raises(InputError, match=r"judge\.gguf is a GGUF file.*--rescore"):
+        CONSUMERS[consumer](path)
+
+
+def test_a_missing_package_is_named_before_anything_is_imported(tmp_path):
+    """The extra `lm` brings all that a GGUF file needs; torch takes seconds to import."""
+    gguf(tmp_path / "judge.gguf")
+    code = (
+        "import sys\nsys.modules['accelerate'] = None\n"
+        "from cecdata.lm import open_scorer\n"
+        "from cecdata.common.errors import MissingPackageError\n"
+        "try:\n    open_scorer('judge.gguf')\n"
+        "except MissingPackageError as error:\n    print(error)\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    message, loaded = done.stdout.splitlines()
+    assert "need accelerate, which is missing: run pip install 'cec-zero[lm]'" in message
+    assert loaded == "False"
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    extra = next(line for line in project.splitlines() if line.startswith("lm = "))
+    assert all(f'"{name}>=' in extra for name in ("accelerate", "gguf", "torch", "transformers"))
+    assert issubclass(MissingPackageError, ImportError)
+
+
+def test_an_instruction_reaches_a_model_without_a_system_role(folder):
+    """It stands before the first sentence, which the identity says; other models keep theirs."""
+    from cecdata.models import causal, prompts
+
+    before = ask(folder).identity
+    assert "instruction" not in before
+    (folder / "chat_template.jinja").write_text(NO_SYSTEM, "utf-8")
+    for version in ("1", "2"):
+        model = causal.load(str(folder), version, "cpu")
+        text = model.tokenizer.decode(causal.prompt_ids(model, "他己经来了。"))
+        instruction = prompts.prompt(version).instruction
+        assert text.count(instruction) == 1
+        assert text.index(instruction) < text.index("他己经来了。")
+        chat = causal.asked(model, "他己经来了。")
+        assert {message["role"] for message in chat} <= {"user", "assistant"}
+    assert ask(folder).identity["instruction"] == "before the first sentence"
+    assert train(folder).system is False
+
+
+def test_a_template_that_takes_no_prompt_is_refused(folder):
+    """The message has the template's own, and says that another prompt may do."""
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('no chats') }}", "utf-8")
+    with pytest.raises(InputError, match=r"chat template of .*no chats.*--prompt"):
+        ask(folder)
