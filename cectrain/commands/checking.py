@@ -18,7 +18,8 @@ import click
 from cecbench.errortypes import EDITS, MEANING
 from cecdata.common.errors import InputError
 from cecdata.common.text import decoded, named_folder, unreadable
-from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.corrector import Corrector, correct_lines
+from cectrain.corrector.prose import Fences
 from cectrain.corrector.wordlists import read_lines
 
 IGNORED = ".cec-ignore"  # patterns of files that are not checked, one a line
@@ -122,7 +123,8 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
     except UnicodeDecodeError as error:
         raise InputError(f"{name} {unreadable(error)}, or list it in {IGNORED}") from error
     lines = (line.removesuffix("\r") for line in text.split("\n"))
-    for number, correction in enumerate(corrector.stream(lines), 1):
+    corrections = correct_lines(corrector, lines, Fences.of_file(name))
+    for number, correction in enumerate(corrections, 1):
         for edit in correction.edits:
             yield Suspicion(
                 name, number, edit.start + 1, edit.source, edit.target, edit.type, edit.confidence

@@ -178,6 +178,9 @@ def correct(
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("no text to correct: add SENTENCES or --file, or pipe text in")
         path = Path("-")
+    from cectrain.corrector.corrector import correct_lines
+    from cectrain.corrector.prose import Fences
+
     corrector = corrector_of(**settings)
     if checks:
         from cectrain.commands.checking import check
@@ -186,6 +189,7 @@ def correct(
     diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report(simplified=settings["script"] == "simplified")
     number: Counter[str] = Counter()
+    fences = Fences.of_file(str(path)) if path is not None and not sentences else None
     total = len(sentences) + _lines(path) if path is None or path.is_file() else None
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where the file ends in an error
@@ -193,7 +197,7 @@ def correct(
         seen = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
         progress = stack.enter_context(Progress()) if seen else None
         for origin, texts in itertools.chain([("sentence", [*sentences])], _of_file(path)):
-            for correction in corrector.stream(texts):
+            for correction in correct_lines(corrector, texts, fences):
                 number[origin] += 1
                 report.add(f"{origin} {number[origin]}", correction.kept)
                 record = json.dumps(as_record(correction), ensure_ascii=False) if as_json else None

@@ -18,6 +18,8 @@ REASONS = {
     "form": "radicals and compatibility forms, read as the characters that they stand for",
     "script": "text whose correction has no certain form in traditional characters",
     "too_long": "a part without punctuation that is too long for the model",
+    "address": "links, e-mail addresses and paths of files",
+    "code": "code, tags, commands and placeholders",
 }
 
 SHOWN = 0.02  # least confidence of an alternative

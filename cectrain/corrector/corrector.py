@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import compress, groupby
+from itertools import compress, count, groupby, islice
 from operator import not_
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,13 +18,13 @@ from cectrain.corrector.edit_guard import (
     Piece,
     Plain,
     Protected,
+    edits_of_dictionary,
     filtered,
     pieces,
-    replaced,
     stand_in,
-    touches,
 )
 from cectrain.corrector.folder import CHANNEL, COMBINED, check_name
+from cectrain.corrector.prose import Fences, find_not_prose
 from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditional, simplified
 from cectrain.corrector.wordlists import Term, Wordlists, terms_of
 
@@ -146,34 +146,17 @@ class Corrector:
         """
         texts = list(_each(texts))
         proposer = self.proposer
-        prepared = [_Text(text, proposer, self._script) for text in texts]
-        questions = [q.text for one in prepared for q in one.asked]
+        prepared = [_Text(text, proposer, self._script, self._words) for text in texts]
+        questions = [q.text for text in prepared for q in text.questions]
         proposals: list[Sequence[Edit]] = []
         for first in range(0, len(questions), _TOGETHER):
             if given_up():
                 raise GivenUpError("the correction was cancelled")
             proposals += proposer.propose(questions[first : first + _TOGETHER])
-        left = iter(proposals)
-        return [self._correction(one, left) for one in prepared]
-
-    def _correction(self, text: _Text, proposals: Iterator[Sequence[Edit]]) -> Correction:
-        """Return the correction by the dictionary, and the model's next proposals elsewhere."""
-        plain, protected = text.plain, Protected(text.written, self._words.protected)
-        asked = replaced(text.written, self._words.dictionary, self._words.wrong)
-        own = [edit for edit in asked if not protected.holds(edit.start, edit.end)]
-        taken = bytearray(len(text.written))  # the characters that `own` replaces
-        for edit in own:
-            taken[edit.start : edit.end] = b"\1" * (edit.end - edit.start)
-        edits, kept = text.proposed(proposals, protected)
+        answers = iter(proposals)
+        shares = [list(islice(answers, len(text.questions))) for text in prepared]
         least = self._confidence or 0.0
-        edits = [edit for edit in edits if edit.confidence >= least and not touches(edit, taken)]
-        if text.written != plain.text:
-            edits, lost = carried(text.written, plain.text, edits)
-            kept += [plain.kept(start, end, "script") for start, end in lost]
-        edits = sorted([*own, *edits], key=lambda edit: (edit.start, edit.end))
-        written = tuple(map(plain.edit, edits))
-        kept.sort(key=lambda one: (one.start, one.end))
-        return Correction(plain.source, apply(plain.source, written), written, tuple(kept))
+        return [text.corrected(share, least) for text, share in zip(prepared, shares, strict=True)]
 
     def also(
         self,
@@ -232,6 +215,21 @@ class Corrector:
         yield from self.correct(chunk)
 
 
+def correct_lines(
+    corrector: Corrector, lines: Iterable[str], fences: Fences | None
+) -> Iterator[Correction]:
+    """Yield one correction a line of a file; those within `fences` stay as they are."""
+    if fences is None:
+        yield from corrector.stream(lines)
+        return
+    for is_code, run in groupby(lines, fences.holds):
+        if is_code:
+            for line in run:
+                yield Correction(line, line, (), (Kept(0, len(line), line, "code"),))
+        else:
+            yield from corrector.stream(run)
+
+
 def _each(texts: str | Iterable[str]) -> Iterator[str]:
     """Yield the texts, a single one as well. Raises UsageError for what is no text."""
     several = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
@@ -254,14 +252,26 @@ class _Question(NamedTuple):
 
 
 class _Text:
-    """A text, what a model sees of it, and the questions about it."""
+    """A text, what a model sees of it, and the questions about it.
 
-    def __init__(self, source: str, proposer: Proposer, script: str) -> None:
-        self.plain = Plain.of(source)
-        self.written = text = self.plain.text
+    The user's dictionary comes first: the model reads what it makes of the text.
+    """
+
+    def __init__(self, source: str, proposer: Proposer, script: str, words: Wordlists) -> None:
+        not_prose = list(find_not_prose(source))
+        plain = Plain.of(source, not_prose)
+        protected = Protected(plain.text, words.protected)
+        by_user = edits_of_dictionary(plain, words.dictionary, words.wrong, protected)
+        self._by_user = [plain.edit(edit) for edit in by_user]
+        self._kept = [Kept(*place[:2], source[slice(*place[:2])], place[2]) for place in not_prose]
+        # What is deleted leaves a space, so that no other edit goes across its place.
+        plain = plain.put((edit.start, edit.end, edit.target or " ") for edit in by_user)
+        self._written = text = plain.text
+        self._protected = Protected(text, words.protected) if by_user else protected
         if script == "traditional" or (script == "auto" and is_traditional(text)):
             text = simplified(text)
-            self.plain = replace(self.plain, text=text)
+            plain = replace(plain, text=text)
+        self._plain = plain
         self._unread = proposer.unread(text)
         seen = text
         if any(self._unread):
@@ -269,8 +279,9 @@ class _Text:
                 stand_in(character, proposer.unread) if unread else character
                 for character, unread in zip(text, self._unread, strict=True)
             )
-        self.asked: list[_Question] = []
-        self._refused: list[Kept] = []
+        self._kept += self._unreadable()
+        self._kept += (plain.kept(at, at + 1, "form") for at in plain.forms)
+        self.questions: list[_Question] = []
         for piece in pieces(seen, proposer.longest):
             whole = seen[piece.context : piece.end]
             question = whole.strip()
@@ -278,36 +289,40 @@ class _Text:
             if not self._has_han(piece):
                 continue  # no character that could be wrong
             if self._unfamiliar(piece):
-                self._refused.append(self.plain.kept(piece.start, piece.end, "unfamiliar"))
+                self._kept.append(plain.kept(piece.start, piece.end, "unfamiliar"))
             elif proposer.most is not None and len(question) > proposer.most:
-                self._refused.append(self.plain.kept(piece.start, piece.end, "too_long"))
+                self._kept.append(plain.kept(piece.start, piece.end, "too_long"))
             else:
-                self.asked.append(_Question(piece, begin, question))
+                self.questions.append(_Question(piece, begin, question))
 
-    def proposed(
-        self, proposals: Iterator[Sequence[Edit]], protected: Protected
-    ) -> tuple[list[Edit], list[Kept]]:
-        """Return the model's next proposals that are let through, and what was kept."""
-        edits: list[Edit] = []
-        kept = [*self._refused, *self._unreadable()]
-        kept += [self.plain.kept(at, at + 1, "form") for at in self.plain.forms]
-        for piece, begin, _ in self.asked:
-            own = [
-                replace(edit, start=edit.start + begin, end=edit.end + begin)
-                for edit in next(proposals)
-            ]
+    def corrected(self, proposals: Sequence[Sequence[Edit]], least: float) -> Correction:
+        """Return the correction by the dictionary and the model's proposals for each question.
+
+        least: least confidence of an edit that is made.
+        """
+        plain, edits, kept = self._plain, list[Edit](), [*self._kept]
+        unread = frozenset(compress(count(), self._unread))
+        for (piece, begin, _), proposed in zip(self.questions, proposals, strict=True):
+            own = [replace(e, start=e.start + begin, end=e.end + begin) for e in proposed]
             # What is inserted between two pieces belongs to the second.
-            last = piece.end + (piece.end == len(self.plain.text))
+            last = piece.end + (piece.end == len(plain.text))
             mine = [e for e in own if piece.start <= e.start < last and e.end <= piece.end]
-            through, others = filtered(self.plain, piece, mine, self._unread, protected)
-            edits += through
+            through, others = filtered(plain, piece, mine, unread, self._protected)
+            edits += (edit for edit in through if edit.confidence >= least)
             kept += others
-        return edits, kept
+        if self._written != plain.text:
+            edits, lost = carried(self._written, plain.text, edits)
+            kept += (plain.kept(start, end, "script") for start, end in lost)
+        written = [*self._by_user, *map(plain.edit, edits)]
+        written.sort(key=lambda edit: (edit.start, edit.end))
+        kept.sort(key=lambda part: (part.start, part.end))
+        target = apply(plain.source, written)
+        return Correction(plain.source, target, tuple(written), tuple(kept))
 
     def _has_han(self, piece: Piece) -> bool:
         """Return whether a model can read a Han character of the piece."""
         span = slice(piece.start, piece.end)
-        read = compress(self.plain.text[span], map(not_, self._unread[span]))
+        read = compress(self._plain.text[span], map(not_, self._unread[span]))
         return any(is_han(ord(character)) for character in set(read))
 
     def _unfamiliar(self, piece: Piece) -> bool:
@@ -315,14 +330,17 @@ class _Text:
         unread = self._unread[piece.start : piece.end]
         if not any(unread):
             return False
-        han = [is_han(ord(character)) for character in self.plain.text[piece.start : piece.end]]
+        han = [is_han(ord(character)) for character in self._plain.text[piece.start : piece.end]]
         count = sum(compress(han, unread))
         return count > _FEW and count >= UNFAMILIAR * sum(han)
 
     def _unreadable(self) -> Iterator[Kept]:
+        """Yield the runs that the model cannot read, but for what the dictionary put in."""
         at = 0
-        for unread, run in groupby(self._unread):
+        fixed = self._plain.fixed
+        marked = (unread and place not in fixed for place, unread in enumerate(self._unread))
+        for unread, run in groupby(marked):
             end = at + sum(1 for _ in run)
-            if unread and not self.plain.text[at:end].isspace():
-                yield self.plain.kept(at, end, "unreadable")
+            if unread and not self._plain.text[at:end].isspace():
+                yield self._plain.kept(at, end, "unreadable")
             at = end

@@ -1,14 +1,16 @@
 """What a model reads of a text, and which of its edits reach the text: nothing else is harmed.
 
-1. `Plain`: invisible characters and single spaces between Han characters are left out, because they
-   part words; radicals and compatibility forms are read as the characters that they stand for.
+1. `Plain`: a space stands for what is no prose; invisible characters and single spaces between Han
+   characters are left out, because they part words; radicals and compatibility forms are read as
+   the characters that they stand for, and what the user's dictionary lists as what it becomes.
 2. `stand_in`: what a model reads in place of a character that it cannot read.
 3. `pieces`: a line that fits is one piece, else each of its sentences is, because policies are
    trained on single sentences: reading several together made the built-in policy leave 40 % more
    errors alone. The clauses of a sentence that is too long are read with the end of the piece
    before them.
-4. `filtered`: an edit that touches a character that is not Han, an unreadable one or a protected
-   name is dropped. All edits of a piece are refused where together they stray too far from it.
+4. `filtered`: an edit that touches a character that is not Han, an unreadable or replaced one, or a
+   protected name is dropped. All edits of a piece are refused where together they stray too far
+   from it.
 5. `Plain.edit`: the places of an edit in the text as written, with what was left out.
 """
 
@@ -17,12 +19,14 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cecdata.corpus.characters import INVISIBLE, JOINERS, STYLES, TAGS
 from cecdata.hanzi.characters import HAN_RANGES, is_han
-from cectrain.corrector.correction import Edit, Kept
+from cecdata.hanzi.edits import splice
+from cectrain.corrector.correction import Change, Edit, Kept
+from cectrain.corrector.prose import NotProse
 from cectrain.corrector.wordlists import Phrases
 
 # Unicode's Default_Ignorable_Code_Point, and the format characters of interlinear annotations.
@@ -34,6 +38,9 @@ _FORMS = re.compile("[\u2e80-\u2fdf\uf900-\ufaff\U0002f800-\U0002fa1f]")
 # Among nine stand-ins and cutting the text at the character, these changed the policy's edits in
 # the rest of a sentence least (150 sentences: 7 edits lost or added with 某, 31 by cutting).
 _FOR_HAN, _FOR_SIGNS = "某", "·"
+# Of eight signs for an address or code, a space changed the edits beside it least
+# (benchmarks/bench_not_prose.py).
+_FOR_SPANS = " "
 FAR = 0.3  # most changed characters of an answer, as a share of the source's Han characters
 LENGTH = 0.15  # most characters that it may be longer or shorter, as a share of the same
 ALWAYS = 2  # changed characters that are allowed even in the shortest source
@@ -41,44 +48,74 @@ _LINES = re.compile(r"[^\n]*\n+|[^\n]+")
 # Closing quotation marks and brackets belong to the sentence before them.
 _SENTENCES = re.compile(r"[^。！？；…!?;]*[。！？；…!?;]+[”’」』）》】]*|[^。！？；…!?;]+")
 _CLAUSES = re.compile(r"(?:[^，、,]|,(?=\d))*(?:[，、]|,(?!\d))|(?:[^，、,]|,(?=\d))+")
+_NEW = -1  # the place in a text of a character that it does not have
 _CONTEXT = 0.25  # most text that is read before a clause, as a share of the longest
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A text without what parts words; `places` has the index in the text of each character.
+    """A text without what parts words; `begins` and `ends` have where each character stands.
 
     >>> plain = Plain.of("他己\\u200b 经来了")
-    >>> plain.text, plain.places
-    ('他己经来了', (0, 1, 4, 5, 6))
+    >>> plain.text, [*zip(plain.begins, plain.ends)]
+    ('他己经来了', [(0, 1), (1, 2), (4, 5), (5, 6), (6, 7)])
     """
 
     source: str
     text: str
-    places: Sequence[int]
+    begins: Sequence[int]
+    ends: Sequence[int]
     forms: frozenset[int] = frozenset()  # where radicals and compatibility forms are
+    fixed: frozenset[int] = frozenset()  # characters that stand for something else in the source
 
     @classmethod
-    def of(cls, source: str) -> Plain:
+    def of(cls, source: str, not_prose: Iterable[NotProse] = ()) -> Plain:
         """Return what a model is to read of a text."""
-        text = source
-        places: Sequence[int] = range(len(source))
+        plain = cls(source, source, range(len(source)), range(1, len(source) + 1))
+        plain = plain.put((start, end, _FOR_SIGNS) for start, end, _ in not_prose)
         for left_out in (_LEFT_OUT, _SPACE):
-            if left_out.search(text):
-                gone = {match.start() for match in left_out.finditer(text)}
-                places = tuple(place for at, place in enumerate(places) if at not in gone)
-                text = "".join(source[place] for place in places)
-        forms = [match.start() for match in _FORMS.finditer(text) if _meant(match[0])]
-        characters = list(text)
+            plain = plain.put((*match.span(), "") for match in left_out.finditer(plain.text))
+        forms = [match.start() for match in _FORMS.finditer(plain.text) if _meant(match[0])]
+        if not forms and not plain.fixed:
+            return plain
+        characters = list(plain.text)
         for at in forms:
-            characters[at] = _meant(text[at])
-        return cls(source, "".join(characters) if forms else text, places, frozenset(forms))
+            characters[at] = _meant(plain.text[at])
+        for at in plain.fixed:
+            characters[at] = _FOR_SPANS
+        return replace(plain, text="".join(characters), forms=frozenset(forms))
+
+    def put(self, changes: Iterable[Change]) -> Plain:
+        """Return the text with changes made, which are sorted and do not overlap.
+
+        What they put in is fixed.
+        """
+        changes = list(changes)
+        if not changes:
+            return self
+        whole = [*zip(self.begins, self.ends, range(len(self.text)), strict=True)]
+        made: list[tuple[int, int, int]] = []
+        done = 0
+        for start, end, target in changes:
+            made += whole[done:start]
+            made += [(whole[start][0], whole[end - 1][1], _NEW)] * len(target)
+            done = end
+        made += whole[done:]
+        places, fixed = [place for _, _, place in made], {_NEW, *self.fixed}
+        return Plain(
+            self.source,
+            splice(self.text, changes),
+            [begin for begin, _, _ in made],
+            [end for _, end, _ in made],
+            frozenset(at for at, place in enumerate(places) if place in self.forms),
+            frozenset(at for at, place in enumerate(places) if place in fixed),
+        )
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the place in the source of a span of the text."""
         if start < end:
-            return self.places[start], self.places[end - 1] + 1
-        at = self.places[start - 1] + 1 if start else 0
+            return self.begins[start], self.ends[end - 1]
+        at = self.ends[start - 1] if start else 0
         return at, at
 
     def edit(self, edit: Edit) -> Edit:
@@ -101,8 +138,8 @@ class Plain:
 
     def _whole(self, start: int, end: int, target: str) -> str:
         """Return a target with what the source has between the characters of the span."""
-        places = self.places[start:end]
-        between = [self.source[place + 1 : after] for place, after in itertools.pairwise(places)]
+        parts = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)
+        between = [self.source[before:after] for before, after in parts]
         if not any(between):
             return target
         if len(target) != end - start:
@@ -208,20 +245,24 @@ class Protected:
 
 
 def filtered(
-    plain: Plain, piece: Piece, edits: Sequence[Edit], unread: Sequence[bool], protected: Protected
+    plain: Plain,
+    piece: Piece,
+    edits: Sequence[Edit],
+    unread: Collection[int],
+    protected: Protected,
 ) -> tuple[list[Edit], list[Kept]]:
     """Return the edits of a piece that are let through, and what was kept for the others.
 
-    `unread` says of each character of the text whether the model saw a stand-in for it. An edit of
-    an unreadable character or of a form, or an insertion beside an unreadable one, is dropped
-    without a record, because the character itself has one.
+    unread: the places of the text where the model saw a stand-in. An edit of such a character, of a
+    form or of what is fixed, or an insertion beside one, is dropped without a record, because the
+    character itself has one.
     """
     text, start, end = plain.text, piece.start, piece.end
     if strays(edits, sum(map(_han, text[start:end]))):
         return [], [plain.kept(start, end, "strayed")]
     through, kept = [], []
     for edit in edits:
-        if touches(edit, unread):
+        if _touches(edit, unread) or _touches(edit, plain.fixed):
             continue
         if not plain.forms.isdisjoint(range(edit.start, edit.end)):
             continue
@@ -234,24 +275,28 @@ def filtered(
     return through, kept
 
 
-def touches(edit: Edit, marked: Sequence[bool | int]) -> bool:
-    """Return whether an edit changes a marked character, or inserts one beside it.
+def _touches(edit: Edit, places: Collection[int]) -> bool:
+    """Return whether an edit changes a character at one of the places, or inserts one beside it.
 
     Whether a character is missing depends on its neighbours.
     """
     beside = edit.start == edit.end
-    return any(marked[max(0, edit.start - beside) : edit.end + beside])
+    return any(at in places for at in range(edit.start - beside, edit.end + beside))
 
 
-def replaced(text: str, dictionary: Mapping[str, str], phrases: Phrases) -> list[Edit]:
+def edits_of_dictionary(
+    plain: Plain, dictionary: Mapping[str, str], phrases: Phrases, protected: Protected
+) -> list[Edit]:
     """Return the edits that a dictionary makes: from the left, the longest first.
 
-    >>> replaced("他己经来了", {"己经": "已经"}, Phrases(["己经"]))[0].target
+    >>> plain, names = Plain.of("他己经来了"), Protected("他己经来了", Phrases([]))
+    >>> edits_of_dictionary(plain, {"己经": "已经"}, Phrases(["己经"]), names)[0].target
     '已经'
     """
     edits: list[Edit] = []
-    for start, end, wrong in phrases.find(text):
-        if not edits or edits[-1].end <= start:
+    for start, end, wrong in phrases.find(plain.text):
+        free = not protected.holds(start, end) and plain.fixed.isdisjoint(range(start, end))
+        if free and (not edits or edits[-1].end <= start):
             edits.append(Edit(start, end, wrong, dictionary[wrong], 1.0, rule="dictionary"))
     return edits
 

@@ -13,6 +13,7 @@ from proposers import Silent
 
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain.cli import cli
+from cectrain.corrector.correction import apply
 from cectrain.corrector.corrector import Corrector, loading
 from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_terms
 
@@ -169,6 +170,22 @@ def test_what_is_no_text_is_refused_by_name(texts):
         corrector.correct(texts)
     with pytest.raises(UsageError, match="pass a text or a list of texts, not "):
         list(corrector.stream(texts))
+
+
+def test_the_models_read_what_the_dictionary_makes():
+    """Places are those of the text as written; what is replaced is neither kept nor an answer."""
+    words = {"莪": "我", "祢": "你", "童鞋": "同学", "嗯": ""}
+    corrector = Corrector(lm="words", dictionary=words)
+    text = "莪己经爱祢了。"
+    (one,) = corrector.correct(text)
+    assert (one.target, one.kept) == ("我已经爱你了。", ())
+    assert all(text[edit.start : edit.end] == edit.source for edit in one.edits)
+    assert [edit.source for edit in one.edits] == ["莪", "己", "祢"]
+    assert corrector.correct("童鞋门好")[0].target == "同学们好"
+    (one,) = corrector.correct("他嗯己嗯经来了，嗯嗯，我门走吧。")
+    assert one.target == apply(one.source, one.edits)
+    assert "嗯" not in one.target
+    assert one.target.endswith("我们走吧。")
 
 
 def test_lists_are_read_and_wrong_lines_named(tmp_path):

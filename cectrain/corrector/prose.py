@@ -1,0 +1,156 @@
+"""What in a text is no prose: addresses and code, which a corrector never changes.
+
+The places are those that a plain line shows; no format is parsed. All patterns take time that is
+linear in the text: an alternative that may fail late begins only where its first sign stands, and
+ends at the next such sign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from cecdata.hanzi.characters import HAN_RANGES
+
+_MARKDOWN = {".md", ".markdown", ".mdx"}  # suffixes of files in which a fence spans lines
+
+_HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
+_MARKS = "，。；：！？、（）《》〈〉【】〔〕「」『』“”‘’…—·￥"
+#: What ends names of files and of sites: `name.ext` is no prose with these alone, since people also
+#: write a full stop of ASCII between two sentences.
+_FILES = (
+    "7z aac ai apk asc ass avi avif bak bash bat bib bin bmp bz2 c cc cfg cfm class cmd conf "
+    "cpp cs css csv dat db deb dll dmg doc docm docx dot ebook eml env eps epub exe flac flv "
+    "gif git go gz h hpp htm html icns ico ini ipa ipynb iso jar java jpeg jpg js json jsonl "
+    "jsp jsx key kt less lock log lrc lua m m4a m4v mkv md mdx mobi mov mp3 mp4 mpeg mpg msi "
+    "numbers odp ods odt ofd ogg otf pages parquet pdf php pl png po pot ppt pptx proto ps1 psd "
+    "pt py pyc r rar rb rm rmvb rs rst rtf scss sh so sql srt ssa svelte svg swf swift tar tex "
+    "tif tiff toml torrent ts tsv tsx ttf txt vb vue wav webm webp whl wma wmv woff wps xls "
+    "xlsm xlsx xml xsl xz yaml yml zip zst "
+)
+_SITES = "ai app biz cc cn co com dev edu gov hk info io me mil net org site tech top tv tw vip xyz"
+_SUFFIX = rf"\.(?i:{'|'.join([*_FILES.split(), *_SITES.split()])})(?![A-Za-z0-9_])"
+_NAME = r"[\w./\\+%~@-]"  # of the run that ends in `name.ext`
+_IN_PATH = rf"[^\s:*?\"'`<>|{_MARKS}]"
+_IN_ADDRESS = rf"[^\s<>\"'`|\\^*,;!()\[\]{{}}{_MARKS}]"
+_ROOTS = (
+    "Applications|Users|Volumes|bin|data|dev|etc|home|lib|mnt|opt|proc|root|srv|sys|tmp|usr|var"
+)
+_LATEX = (
+    "(?:auto|eq|page|c|C|v|hyper|name)?ref|begin|bibitem|bibliography|bibliographystyle|cite[a-z]*|"
+    "documentclass|end|graphicspath|href|include|includegraphics|input|label|url|usepackage"
+)
+
+_ASCII_SITE = r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}(?::\d+)?"
+_HAN_SITE = r"[\w-]+(?:\.[\w-]+)*\.(?:中国|公司|网络|网址)"
+
+_NOT_PROSE = re.compile(
+    rf"""
+    (?P<code>
+      (?m:^)[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?P<fence>`{{3,}}|~{{3,}})[^`\n]*\n(?s:.*?)
+          (?:(?<=\n)[ \t>]*(?P=fence)[`~]*[ \t]*(?m:$)|\Z)
+    | (?<!`)(?P<ticks>`{{1,3}})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)
+    | <(?i:(?P<element>code|kbd|pre|script|style))\b[^<>]*>[^<]*</(?P=element)\s*>
+    | </?[A-Za-z][^<>]*>
+    | \{{\{{(?:[^{{}}]|\{{\{{[^{{}}]*\}}\}}|\{{[^{{}}]*\}})*\}}\}}
+    | <%[^%]*%> | \{{%[^%\n]*%\}} | \{{\\[^{{}}\n]*\}}
+    | [$\#%]\{{[^{{}}\n]*\}}
+    | (?<![A-Za-z*\]}}])\{{[\w.:!\[\]-]{{1,64}}\}}
+    | %\([^()\n]*\)[-\#0\x20+]*\d*(?:\.\d+)?[A-Za-z]
+    | \\(?:{_LATEX})\*?(?:\[[^\[\]\n]*\])*\{{[^{{}}\n]*\}}
+    | \\verb\*?(?P<verb>[^\s\w])[^\n]*?(?P=verb)
+    | \$\$[^$]+\$\$
+    | \$(?![\s$])[^$\n\\_^=]*[\\_^=][^$\n]*\$
+    | (?<![\w-])--[\w-]+=[^\s{_MARKS}]+
+    )
+    | (?P<address>
+      \]\((?:[^()\n"，。；！？]|\([^()\n]*\))*(?=[)"])
+    | \]\[[^\[\]\n]*\](?!\[)
+    | (?m:^)[ \t>]*\[[^\[\]\n]+\]:[ \t]+\S+
+    | \[\[[^\[\]|\n]*(?:\||\]\])
+    | (?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}://|(?<![A-Za-z0-9.-])(?:www\.|mailto:))
+          (?:{_ASCII_SITE}(?=[{_HAN}])
+          |(?:{_IN_ADDRESS}|\({_IN_ADDRESS}*\)|[,;!](?=[!-~]))+)
+    | (?<![\w.%+-])(?P<mail>[\w.%+-]+)@
+          (?:{_ASCII_SITE}(?!\.)|{_HAN_SITE}|[\w-]+(?:\.[\w-]+)+)
+    | (?:(?<![A-Za-z0-9])[A-Za-z]:[\\/]|\\\\(?=[\w.-]+\\)|(?<![\w~])~/|(?<![.\w/])\.{{1,2}}[\\/]
+        |(?<=[{_HAN}])\.{{1,2}}/|(?<![\w./<])/(?=[^\s/{_MARKS}]+/[^\s/])|(?<=[{_HAN}])/(?=(?:{_ROOTS})/))
+          (?:{_IN_PATH}|[ ](?=[\w.()-]+\\))*
+    | (?<!{_NAME})(?P<files>(?:{_NAME}|\(\d+\))*(?:\w|\(\d+\)){_SUFFIX})(?:/{_IN_ADDRESS}*)?
+    | (?<!{_NAME}){_HAN_SITE}/{_IN_ADDRESS}*
+    )
+    """,
+    re.VERBOSE,
+)
+_SIGNS = re.compile(r"[`<{$%\\\[\]@:/~.=]")  # each place that is no prose has one of these
+_FILE = re.compile(rf".*?(?:{_SUFFIX})+")
+# The prose before a name of ASCII, or before the beginning of a path: 请看README.md, 运行./按装.sh.
+_GLUED = re.compile(
+    rf"[^/\\@]*[{_HAN}](?=[A-Za-z0-9]{{3,}}(?:[._%+-][A-Za-z0-9]+)*\Z|\.{{1,2}}/|~/|/(?:{_ROOTS})/|www\.)"
+)
+_FENCE = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*(`{3,}|~{3,})([^`\n]*)")
+
+
+class NotProse(NamedTuple):
+    """The place `text[start:end]` of an address or of code; reason is `address` or `code`."""
+
+    start: int
+    end: int
+    reason: str
+
+
+def find_not_prose(text: str) -> Iterator[NotProse]:
+    """Yield the places of a text that are no prose, from left to right.
+
+    >>> text = "我门在[文当](docs/己经.md)里运行 `按装.sh`，见www.我门.com。"
+    >>> [text[place.start : place.end] for place in find_not_prose(text)]
+    ['](docs/己经.md', '`按装.sh`', 'www.我门.com']
+    """
+    if not _SIGNS.search(text):
+        return
+    for match in _NOT_PROSE.finditer(text):
+        start, end, reason = match.start(), match.end(), str(match.lastgroup)
+        if match["files"]:
+            ends = [start + file.end() for file in _FILE.finditer(match["files"])]
+            for last in [*ends[:-1], end]:
+                yield NotProse(_without_prose(text, start, last), last, reason)
+                start = last
+        elif match["mail"]:
+            yield NotProse(_without_prose(text, start, match.end("mail")), end, reason)
+        else:
+            yield NotProse(start, end, reason)
+
+
+def _without_prose(text: str, start: int, end: int) -> int:
+    """Return where a name begins in a run of characters that may have prose before the name."""
+    glued = _GLUED.match(text[start:end])
+    return start + glued.end() if glued else start
+
+
+class Fences:
+    """The fenced code blocks of a file of Markdown that is read line by line.
+
+    >>> inside = Fences().holds
+    >>> [inside(line) for line in ["我门", "```sh", "按装", "```", "己经"]]
+    [False, True, True, True, False]
+    """
+
+    def __init__(self) -> None:
+        self._open = ""  # the signs that began the block
+
+    @classmethod
+    def of_file(cls, name: str) -> Fences | None:
+        """Return those of a file with this name; None where it is none of Markdown."""
+        return cls() if Path(name).suffix.lower() in _MARKDOWN else None
+
+    def holds(self, line: str) -> bool:
+        """Return whether the next line belongs to a block; its first and last line do."""
+        fence = _FENCE.match(line)
+        if not self._open:
+            self._open = fence[1] if fence else ""
+            return bool(fence)
+        if fence and fence[1].startswith(self._open) and not fence[2].strip():
+            self._open = ""
+        return True
