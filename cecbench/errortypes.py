@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cecdata.hanzi import components, readings
 from cecdata.hanzi.characters import is_han, is_standard
-from cecdata.hanzi.edits import Edit, align
+from cecdata.hanzi.edits import Corruption, align
 
 #: an error's category, in the order of priority
 LEAVES = (
@@ -62,7 +62,7 @@ REACH = 4  # the largest distance, in code points, over which moved text counts 
 class Typed(NamedTuple):
     """One error: the edit, whose source is wrong and whose target is right, and its category."""
 
-    edit: Edit
+    edit: Corruption
     category: str
 
 
@@ -144,25 +144,25 @@ def _is_split(parts: str, whole: str) -> bool:
     return len(whole) == 1 and any(split.parts == parts for split in components.splits(whole))
 
 
-def _joined(edits: Sequence[Edit], reference: str) -> list[Edit]:
+def _joined(edits: Sequence[Corruption], reference: str) -> list[Corruption]:
     """Return the edits, with two that only move text joined: ba for ab, and bxa for xab."""
-    joined: list[Edit] = []
+    joined: list[Corruption] = []
     for edit in edits:
         last = joined[-1] if joined else None
         if last is not None and _swapped(last, edit):
             between = reference[last.end : edit.start]
-            joined[-1] = Edit(
-                last.start,
-                edit.end,
-                reference[last.start : edit.end],
-                last.source + between + edit.source,
+            joined[-1] = Corruption(
+                start=last.start,
+                end=edit.end,
+                target=reference[last.start : edit.end],
+                source=last.source + between + edit.source,
             )
         else:
             joined.append(edit)
     return joined
 
 
-def _swapped(left: Edit, right: Edit) -> bool:
+def _swapped(left: Corruption, right: Corruption) -> bool:
     crossed = left.target == right.source and left.source == right.target
     moved = not (left.target and left.source)  # deleted at one place and inserted at the other
     gap = right.start - left.end

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.tables import PAIRS, read_texts
 from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
-from cecdata.hanzi.edits import Edit, align
+from cecdata.hanzi.edits import Corruption, align
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import CharConfusions, ConfusionSet, weighed
 
@@ -95,9 +95,9 @@ def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
     return Errors(count, wrong, neighbouring, substitutions, +others, words)
 
 
-def _without_swaps(edits: Sequence[Edit], target: str) -> tuple[list[Edit], int]:
+def _without_swaps(edits: Sequence[Corruption], target: str) -> tuple[list[Corruption], int]:
     """Return the edits without swaps of two neighbours, and the number of these swaps."""
-    kept: list[Edit] = []
+    kept: list[Corruption] = []
     swaps = 0
     for edit in edits:
         if kept and _swapped(kept[-1], edit, target):
@@ -108,7 +108,7 @@ def _without_swaps(edits: Sequence[Edit], target: str) -> tuple[list[Edit], int]
     return kept, swaps
 
 
-def _swapped(first: Edit, second: Edit, target: str) -> bool:
+def _swapped(first: Corruption, second: Corruption, target: str) -> bool:
     """Return whether two edits are a swap, as 典字 for 字典."""
     if _single(first) and _single(second):
         mutual = (first.target, first.source) == (second.source, second.target)
@@ -120,12 +120,12 @@ def _swapped(first: Edit, second: Edit, target: str) -> bool:
     return (lost_and_gained or gained_and_lost) and len(between) == len(moved) == 1
 
 
-def _single(edit: Edit) -> bool:
+def _single(edit: Corruption) -> bool:
     one = len(edit.target) == len(edit.source) == 1
     return one and is_han(ord(edit.target)) and is_han(ord(edit.source))
 
 
-def _kind(edit: Edit, target: str) -> str:
+def _kind(edit: Corruption, target: str) -> str:
     """Return the kind of an edit that does not replace one Han character by another."""
     from cecdata.hanzi.components import splits
 

@@ -1,7 +1,7 @@
-"""Edits: where a source differs from its target, and how each turns into the other.
+"""Corruptions: where a source differs from its target, and how each turns into the other.
 
-An edit says that ``target[start:end]`` was written as ``source``. Offsets are code points of the
-target, half-open; an insertion has ``start == end``, a deletion an empty ``source``.
+A corruption says that ``target[start:end]`` was written as ``source``. Offsets are code points of
+the target, half-open; an insertion has ``start == end``, a deletion an empty ``source``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Corruption:
     """One change; ``operator`` and ``kind`` are empty if they are unknown."""
 
     start: int
@@ -22,12 +22,10 @@ class Edit:
     kind: str = ""
 
 
-def apply(target: str, edits: Iterable[Edit]) -> str:
+def apply(target: str, edits: Iterable[Corruption]) -> str:
     """Return the source: the target with every edit applied.
 
-    >>> apply("误会已经解开", [Edit(0, 1, "误", "言吴"), Edit(2, 3, "已", "己")])
-    '言吴会己经解开'
-    >>> apply("你好", [Edit(1, 1, "", "#")])
+    >>> apply("你好", [Corruption(start=1, end=1, target="", source="#")])
     '你#好'
     """
     return splice(target, ((one.start, one.end, one.source) for one in edits))
@@ -47,27 +45,37 @@ def splice(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def align(source: str, target: str) -> tuple[Edit, ...]:
+def align(source: str, target: str) -> tuple[Corruption, ...]:
     """Return a minimal alignment: the Levenshtein operations from the target to the source.
 
     Each substituted character is an edit of its own; if characters were also added or lost in a
     run, the alignment is ambiguous, and the whole run is one edit.
 
-    >>> align("言吴会己径", "误会已经")  # doctest: +NORMALIZE_WHITESPACE
-    (Edit(start=0, end=1, target='误', source='言吴', operator='', kind=''),
-     Edit(start=2, end=3, target='已', source='己', operator='', kind=''),
-     Edit(start=3, end=4, target='经', source='径', operator='', kind=''))
+    >>> [(one.start, one.end, one.target, one.source) for one in align("言吴会己径", "误会已经")]
+    [(0, 1, '误', '言吴'), (2, 3, '已', '己'), (3, 4, '经', '径')]
     """
-    edits: list[Edit] = []
+    edits: list[Corruption] = []
     for start, end, source_start, source_end in _runs(source, target):
         length = end - start
         if length == source_end - source_start:
             edits += (
-                Edit(start + i, start + i + 1, target[start + i], source[source_start + i])
+                Corruption(
+                    start=start + i,
+                    end=start + i + 1,
+                    target=target[start + i],
+                    source=source[source_start + i],
+                )
                 for i in range(length)
             )
         else:
-            edits.append(Edit(start, end, target[start:end], source[source_start:source_end]))
+            edits.append(
+                Corruption(
+                    start=start,
+                    end=end,
+                    target=target[start:end],
+                    source=source[source_start:source_end],
+                )
+            )
     return tuple(edits)
 
 

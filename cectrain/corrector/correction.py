@@ -35,7 +35,7 @@ class Alternative:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     """A change of `source[start:end]`, which is `source`, into `target`.
 
@@ -81,7 +81,17 @@ def edits_of(
         shown = [one for one in others[start, end] if one.target != target]
         shown.sort(key=lambda one: (-one.confidence, one.target))
         confidence, rule = round(confidences[change], 4), "term" if change in terms else ""
-        edits.append(Edit(start, end, piece[start:end], target, confidence, tuple(shown), rule))
+        edits.append(
+            Edit(
+                start=start,
+                end=end,
+                source=piece[start:end],
+                target=target,
+                confidence=confidence,
+                alternatives=tuple(shown),
+                rule=rule,
+            )
+        )
     return edits
 
 
@@ -116,7 +126,7 @@ def as_record(correction: Correction) -> dict[str, object]:
 def apply(source: str, edits: Iterable[Edit]) -> str:
     """Return the source with all edits applied; they are sorted and do not overlap.
 
-    >>> apply("他己经来了。", [Edit(1, 2, "己", "已", 0.9)])
+    >>> apply("他己经来了。", [Edit(start=1, end=2, source="己", target="已", confidence=0.9)])
     '他已经来了。'
     """
     return splice(source, ((edit.start, edit.end, edit.target) for edit in edits))

@@ -221,8 +221,8 @@ def strays(edits: Iterable[Edit], length: int) -> bool:
 
     A change of one sign into another does not count: it is dropped in any case.
 
-    >>> strays([Edit(0, 3, "一二三", "四二五", 1.0)], 3), strays([Edit(0, 0, "", "三四五", 1.0)], 9)
-    (False, True)
+    >>> strays([Edit(start=0, end=0, source="", target="三四五", confidence=1.0)], 9)
+    True
     """
     counted = [e for e in edits if any(map(_han, e.source + e.target))]
     changed = sum(a != b for e in counted for a, b in itertools.zip_longest(e.source, e.target))
@@ -297,7 +297,16 @@ def edits_of_dictionary(
     for start, end, wrong in phrases.find(plain.text):
         free = not protected.holds(start, end) and plain.fixed.isdisjoint(range(start, end))
         if free and (not edits or edits[-1].end <= start):
-            edits.append(Edit(start, end, wrong, dictionary[wrong], 1.0, rule="dictionary"))
+            edits.append(
+                Edit(
+                    start=start,
+                    end=end,
+                    source=wrong,
+                    target=dictionary[wrong],
+                    confidence=1.0,
+                    rule="dictionary",
+                )
+            )
     return edits
 
 

@@ -228,7 +228,15 @@ class PolicyProposer:
             # Rounded, because sums of floats depend on what else is in a batch.
             chance = round(math.exp(sum(those) / len(those)), 4)
             if chance >= self.least:
-                edits.append(Edit(change.start, change.end, change.target, change.source, chance))
+                edits.append(
+                    Edit(
+                        start=change.start,
+                        end=change.end,
+                        source=change.target,
+                        target=change.source,
+                        confidence=chance,
+                    )
+                )
         return edits
 
     def _by_character(self, answer: str, written: Written) -> list[float]:

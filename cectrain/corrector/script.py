@@ -53,7 +53,8 @@ def carried(
     Targets are converted in their sentence, to the forms that lead nearest to the text as written.
     Lost is the span of an edit whose target does not lead back to what was meant.
 
-    >>> edits, lost = carried("病情己經好轉", "病情己经好转", [Edit(2, 4, "己经", "已经", 0.9)])
+    >>> edit = Edit(start=2, end=4, source="己经", target="已经", confidence=0.9)
+    >>> edits, lost = carried("病情己經好轉", "病情己经好转", [edit])
     >>> edits[0].source, edits[0].target, lost
     ('己經', '已經', [])
     """

@@ -17,7 +17,7 @@ from cecdata.hanzi.characters import (
     variant_forms,
 )
 from cecdata.hanzi.components import additions, deletions, exchanges, similarity
-from cecdata.hanzi.edits import Edit, align, apply
+from cecdata.hanzi.edits import Corruption, align, apply
 from cecdata.hanzi.readings import near_sound, readings, same_sound
 from experiments.realism.characters import shipped_pairs
 from experiments.realism.words import NEVER, UNKNOWN, cut, fit, lexicon, score
@@ -86,7 +86,7 @@ def features(source: str, target: str) -> NDArray[np.float64]:
     return np.concatenate([summary.T.ravel(), _number(edits)])
 
 
-def _number(edits: tuple[Edit, ...]) -> list[float]:
+def _number(edits: tuple[Corruption, ...]) -> list[float]:
     starts = {edit.start for edit in edits}
     return [
         len(edits),
@@ -97,11 +97,11 @@ def _number(edits: tuple[Edit, ...]) -> list[float]:
     ]
 
 
-def _single(edit: Edit) -> bool:
+def _single(edit: Corruption) -> bool:
     return len(edit.target) == len(edit.source) == 1
 
 
-def _of_edit(edit: Edit, edits: tuple[Edit, ...], target: str) -> Row:
+def _of_edit(edit: Corruption, edits: tuple[Corruption, ...], target: str) -> Row:
     before, after = _around(edit, edits, target)
     row: Row = {
         "lost": len(edit.target) - len(edit.source),
@@ -115,7 +115,7 @@ def _of_edit(edit: Edit, edits: tuple[Edit, ...], target: str) -> Row:
     return row
 
 
-def _around(edit: Edit, edits: tuple[Edit, ...], target: str) -> tuple[str, str]:
+def _around(edit: Corruption, edits: tuple[Corruption, ...], target: str) -> tuple[str, str]:
     """Return the text before and after an edit in the source, at most 8 code points each."""
     at = edits.index(edit)
     before, after = apply(target[: edit.start], edits[:at]), target[edit.end :]
@@ -143,7 +143,7 @@ def _relation(right: str, wrong: str) -> Row:
     return row
 
 
-def _bigrams(edit: Edit, before: str, after: str, target: str) -> Row:
+def _bigrams(edit: Corruption, before: str, after: str, target: str) -> Row:
     """Return how well the pairs of characters at the edges of an edit fit, with and without it."""
     left, right = before[-1:], after[:1]
     new, old = left + edit.source + right, target[edit.start - 1 : edit.start] + edit.target
@@ -160,11 +160,11 @@ def _bigrams(edit: Edit, before: str, after: str, target: str) -> Row:
     return row
 
 
-def _meant(edit: Edit, target: str) -> str:
+def _meant(edit: Corruption, target: str) -> str:
     return target[max(0, edit.start - _OF_RUN) : edit.end + _OF_RUN]
 
 
-def _words(edit: Edit, before: str, after: str, target: str) -> Row:
+def _words(edit: Corruption, before: str, after: str, target: str) -> Row:
     """Return features of the words that an edit makes and breaks."""
     known = lexicon()
     text, at = before + edit.source + after, len(before)
@@ -190,7 +190,7 @@ def _words(edit: Edit, before: str, after: str, target: str) -> Row:
     return row
 
 
-def _place(edit: Edit, edits: tuple[Edit, ...], target: str) -> Row:
+def _place(edit: Corruption, edits: tuple[Corruption, ...], target: str) -> Row:
     others = [other for other in edits if other != edit]
     begin, _ = _word_at(edit, target)
     after = target[edit.end : edit.end + 1]
@@ -210,7 +210,7 @@ def _place(edit: Edit, edits: tuple[Edit, ...], target: str) -> Row:
     return {name: float(value) for name, value in row.items()}
 
 
-def _word_at(edit: Edit, target: str) -> tuple[int, str]:
+def _word_at(edit: Corruption, target: str) -> tuple[int, str]:
     """Return the start and the text of the word in which an edit begins."""
     at = max(0, edit.start - _OF_RUN)
     for word in cut(target[at : edit.end + _OF_RUN]):

@@ -44,7 +44,13 @@ class Proposer(Silent):
             if self._random.random() < self._rate:
                 end = at + self._random.randrange(3)
                 target = "".join(self._random.choices("已经，,b", k=self._random.randrange(3)))
-                yield Edit(at, min(end, len(piece)), piece[at:end], target, 0.5)
+                yield Edit(
+                    start=at,
+                    end=min(end, len(piece)),
+                    source=piece[at:end],
+                    target=target,
+                    confidence=0.5,
+                )
                 at = end
             at += 1
 
@@ -119,7 +125,10 @@ class Fixed(Proposer):
 
 
 def changed(text, count, target="的"):
-    return [Edit(n, n + 1, text[n], target, 0.9) for n in range(count)]
+    return [
+        Edit(start=n, end=n + 1, source=text[n], target=target, confidence=0.9)
+        for n in range(count)
+    ]
 
 
 FLOWERS = "我们明天去公园看花。"
@@ -130,23 +139,54 @@ FLOWERS = "我们明天去公园看花。"
     [
         # a protected name is neither changed nor parted
         (
-            [Edit(0, 1, "习", "西", 0.9), Edit(4, 5, "己", "已", 0.9)],
+            [
+                Edit(start=0, end=1, source="习", target="西", confidence=0.9),
+                Edit(start=4, end=5, source="己", target="已", confidence=0.9),
+            ],
             "习小明自己经来了。",
             "习小明自已经来了。",
             [("习", "protected")],
         ),
         # signs stay, and nothing is put into a number or a link; beside Han it is
-        ([Edit(1, 2, "&", "", 0.9)], "R&D部门", None, [("&", "not_han")]),
-        ([Edit(4, 4, "", "的", 0.9)], "涨了45.6%啊", None, [("", "not_han")]),
-        ([Edit(4, 4, "", "的", 0.9)], "他说的是话啊", "他说的是的话啊", []),
+        (
+            [Edit(start=1, end=2, source="&", target="", confidence=0.9)],
+            "R&D部门",
+            None,
+            [("&", "not_han")],
+        ),
+        (
+            [Edit(start=4, end=4, source="", target="的", confidence=0.9)],
+            "涨了45.6%啊",
+            None,
+            [("", "not_han")],
+        ),
+        (
+            [Edit(start=4, end=4, source="", target="的", confidence=0.9)],
+            "他说的是话啊",
+            "他说的是的话啊",
+            [],
+        ),
         # too many changes, or characters more or fewer
         (changed(FLOWERS, 4), FLOWERS, None, [(FLOWERS, "strayed")]),
-        ([Edit(2, 2, "", "的的的", 0.9)], FLOWERS, None, [(FLOWERS, "strayed")]),
-        ([Edit(0, 3, "我们明", "", 0.9)], FLOWERS, None, [(FLOWERS, "strayed")]),
+        (
+            [Edit(start=2, end=2, source="", target="的的的", confidence=0.9)],
+            FLOWERS,
+            None,
+            [(FLOWERS, "strayed")],
+        ),
+        (
+            [Edit(start=0, end=3, source="我们明", target="", confidence=0.9)],
+            FLOWERS,
+            None,
+            [(FLOWERS, "strayed")],
+        ),
         (changed(FLOWERS, 2), FLOWERS, "的的明天去公园看花。", []),
         # radicals, as text out of a PDF has them, are read as characters and reported
         (
-            [Edit(2, 3, "己", "已", 0.9), Edit(0, 1, "日", "曰", 0.9)],
+            [
+                Edit(start=2, end=3, source="己", target="已", confidence=0.9),
+                Edit(start=0, end=1, source="日", target="曰", confidence=0.9),
+            ],
             "\u2f47子己经\uf9b6了",
             "\u2f47子已经\uf9b6了",
             [("\u2f47", "form"), ("\uf9b6", "form")],
@@ -162,7 +202,7 @@ def test_an_edit_is_made_or_its_refusal_named(edits, text, target, kept):
 
 def test_the_last_character_may_be_missing():
     """At the end of a text as at that of a line."""
-    corrector = Corrector(Fixed(Edit(4, 4, "", "园", 0.9)))
+    corrector = Corrector(Fixed(Edit(start=4, end=4, source="", target="园", confidence=0.9)))
     for end in ("", " ", "\n", "\n\n"):
         assert corrector.correct(f"我们去公{end}")[0].target == f"我们去公园{end}"
 
@@ -174,9 +214,13 @@ def test_nothing_is_inserted_beside_an_unreadable_character():
         unreadable = "樣"
 
     for place in (2, 3):
-        (one,) = Corrector(Limited(Edit(place, place, "", "么", 0.9))).correct("会怎樣呢？")
+        (one,) = Corrector(
+            Limited(Edit(start=place, end=place, source="", target="么", confidence=0.9))
+        ).correct("会怎樣呢？")
         assert one.target == "会怎樣呢？"
-    (one,) = Corrector(Limited(Edit(1, 1, "", "么", 0.9))).correct("会怎樣呢？")
+    (one,) = Corrector(
+        Limited(Edit(start=1, end=1, source="", target="么", confidence=0.9))
+    ).correct("会怎樣呢？")
     assert one.target == "会么怎樣呢？"
 
 
@@ -211,12 +255,21 @@ def test_every_invisible_character_is_left_out():
 @pytest.mark.parametrize("between", ["\u200b", "\u00ad", "\ufeff", "\u2060\u200d", " ", "\u3000"])
 def test_what_parts_a_word_is_read_over_and_put_back(between):
     """The model sees whole words; an edit keeps what stands between its characters."""
-    proposer = Fixed(Edit(1, 3, "己径", "已经", 0.9, (Alternative("己经", 0.1),)))
+    proposer = Fixed(
+        Edit(
+            start=1,
+            end=3,
+            source="己径",
+            target="已经",
+            confidence=0.9,
+            alternatives=(Alternative("己经", 0.1),),
+        )
+    )
     (one,) = Corrector(proposer).correct(f"他己{between}径来{between}了。")
     assert one.target == f"他已{between}经来{between}了。"
     assert one.edits[0].source == f"己{between}径"
     assert one.edits[0].alternatives[0].target == f"己{between}经"
-    shorter = Fixed(Edit(1, 3, "己径", "径", 0.9))
+    shorter = Fixed(Edit(start=1, end=3, source="己径", target="径", confidence=0.9))
     (one,) = Corrector(shorter).correct(f"他己{between}径来了。")
     assert one.target == f"他径{between}来了。"
 
@@ -233,7 +286,12 @@ def test_every_edit_has_a_type_with_a_meaning(rule):
     known = {*errortypes.LEAVES, *errortypes.EDITS}
     texts = ["", "己", "已经", "再见", "口天", "吴", "，", "经已"]
     for source, target in itertools.permutations(texts, 2):
-        assert Edit(0, len(source), source, target, 0.5, rule=rule).type in known
+        assert (
+            Edit(
+                start=0, end=len(source), source=source, target=target, confidence=0.5, rule=rule
+            ).type
+            in known
+        )
 
 
 class InSimplified(Proposer):
@@ -241,7 +299,10 @@ class InSimplified(Proposer):
 
     def propose(self, asked):
         return [
-            [Edit(m.start(), m.end(), m[0], "已经", 0.9) for m in re.finditer("[己以]经", piece)]
+            [
+                Edit(start=m.start(), end=m.end(), source=m[0], target="已经", confidence=0.9)
+                for m in re.finditer("[己以]经", piece)
+            ]
             for piece in asked
         ]
 
@@ -269,7 +330,9 @@ def test_traditional_text_is_read_in_simplified_and_written_back(text, target):
 def test_what_cannot_be_written_back_is_left_and_named():
     """A target that becomes another character on its way back."""
     pytest.importorskip("opencc")
-    (one,) = Corrector(Fixed(Edit(2, 3, "净", "乾", 0.9)), script="traditional").correct("擦乾淨")
+    (one,) = Corrector(
+        Fixed(Edit(start=2, end=3, source="净", target="乾", confidence=0.9)), script="traditional"
+    ).correct("擦乾淨")
     assert one.target == "擦乾淨"
     assert [(kept.source, kept.reason) for kept in one.kept] == [("淨", "script")]
 

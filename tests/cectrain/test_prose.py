@@ -123,7 +123,13 @@ class Corrects(Silent):
         pairs = {"我门": "我们", "己经": "已经"}
         return [
             [
-                Edit(at, at + 2, piece[at : at + 2], pairs[piece[at : at + 2]], 0.9)
+                Edit(
+                    start=at,
+                    end=at + 2,
+                    source=piece[at : at + 2],
+                    target=pairs[piece[at : at + 2]],
+                    confidence=0.9,
+                )
                 for at in range(len(piece))
                 if piece[at : at + 2] in pairs
             ]

@@ -42,7 +42,18 @@ class Table(Silent):
     def propose(self, pieces):
         other = (Alternative("以", 0.1),)
         return [
-            [Edit(p.index("己"), p.index("己") + 1, "己", "已", 0.9, other)] if "己" in p else []
+            [
+                Edit(
+                    start=p.index("己"),
+                    end=p.index("己") + 1,
+                    source="己",
+                    target="已",
+                    confidence=0.9,
+                    alternatives=other,
+                )
+            ]
+            if "己" in p
+            else []
             for p in pieces
         ]
 

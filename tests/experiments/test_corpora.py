@@ -100,8 +100,8 @@ def test_the_least_confidence_is_chosen_on_the_held_out_pairs(capsys):
         """Corrects at 0.55, and spoils every tenth of the clean ones at 0.35."""
 
         def propose(self, texts):
-            edit = compare.Edit(0, 1, "己", "已", 0.55)
-            spoilt = compare.Edit(0, 1, "已", "己", 0.35)
+            edit = compare.Edit(start=0, end=1, source="己", target="已", confidence=0.55)
+            spoilt = compare.Edit(start=0, end=1, source="已", target="己", confidence=0.35)
             return [[edit] if text[0] == "己" else [spoilt] * text.endswith("0") for text in texts]
 
     assert compare.threshold(Toy(), pairs) == 0.5
@@ -111,7 +111,10 @@ def test_the_least_confidence_is_chosen_on_the_held_out_pairs(capsys):
         """Spoils every clean pair at the highest confidence."""
 
         def propose(self, texts):
-            return [[compare.Edit(0, 1, text[0], "巳", 1.0)] for text in texts]
+            return [
+                [compare.Edit(start=0, end=1, source=text[0], target="巳", confidence=1.0)]
+                for text in texts
+            ]
 
     assert compare.threshold(Bold(), pairs) == max(compare.CONFIDENCES)
     assert "changes 100.0 % of the clean pairs" in capsys.readouterr().err
@@ -120,7 +123,7 @@ def test_the_least_confidence_is_chosen_on_the_held_out_pairs(capsys):
 def test_corpora_are_compared_where_as_many_error_free_sentences_change():
     """The confidence is the least at which the share is not exceeded, ties included."""
     rows = [("天", "天")] * 20 + [("地", "也")]
-    edit = compare.Edit(0, 1, "天", "夫", 0.5)
+    edit = compare.Edit(start=0, end=1, source="天", target="夫", confidence=0.5)
     shares = (0.9, 0.7, 0.7, 0.3)
     proposed = [[replace(edit, confidence=share)] for share in shares] + [[]] * 17
     for share, least, changed in ((0.05, 0.7, 1), (0.1, 0.7, 1), (0.15, 0.3, 3), (0.5, 0.0, 4)):

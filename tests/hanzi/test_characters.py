@@ -20,7 +20,7 @@ from cecdata.hanzi import components as shapes
 from cecdata.hanzi import readings as sounds
 from cecdata.hanzi.characters import HAN_RANGES, TABLES, is_han, rows, standard_characters, table
 from cecdata.hanzi.components import ARITY, UNENCODED, parse, stroke_count
-from cecdata.hanzi.edits import Edit, align, apply
+from cecdata.hanzi.edits import Corruption, align, apply
 from cecdata.hanzi.readings import confusion
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))
@@ -286,16 +286,21 @@ TEXT = st.text(alphabet="误言吴已己在再 A＃#𠀀𫝀👨\u200d\u0301。"
 
 
 @st.composite
-def edited(draw: st.DrawFn) -> tuple[str, list[Edit]]:
+def edited(draw: st.DrawFn) -> tuple[str, list[Corruption]]:
     """A target and a valid list of edits of it."""
     target = draw(TEXT)
     cuts = sorted(draw(st.lists(st.integers(0, len(target)), max_size=8)))
     pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
-    edits = [Edit(a, b, target[a:b], draw(TEXT), "noise", "insert") for a, b in pairs]
+    edits = [
+        Corruption(
+            start=a, end=b, target=target[a:b], source=draw(TEXT), operator="noise", kind="insert"
+        )
+        for a, b in pairs
+    ]
     return target, edits
 
 
-def slow_apply(target: str, edits: list[Edit]) -> str:
+def slow_apply(target: str, edits: list[Corruption]) -> str:
     """The oracle: from the last edit to the first, so that no offset moves."""
     for edit in reversed(edits):
         target = target[: edit.start] + edit.source + target[edit.end :]
@@ -334,5 +339,8 @@ def test_align_of_equal_texts_is_empty(text):
 
 def test_align_separates_substitutions_but_not_a_split():
     """Neighbouring substitutions are one edit each; a split with its insertion is one."""
-    assert align("己径", "已经") == (Edit(0, 1, "已", "己"), Edit(1, 2, "经", "径"))
-    assert align("言吴", "误") == (Edit(0, 1, "误", "言吴"),)
+    assert align("己径", "已经") == (
+        Corruption(start=0, end=1, target="已", source="己"),
+        Corruption(start=1, end=2, target="经", source="径"),
+    )
+    assert align("言吴", "误") == (Corruption(start=0, end=1, target="误", source="言吴"),)

@@ -32,7 +32,6 @@ from cecdata.embed.builtin import (
     weights,
     weights_sha256,
 )
-from cecdata.hanzi.edits import Edit
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
@@ -128,20 +127,19 @@ def test_edits_give_the_very_score_of_the_texts(texts, rate):
 
 def test_adjacent_insertions_and_deletions(model):
     """Edits that touch, insert or delete at either end are followed too."""
-    target, edits = "甲乙丙丁", [
-        [Edit(0, 0, "", "#"), Edit(0, 1, "甲", "申"), Edit(1, 2, "乙", "")],
-        [Edit(3, 4, "丁", "口丁"), Edit(4, 4, "", "$")],
-        [Edit(0, 1, "甲", ""), Edit(1, 2, "乙", "巳"), Edit(2, 2, "", "%")],
-    ]  # fmt: skip
-    sources = ["#申丙丁", "甲乙丙口丁$", "巳%丙丁"]
-    rows = [
+    target, edits = (
+        "甲乙丙丁",
         [
-            {"start": e.start, "end": e.end, "target": e.target, "source": e.source,
-             "operator": "noise", "kind": "symbol"}
-            for e in row
-        ]
-        for row in edits
-    ]  # fmt: skip
+            [(0, 0, "", "#"), (0, 1, "甲", "申"), (1, 2, "乙", "")],
+            [(3, 4, "丁", "口丁"), (4, 4, "", "$")],
+            [(0, 1, "甲", ""), (1, 2, "乙", "巳"), (2, 2, "", "%")],
+        ],
+    )
+    sources = ["#申丙丁", "甲乙丙口丁$", "巳%丙丁"]
+    names = ("start", "end", "target", "source", "operator", "kind")
+    rows = [
+        [dict(zip(names, (*edit, "noise", "symbol"), strict=True)) for edit in row] for row in edits
+    ]
     from cecdata.shards.schema import PAIR
 
     table = pa.table(

@@ -17,7 +17,7 @@ from perturb_toys import PIECES, TOYS, perturber, rows_of, sentences, settings, 
 from rapidfuzz.distance import Levenshtein
 
 from cecdata.hanzi.characters import cluster_ranges
-from cecdata.hanzi.edits import Edit, apply
+from cecdata.hanzi.edits import Corruption, apply
 from cecdata.perturbation.engine import Histogram
 
 NAMES = tuple(toy.name for toy in TOYS)
@@ -40,7 +40,9 @@ def test_edits_lead_from_target_to_source(texts, seed):
         )
         assert row["distance"] <= 8
         if row["operator"] != "none":
-            assert apply(row["target"], [Edit(**edit) for edit in row["edits"]]) == row["source"]
+            assert (
+                apply(row["target"], [Corruption(**edit) for edit in row["edits"]]) == row["source"]
+            )
         names = {edit["operator"] for edit in row["edits"]}
         if row["operator"] == "mixed":
             assert len(names) > 1

@@ -15,7 +15,7 @@ import pytest
 import xxhash
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.hanzi.edits import Edit, apply
+from cecdata.hanzi.edits import Corruption, apply
 from cecdata.shards.card import card
 from cecdata.shards.manifest import (
     About,
@@ -36,7 +36,7 @@ KINDS = {"homophone": "same_sound", "split": "split", "noise": "insertion", "rad
 ABOUT = About('测试 "pairs": a | b', "cc0-1.0", "data@example.com", "Made for a test.")
 
 
-def draw_edits(rng: random.Random, target: str) -> list[Edit]:
+def draw_edits(rng: random.Random, target: str) -> list[Corruption]:
     """Up to three edits of one or two operators, none of which changes nothing."""
     operators = rng.sample(sorted(KINDS), rng.choice([1, 1, 2]))
     edits = []
@@ -47,7 +47,16 @@ def draw_edits(rng: random.Random, target: str) -> list[Edit]:
         new = {"homophone": "胶", "split": "言吴", "noise": symbol, "radical": ""}[operator]
         if operator == "noise":
             old = ""
-        edits.append(Edit(place, place + len(old), old, new, operator, KINDS[operator]))
+        edits.append(
+            Corruption(
+                start=place,
+                end=place + len(old),
+                target=old,
+                source=new,
+                operator=operator,
+                kind=KINDS[operator],
+            )
+        )
     return edits
 
 
@@ -56,7 +65,7 @@ def signed(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
 
 
-def make_row(target: str, copy: int, edits: list[Edit]) -> Row:
+def make_row(target: str, copy: int, edits: list[Corruption]) -> Row:
     """One valid pair."""
     source = apply(target, edits)
     operators = {edit.operator for edit in edits}
@@ -66,7 +75,7 @@ def make_row(target: str, copy: int, edits: list[Edit]) -> Row:
         "source": source,
         "target": target,
         "operator": "mixed" if len(operators) > 1 else next(iter(operators), "unchanged"),
-        "edits": [{name: getattr(edit, name) for name in Edit.__slots__} for edit in edits],
+        "edits": [{name: getattr(edit, name) for name in Corruption.__slots__} for edit in edits],
         "distance": Levenshtein.distance(source, target),
         "cosine": None if copy else 0.9,
         "origin": "测试",
@@ -180,7 +189,7 @@ def build(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def edited_row() -> Callable[[str, int, list[Edit]], Row]:
+def edited_row() -> Callable[[str, int, list[Corruption]], Row]:
     """A valid row with these edits: edited_row(target, copy, edits)."""
     return make_row
 

@@ -19,7 +19,7 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError, RefusedError, UsageError
 from cecdata.config import load
-from cecdata.hanzi.edits import Edit
+from cecdata.hanzi.edits import Corruption
 from cecdata.shards.export import FORMATS, INSTRUCTION, export
 from cecdata.shards.manifest import MANIFEST, Counts, dumps, read_manifest
 from cecdata.shards.reader import open_dataset
@@ -56,7 +56,21 @@ def test_tsv_holds_source_and_target(dataset, tmp_path):
 def test_no_format_is_broken_by_breaks_or_quotes_in_a_sentence(build, edited_row, tmp_path):
     """They stay as they are, in rows that stay rows; in TSV, tabs and line ends become spaces."""
     source, target = '佐\t"右"\u2028\\下', '左\t"右"\u2028\\下'
-    out = build(train=[[edited_row(target, 0, [Edit(0, 1, "左", "佐", "noise", "x")])]])
+    out = build(
+        train=[
+            [
+                edited_row(
+                    target,
+                    0,
+                    [
+                        Corruption(
+                            start=0, end=1, target="左", source="佐", operator="noise", kind="x"
+                        )
+                    ],
+                )
+            ]
+        ]
+    )
     export(out, "train", tmp_path / "x", "tsv")
     assert (tmp_path / "x").read_text("utf-8") == '佐 "右" \\下\t左 "右" \\下\n'
     for form in CHATS:

@@ -17,7 +17,7 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.common.errors import UsageError
 from cecdata.config import load as load_config
-from cecdata.hanzi.edits import Edit, apply
+from cecdata.hanzi.edits import Corruption, apply
 from cecdata.report import draw, write_report
 from cecdata.shards.card import about
 from cecdata.shards.manifest import About, read_manifest
@@ -45,7 +45,12 @@ def test_the_pairs_in_the_page_are_those_of_the_dataset(dataset, tmp_path):
     data = re.search(r'id="data"[^>]*>(.*?)</script>', html.read_text("utf-8"), re.DOTALL)[1]
     kept = [pair for pair in json.loads(data)["pairs"] if pair[4] == "kept"]
     for target, edits, operator, *_ in kept:
-        spans = [Edit(s, e, target[s:e], text, "noise", "insertion") for s, e, text, *_ in edits]
+        spans = [
+            Corruption(
+                start=s, end=e, target=target[s:e], source=text, operator="noise", kind="insertion"
+            )
+            for s, e, text, *_ in edits
+        ]
         assert (apply(target, spans), target) in rows, operator
     assert len(kept) == len(rows_of(dataset))
 
