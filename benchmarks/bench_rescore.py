@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from cecbench.benchmarks.catalogue import load
-from cecdata.channel import shipped
 from cecdata.hanzi.readings import near_sound, same_sound
 from cecdata.lm.scorer import changed
 from cectrain.corrector.calibration import gold
+from cectrain.corrector.channel.inverse import shipped
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import open_tables
 from cectrain.corrector.combined import CombinedProposer, chosen, logit

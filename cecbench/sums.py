@@ -9,7 +9,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecbench import errortypes
 from cecbench.benchmarks.catalogue import Dataset
 from cecbench.benchmarks.readers import Example
 from cecbench.metrics.base import Scorer, apply_policy
@@ -18,6 +17,7 @@ from cecbench.resampling import f_statistic, interval_of
 from cecbench.results import FORMAT, RunScore
 from cecbench.scorers import Tally
 from cecbench.systems.base import UNANSWERED, Answer, SureEdit, System, applied
+from cecdata.hanzi import errortypes
 
 Blocks = Iterator[tuple[list[Row], list[Answer]]]
 CATEGORIES = tuple(name for name in errortypes.SENTENCE if name != "clean")

@@ -10,7 +10,6 @@ from html import escape
 from pathlib import Path
 from statistics import fmean
 
-from cecbench import errortypes
 from cecbench.metrics.rows import Row
 from cecbench.report.plot import COLOURS, plot
 from cecbench.results import Run, RunScore, headline_of
@@ -19,6 +18,7 @@ from cecbench.systems.base import STATUSES
 from cecdata.common import html
 from cecdata.common.durable import Workspace
 from cecdata.common.html import Html, folded, percent, table
+from cecdata.hanzi import errortypes
 
 FILES = ("index.html", "report.json")
 MOST_SENTENCES = 200  # misjudged ones of a run, on the page

@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import click
 
-from cecbench.errortypes import EDITS, MEANING
 from cecdata.common.errors import InputError
 from cecdata.common.text import decoded, named_folder, unreadable
+from cecdata.hanzi.errortypes import EDITS, MEANING
 from cectrain.corrector.corrector import Corrector, correct_lines
 from cectrain.corrector.prose import Fences
 from cectrain.corrector.wordlists import read_lines

@@ -17,12 +17,12 @@ import copy
 import math
 from collections.abc import Collection, Sequence
 
-from cecdata.channel import shipped
 from cecdata.lm import Scorer, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel import proposer
+from cectrain.corrector.channel.inverse import shipped
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading
 from cectrain.corrector.channel.tables import open_tables

@@ -54,8 +54,8 @@ class Edit:
 
     @property
     def type(self) -> str:
-        """`rule`, or what links source and target: a type of `cecbench.errortypes`."""
-        from cecbench.errortypes import edit_type
+        """`rule`, or what links source and target: a type of `cecdata.hanzi.errortypes`."""
+        from cecdata.hanzi.errortypes import edit_type
 
         return self.rule or edit_type(self.source, self.target)
 

@@ -42,7 +42,6 @@ import tomllib
 
 import cecbench
 from cecdata.builds import pairs as built
-from cecdata.channel import Channel
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.config import Config, load
 from cecdata.corpus.ids import id_column, ids, is_validation
@@ -52,6 +51,7 @@ from cecdata.models.identity import sha256_of_model
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import fingerprint
 from cecdata.shards.schema import SENTENCE
+from cectrain.corrector.channel.inverse import Channel
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import tables_of

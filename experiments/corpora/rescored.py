@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cecdata.channel import Channel
 from cecdata.lm import Scorer
+from cectrain.corrector.channel.inverse import Channel
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.combined import chosen, logistic, logit
 from cectrain.corrector.correction import Edit

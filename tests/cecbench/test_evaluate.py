@@ -409,10 +409,10 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_docs_name_every_benchmark_system_status_and_category():
     """The docs have each benchmark with its rows and file, each category, system and status."""
-    from cecbench import errortypes
     from cecbench.benchmarks.catalogue import benchmarks
     from cecbench.systems.base import STATUSES
     from cecbench.systems.table import kinds
+    from cecdata.hanzi import errortypes
 
     text = (DOCS / "reference/benchmarks.md").read_text(encoding="utf-8")
     for name, entry in benchmarks().items():

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scorer_oracles import made_rows, slow_cscd
 
-from cecbench import errortypes, scorers
+from cecbench import scorers
 from cecbench.cli import cli
-from cecbench.errortypes import LEAVES, SENTENCE, errors_of, in_row, sentence_type
 from cecbench.metrics import scan
 from cecbench.metrics.base import (
     BEHAVIOUR_FIELDS,
@@ -32,7 +31,9 @@ from cecbench.metrics.rows import Row, count_positions
 from cecbench.metrics.scan import behaviour_of, under_policy
 from cecbench.scorers import SCORERS, Options, find_scorer, read_rows, score, score_file
 from cecdata.common.errors import InputError, UsageError
+from cecdata.hanzi import errortypes
 from cecdata.hanzi.edits import apply
+from cecdata.hanzi.errortypes import LEAVES, SENTENCE, errors_of, in_row, sentence_type
 
 # Few characters, so that strings are similar: also extension B, full width, a mark, an emoji.
 ALPHABET = "的得已己𠀀，, Ａ\u0301👧"

@@ -17,7 +17,6 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.channel import Channel, read, shipped_channel
 from cecdata.common.errors import InputError, UsageError
 from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find
@@ -26,6 +25,7 @@ from cectrain.cli import cli
 from cectrain.corrector.calibration import Judged, calibrated, sample
 from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel import tables as tables_room
+from cectrain.corrector.channel.inverse import Channel, read, shipped_channel
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import MISSING, NUMERALS, kept_at, open_tables, tables_of

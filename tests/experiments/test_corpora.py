@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import tomllib
 
-from cecdata.channel import shipped
 from cecdata.hanzi.characters import is_han
 from cecdata.lm import Scorer
+from cectrain.corrector.channel.inverse import shipped
 from cectrain.corrector.channel.proposer import Reading
 from cectrain.corrector.combined import logistic, logit
 from cectrain.corrector.rescoring import MEASURED

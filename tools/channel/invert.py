@@ -1,6 +1,6 @@
 """Invert a recipe's channel: for each observed text, the right texts that may have become it.
 
-python tools/channel/invert.py [--recipe realistic] [--out cecdata/channel/realistic.channel]
+python tools/channel/invert.py [--recipe realistic] [--out FILE.channel]
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from cecdata.audit import recipe_choices
-from cecdata.channel import KIND, SHIPPED, Channel, shipped_channel
 from cecdata.common import arrays
 from cecdata.config import Config, load
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.operators import OPERATORS
 from cecdata.operators.spans import SpanConfusions
+from cectrain.corrector.channel.inverse import KIND, SHIPPED, Channel, shipped_channel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "operators"))
 from sets import complete

@@ -18,7 +18,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
-from cecdata.channel import Channel, shipped, shipped_channel
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels.jit import compiled_with, inlined, sources
 from cecdata.common.machine import user_folder
@@ -33,6 +32,7 @@ from cecdata.hanzi.characters import (
 from cecdata.lm.kernels import place_of, shift_of
 from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables
+from cectrain.corrector.channel.inverse import Channel, shipped, shipped_channel
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays, kinds
 from cectrain.corrector.tensors import read_tensors, write_tensors
 

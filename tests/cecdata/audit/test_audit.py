@@ -24,12 +24,12 @@ from cecdata.audit import (
     recipe_choices,
     score,
 )
-from cecdata.channel import LEAST, Channel, read, shipped_channel
 from cecdata.commands.recipes import audit as command
 from cecdata.common.errors import InputError
 from cecdata.config import load
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.operators import OPERATORS
+from cectrain.corrector.channel.inverse import LEAST, Channel, read, shipped_channel
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "channel"))
 from invert import invert, save

@@ -81,7 +81,7 @@ class Channel:
 
 def shipped_channel() -> Path:
     """Return the file of the shipped channel."""
-    return Path(str(files("cecdata.channel").joinpath(f"{SHIPPED}.channel")))
+    return Path(str(files("cectrain.corrector.channel").joinpath(f"{SHIPPED}.channel")))
 
 
 @cache
