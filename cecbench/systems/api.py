@@ -22,8 +22,8 @@ from cecdata.common.codec import decode, parse
 from cecdata.common.command_group import Finite
 from cecdata.common.durable import Journal
 from cecdata.common.errors import SHORTEST, UsageError, VerificationError, without
-from cecdata.common.http import Endpoint, Reply
 from cecdata.models import prompts
+from cecdata.models.http import Endpoint, Reply
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt
@@ -119,6 +119,7 @@ class ApiSystem:
             timeout_s=options.timeout_s,
             retries=options.retries,
             backoff_s=options.backoff_s,
+            concurrency=options.concurrency,
             extra="bench",
             hint="--body NAME=VALUE changes a field of the request; a model without a system role "
             "needs --prompt '…{sentence}'",
@@ -200,9 +201,8 @@ class ApiSystem:
 
     def _facts(self, reply: Reply, seconds: float) -> _Facts | None:
         """Return the facts of a reply; None if it holds no answer."""
-        hidden = self._endpoint.hidden
         if reply.filtered:
-            return _Facts(hidden(reply.trouble), "filtered", 0, 0, seconds)
+            return _Facts(reply.trouble, "filtered", 0, 0, seconds)
         body = reply.body or {}
         answer = _content(body)
         if answer is None:
@@ -210,7 +210,7 @@ class ApiSystem:
         usage = body.get("usage")
         counted = usage if isinstance(usage, Mapping) else {}
         read, written = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
-        return _Facts(hidden(answer[0]), hidden(answer[1]), read, written, seconds)
+        return _Facts(*answer, read, written, seconds)
 
 
 def _recorded(value: object, key: str | None) -> object:

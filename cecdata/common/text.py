@@ -98,3 +98,20 @@ def joined(tokens: list[str]) -> str:
         text += token
         before = token
     return text
+
+
+def printable(text: str) -> str:
+    r"""Return a text in one line that no terminal and no runner of workflows obeys.
+
+    Control and format characters, as signs that turn the direction of writing, and bytes that are
+    not UTF-8 are escaped, and so is what begins a command of GitHub's workflows.
+
+    >>> print(printable("::error::\x1b]0;title\x07坏\n"), printable("\u202egnp.md"))
+    \x3a:error::\x1b]0;title\x07坏\n \u202egnp.md
+    """
+    line = "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
+        for sign in text
+    )
+    line = re.sub(r"^(\s*):(?=:)", r"\1\\x3a", line)
+    return line.replace("##[", "#\\x23[")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cecdata.common.cancellation import stop_if_given_up
 from cecdata.common.errors import InputError
 from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed, encodable
 from cecdata.models.identity import checkpoint_identity
@@ -318,6 +319,7 @@ def _batches(sizes: list[int], most: int) -> Iterator[range]:
     first = 0
     for last in range(1, len(sizes) + 1):
         if last == len(sizes) or (last + 1 - first) * sizes[last] > most:
+            stop_if_given_up()
             yield range(first, last)
             first = last
 

@@ -13,16 +13,17 @@ import math
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cecdata.common.errors import CecError, InputError, without_userinfo
-from cecdata.common.http import Endpoint, EndpointError, printable
 from cecdata.common.machine import user_folder
+from cecdata.common.text import printable
 from cecdata.lm.scorer import Doubles, Kind, Scorer, encodable
+from cecdata.models.http import Endpoint, EndpointError, Reply
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +34,7 @@ TRIES = 5
 CONCURRENT = 8
 _REFUSED = {400, 413, 422}  # such as a prompt that is longer than the context
 _NO_LOGS = (LookupError, TypeError, AttributeError, ValueError, StopIteration, OverflowError)
+_PROBES = "已经", "己经"  # any model tells them apart
 _BEGIN = "\n"  # the first token of a prompt has no log-probability
 Body = dict[str, object]
 
@@ -57,18 +59,23 @@ class EndpointScorer(Scorer):
             )
         self._base = base.rstrip("/")
         self._tries = tries
-        open_at = partial(
+        self._open = partial(
             Endpoint,
             key=os.environ.get(KEY, "").strip() or None,
             key_variable=KEY,
             timeout_s=timeout_s,
             retries=tries - 1,
             backoff_s=pause_s,
+            concurrency=CONCURRENT,
             extra="lm",
         )
-        self._models = open_at(f"{self._base}/models")
-        self._completions = open_at(f"{self._base}/completions")
-        self._model = model or self._only_model()
+        self._completions = self._open(f"{self._base}/completions")
+        self._model = self._completions.hidden(model) or self._only_model()
+        if "***" in self._model:  # in place of the key
+            raise InputError(
+                f"the name of the model at {self._base} holds the key in {KEY}, so outputs would "
+                "show it: give the model another name"
+            )
         self.name = f"{self._base}#{self._model}"
         self.identity = self.name
         self._answers = _Answers(self.identity)
@@ -83,13 +90,14 @@ class EndpointScorer(Scorer):
         given = [encodable(str(text)) for text in texts]
         known = self._answers.of(given)
         missing = [text for text in dict.fromkeys(given) if text and text not in known]
-        with ThreadPoolExecutor(CONCURRENT) as pool:
-            jobs = [pool.submit(self._asked_and_kept, text) for text in missing]
+        for number, future in self._completions.send_all(map(self._body, missing)):
+            text = missing[number]
             try:
-                known |= {text: job.result() for text, job in zip(missing, jobs, strict=True)}
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+                known[text] = self._nats(future)
+            except _RefusedError:
+                known[text] = math.nan
+            else:
+                self._answers.keep(text, known[text])
         return np.array([known[text] if text else 0.0 for text in given])
 
     def _find_fields(self) -> None:
@@ -98,33 +106,31 @@ class EndpointScorer(Scorer):
         said = ""
         for self._fields in ways:
             try:
-                self._asked("你好")
+                sent = self._completions.send_all(map(self._body, _PROBES))
+                right, wrong = [self._nats(future) for _, future in sent]
             except InputError as error:
                 said = str(error)
             else:
-                return
+                if right != wrong:
+                    return
+                said = f"two different texts got the same number, {right:g}"
         raise InputError(
             f"{self._base} does not return log-probabilities of a prompt, neither "
             f"with `prompt_logprobs` nor with `echo` ({said}): use another server, such as vLLM"
         )
 
-    def _asked_and_kept(self, text: str) -> float:
-        try:
-            nats = self._asked(text)
-        except _RefusedError:
-            return math.nan
-        self._answers.keep(text, nats)
-        return nats
-
-    def _asked(self, text: str) -> float:
-        body = {
+    def _body(self, text: str) -> Body:
+        return {
             "model": self._model,
             "prompt": _BEGIN + text,
             "max_tokens": 1,
             "temperature": 0,
             **self._fields,
         }
-        answer = self._call(self._completions, body)
+
+    def _nats(self, future: Future[Reply]) -> float:
+        """Return log P of a text by its reply."""
+        answer = self._read(future)
         try:
             logs = _prompt_logs(answer)
             nats = math.fsum(logs)
@@ -139,7 +145,8 @@ class EndpointScorer(Scorer):
         return nats
 
     def _only_model(self) -> str:
-        listed = self._call(self._models, None)
+        ((_, future),) = self._open(f"{self._base}/models").send_all([None])
+        listed = self._read(future)
         try:
             names = [printable(str(entry["id"])) for entry in listed["data"]]
         except (KeyError, TypeError) as error:
@@ -153,10 +160,10 @@ class EndpointScorer(Scorer):
             )
         return names[0]
 
-    def _call(self, endpoint: Endpoint, body: Body | None) -> Any:
-        """Return the JSON of an answer; what may pass is tried again, ever later."""
+    def _read(self, future: Future[Reply]) -> Any:
+        """Return the JSON of an answer."""
         try:
-            reply = endpoint.send(body)
+            reply = future.result()
         except EndpointError as error:
             refusal = _RefusedError if error.status in _REFUSED else InputError
             raise refusal(str(error)) from None
@@ -176,8 +183,8 @@ def _prompt_logs(answer: Any) -> list[float]:
     if (by_token := choice.get("prompt_logprobs")) is not None:
         return [float(next(iter(entry.values()))["logprob"]) for entry in by_token[1:]]
     logs = choice["logprobs"]["token_logprobs"]
-    answered = int(answer["usage"]["completion_tokens"])
-    return [float(each) for each in logs[1 : len(logs) - answered]]
+    answered = (answer.get("usage") or {}).get("completion_tokens", 1)  # one token is asked for
+    return [float(each) for each in logs[1 : len(logs) - int(answered)]]
 
 
 class _Answers:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cecdata.common.command_group import Finite
-from cecdata.common.errors import MissingPackageError, how_to_install
+from cecdata.common.errors import CecError, MissingPackageError, how_to_install
 from cectrain.commands.correct import corrector_of, corrector_options
+
+if TYPE_CHECKING:
+    from cectrain.corrector.corrector import Corrector
 
 
 @click.command()
@@ -69,22 +73,29 @@ def serve(
     cectrain serve                         the page: http://127.0.0.1:8000/
     curl localhost:8000/correct --json '{"texts": ["他己经来了。"]}'
 
-    The server also has /health, /metrics (for Prometheus) and /openapi.json. A request may have its
+    The server also has /health and /openapi.json. A request may have its
     own "confidence", "protect", "terms" and "dictionary".
 
     The server has no password. If --host is not a loopback address, everyone who can reach the
     port can use the corrector.
     """
     try:
-        from cectrain.serve import Limits, Server
+        from cectrain.serve.server import Limits, Server
     except ImportError as error:
         raise MissingPackageError(
             f"the server needs {error.name or error}, which is missing: {how_to_install('serve')}"
         ) from None
     corrector = corrector_of(**settings)
+    threading.Thread(target=_warm_up, args=(corrector,), daemon=True).start()
     with Server(
         (host, port), corrector, Limits(max_bytes, seconds, workers, queue), origins
     ) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
+
+
+def _warm_up(corrector: Corrector) -> None:
+    """Load what the first requests need; what is wrong is told to those who ask."""
+    with contextlib.suppress(CecError):
+        corrector.also(terms=["预热"]).correct("预热")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import compress, count, groupby, islice
@@ -11,7 +11,8 @@ from operator import not_
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
-from cecdata.common.errors import CecError, UsageError
+from cecdata.common.cancellation import stop_if_given_up
+from cecdata.common.errors import UsageError
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
 from cectrain.corrector.edit_guard import (
@@ -40,10 +41,6 @@ MOST_MORE = 1_000  # terms that are added to a loaded model
 loading = RLock()  # so that several threads do not load one model each
 _after = loading.release  # a fork waits, as the new process has no thread to free the lock
 os.register_at_fork(before=loading.acquire, after_in_parent=_after, after_in_child=_after)
-
-
-class GivenUpError(CecError):
-    """Nobody waits for the corrections any more."""
 
 
 class Corrector:
@@ -137,12 +134,11 @@ class Corrector:
 
         return PolicyProposer(load(model, device=self._device), self._batch, threads, least=least)
 
-    def correct(
-        self, texts: str | Iterable[str], given_up: Callable[[], bool] = lambda: False
-    ) -> list[Correction]:
+    def correct(self, texts: str | Iterable[str]) -> list[Correction]:
         """Return one correction a text, in order; a single text gives a list of one.
 
-        given_up: asked every few hundred pieces; raises GivenUpError where it returns true.
+        Raises GivenUpError between two texts or steps where nobody waits any more, see
+        `cecdata.common.cancellation`.
         """
         texts = list(_each(texts))
         proposer = self.proposer
@@ -150,8 +146,7 @@ class Corrector:
         questions = [q.text for text in prepared for q in text.questions]
         proposals: list[Sequence[Edit]] = []
         for first in range(0, len(questions), _TOGETHER):
-            if given_up():
-                raise GivenUpError("the correction was cancelled")
+            stop_if_given_up()
             proposals += proposer.propose(questions[first : first + _TOGETHER])
         answers = iter(proposals)
         shares = [list(islice(answers, len(text.questions))) for text in prepared]
@@ -258,6 +253,7 @@ class _Text:
     """
 
     def __init__(self, source: str, proposer: Proposer, script: str, words: Wordlists) -> None:
+        stop_if_given_up()
         not_prose = list(find_not_prose(source))
         plain = Plain.of(source, not_prose)
         protected = Protected(plain.text, words.protected)
@@ -300,6 +296,7 @@ class _Text:
 
         least: least confidence of an edit that is made.
         """
+        stop_if_given_up()
         plain, edits, kept = self._plain, list[Edit](), [*self._kept]
         unread = frozenset(compress(count(), self._unread))
         for (piece, begin, _), proposed in zip(self.questions, proposals, strict=True):

@@ -26,6 +26,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from cecdata.common.cancellation import holding
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
@@ -118,7 +119,7 @@ class Rescorer:
     def _ratios(
         self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
     ) -> list[dict[Change, float]]:
-        with self._lock:
+        with holding(self._lock):
             found = self.scorer.log_ratios_of(pieces, changes)
         # rounded, because sums of floats depend on what else is in a batch
         return [

@@ -4,6 +4,7 @@ import json
 import time
 import tracemalloc
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import loopback
@@ -14,7 +15,7 @@ from cecbench.commands.run import lines_of
 from cecbench.run import Settings, evaluate
 from cecbench.systems.api import ApiOptions, ApiSystem
 from cecdata.common.errors import CecError, RefusedError, UsageError
-from cecdata.common.http import EndpointError, _retry_after
+from cecdata.models.http import EndpointError, _retry_after
 
 SOURCES = ["他己经来了。", "明天在见。", "天气很好。", "我己经吃过了。"]
 QUICK = {"backoff_s": 0.01, "timeout_s": 30.0, "retries": 3}
@@ -140,11 +141,66 @@ def test_a_run_that_ends_does_not_wait_for_those_who_wait():
         assert time.monotonic() - started < 10
 
 
+@pytest.mark.parametrize("excluded", ["127.0.0.1", "10.0.0.1, 127.0.0.0/8", "*"])
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "what?"])
+def test_an_endpoint_that_no_proxy_lists_is_asked_directly(monkeypatch, proxy, excluded):
+    """By its address or its network, whatever the proxy is."""
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    monkeypatch.setenv("NO_PROXY", excluded)
+    with serving() as server:
+        assert [a.status for a in ask(server)[1]] == ["ok"] * 4
+
+
+def test_a_request_that_went_to_a_proxy_is_named_as_such(monkeypatch):
+    """Where it fails, the variable and what to do are in the message."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with serving() as proxy, serving() as server:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        proxy.get, proxy.misbehave = status(403), lambda *_: status(403)
+        with pytest.raises(EndpointError, match=r"403 through the proxy of HTTP_PROXY.*NO_PROXY"):
+            ask(server)
+        monkeypatch.setenv("HTTP_PROXY", "127.0.0.1:9")
+        system, _ = ask(server, SOURCES[:1], replace(FAST, retries=0))
+    (trouble,) = system.troubles
+    assert trouble.startswith("no connection (ConnectError) through the proxy of HTTP_PROXY: list ")
+
+
+@pytest.mark.skipif(find_spec("socksio") is not None, reason="socksio is installed")
+def test_a_socks_proxy_without_its_package_says_what_helps(monkeypatch):
+    """The package, the variable to unset, or the host for NO_PROXY."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("all_proxy", "socks5://me:pw-1@127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"all_proxy.*'httpx\[socks\]'.*NO_PROXY") as caught:
+        ApiSystem("tiny@http://127.0.0.1:9/v1", FAST)
+    assert "pw-1" not in str(caught.value)
+
+
+def test_connections_are_kept():
+    """Requests one after another use one connection."""
+
+    class Keeping(loopback.Handler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.server.asked[self.client_address] += 1
+            data = json.dumps(loopback.completion(body["messages"][-1]["content"])).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    with serving(handler=Keeping) as server:
+        system = ApiSystem(f"tiny@{server.url}", replace(FAST, concurrency=1))
+        list(system.correct(SOURCES))
+        list(system.correct(SOURCES))
+        assert list(server.asked.values()) == [8]
+        del system
+
+
 @pytest.mark.parametrize("proxy", ["socks9://me:pw-1@host:1", "http://me:pw-1@host:port"])
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(monkeypatch, proxy):
     """The error for a proxy from the environment names the variables, not its address."""
     monkeypatch.setenv("ALL_PROXY", proxy)
-    with pytest.raises(UsageError, match=r"HTTPS_PROXY.*NO_PROXY") as caught:
+    with pytest.raises(UsageError, match=r"ALL_PROXY.*NO_PROXY") as caught:
         ApiSystem("tiny@http://127.0.0.1:9/v1", FAST)
     assert "pw-1" not in str(caught.value)
 

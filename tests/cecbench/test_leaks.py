@@ -14,7 +14,7 @@ from cecbench.run import Settings, evaluate
 from cecbench.systems.api import ApiOptions, ApiSystem
 from cecdata.common.command_group import run
 from cecdata.common.errors import CecError
-from cecdata.common.http import EndpointError
+from cecdata.models.http import EndpointError
 from cecdata.models.hub import quiet_hub
 
 KEY = "k3y-5b1f-of-nobody-77ac"

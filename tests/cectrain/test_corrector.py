@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proposers import Silent
 
+from cecdata.common.cancellation import asking
 from cecdata.common.errors import CecError
 from cecdata.hanzi import errortypes
 from cecdata.hanzi.characters import is_han
@@ -350,7 +351,7 @@ def test_word_lists_hold_in_both_scripts():
 def test_a_correction_that_nobody_waits_for_is_given_up():
     """Between two questions of a long text, too."""
     proposer = Proposer(6)
-    answers = iter([False, True])
-    with pytest.raises(CecError, match="cancelled"):
-        Corrector(proposer).correct("他来了。" * 1000, given_up=lambda: next(answers))
+    answers = iter([False, False, True])
+    with pytest.raises(CecError, match="cancelled"), asking(lambda: next(answers)):
+        Corrector(proposer).correct("他来了。" * 1000)
     assert 0 < len(proposer.asked) < 1000

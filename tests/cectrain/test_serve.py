@@ -7,10 +7,10 @@ import ctypes
 import http.client
 import itertools
 import json
+import os
 import pickle
 import platform
 import random
-import shlex
 import socket
 import subprocess
 import sys
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import loopback
 import pytest
 import threadpoolctl
 from browser import CHROMIUM, Browser
@@ -30,7 +31,7 @@ from cectrain.cli import cli
 from cectrain.corrector.correction import Alternative, Edit, as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.numpy_policy import BLAS_THREADS
-from cectrain.serve import Limits, Server
+from cectrain.serve.server import Limits, Server
 
 LIMITS = Limits(bytes=10_000)
 TEXTS = ["他己经来了。", "", "今天天气很好。💪"]
@@ -76,11 +77,11 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def ask(server, method="POST", path="/correct", body=b"", **headers):
+def ask(server, method="POST", path="/correct", body=b"", wait=10, **headers):
     """Status, headers and body of one request."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     address = server.server_address[:2]
-    with contextlib.closing(http.client.HTTPConnection(*address, timeout=10)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(*address, timeout=wait)) as connection:
         connection.request(method, path, body, {"Content-Type": "application/json", **given})
         response = connection.getresponse()
         return response.status, response.headers, response.read()
@@ -124,6 +125,9 @@ def test_corrections_are_those_of_the_corrector(server):
         ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "with the models channel"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
         (b"{}", {"Content_Type": "text/plain"}, 415, "application/json"),
+        (b"{}", {"Content_Type": "application/json; charset=gbk"}, 415, "UTF-8"),
+        (b"{}", {"Content_Encoding": "gzip"}, 415, "without Content-Encoding"),
+        (b"{}", {"Content_Encoding": "deflate"}, 415, "without Content-Encoding"),
         (b"{}", {"Host": "evil.example:80"}, 403, "evil.example"),
         (b"[]", {"Host": "LocalHost:80"}, 400, "texts"),
     ],
@@ -142,6 +146,7 @@ def test_a_bad_request_is_refused_with_a_reason(server, body, headers, status, m
         (b"Transfer-Encoding: chunked", b'd\r\n{"texts": []}\r\n0\r\n\r\n', b"200"),
         (b"Transfer-Encoding: chunked", b"zz\r\n\r\n", b"400"),
         (b"Content-Length: 10001\r\nExpect: 100-continue", b"", b"413"),
+        (b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"0\r\n\r\n", b"400"),
     ],
 )
 def test_a_body_is_read_as_http_asks(server, fields, body, status):
@@ -164,16 +169,12 @@ def test_a_request_has_its_own_wishes(server):
     assert target() == "他已经用微信"
 
 
-def test_programs_find_health_counts_and_a_description(server):
-    """Each by a GET, and the counts grow; elsewhere there is nothing."""
+def test_programs_find_health_and_a_description(server):
+    """Each by a GET; elsewhere there is nothing, and nobody is sent elsewhere."""
     assert json.loads(ask(server, "GET", "/health")[2]) == {"status": "ok"}
-    before = ask(server, "GET", "/metrics")[2]
-    ask(server, body=b'{"texts": ["x"]}')
-    after = ask(server, "GET", "/metrics")[2]
-    assert b'cectrain_requests_total{status="200"}' in after
-    assert before != after
-    status, _, body = ask(server, "GET", "/nothing")
-    assert (status, "/correct" in json.loads(body)["error"]) == (404, True)
+    for method, path in (("GET", "/nothing"), ("POST", "/correct/"), ("GET", "/health/")):
+        status, _, body = ask(server, method, path)
+        assert (status, "/correct" in json.loads(body)["error"]) == (404, True)
     assert ask(server, "PUT")[1]["Allow"] == "POST"
     described = json.loads(ask(server, "GET", "/openapi.json")[2])
     assert "/correct" in described["paths"]
@@ -252,7 +253,7 @@ def test_a_deadline_holds_for_the_whole_request():
 
 def test_a_client_that_asks_nothing_is_hung_up_on(monkeypatch):
     """Whether it sends nothing or half a head; one that waits for its answer is not."""
-    monkeypatch.setattr("cectrain.serve._IDLE_S", 0.3)
+    monkeypatch.setattr("cectrain.serve.server._FIRST_S", 0.3)
     slow = Slow()
     with running(Corrector(slow)) as server, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(ask, server, body=json.dumps({"texts": ["他己经来了。"]}).encode())
@@ -264,23 +265,131 @@ def test_a_client_that_asks_nothing_is_hung_up_on(monkeypatch):
         assert waiting.result()[0] == 200
 
 
-def test_too_few_descriptors_are_told_in_a_line():
-    """More clients than files that may be open: they wait, and no traceback is printed."""
-    serve = [sys.executable, "-m", "cectrain", "serve", "--port", "0", "--model", "channel"]
-    command = ["bash", "-c", f"ulimit -n 64; exec {shlex.join(serve)}"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    serving = subprocess.Popen(command, text=True, **pipes)
-    with serving as process, contextlib.ExitStack() as clients:
-        address = next(line for line in process.stdout if "http://" in line).split("/")[2]
-        for _ in range(70):
-            at = ("127.0.0.1", int(address.split(":")[1]))
-            clients.enter_context(socket.create_connection(at, timeout=10))
-        warning = process.stdout.readline()
-        clients.close()
-        process.terminate()
-        left = process.stdout.read()
-    assert warning == "Warning: Too many open files: new clients wait until others disconnect\n"
-    assert "Traceback" not in left
+class Judge(loopback.Handler):
+    """Tells 已 from 己 by vLLM's log-probabilities; of other texts, `server.trouble` decides."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if len(body["prompt"]) > 3:  # no probe
+            self.server.asked["texts"] += 1
+            if self.server.trouble == "hangs":
+                self.server.released.wait(60)
+            if self.server.trouble == "fails":
+                return self.reply({"error": "no"}, 401)
+        logs = [{"1": {"logprob": -3.0 if sign == "己" else -0.5}} for sign in body["prompt"]]
+        return self.reply({"choices": [{"text": "x", "prompt_logprobs": [None, *logs[1:]]}]})
+
+
+@contextlib.contextmanager
+def served_with_judge(trouble, tmp_path, *words):
+    """A server in a process of its own that asks a judge, and where it answers."""
+    with loopback.serving(handler=Judge) as judge:
+        judge.trouble, judge.released = trouble, threading.Event()
+        judge.get = lambda handler: handler.reply({"data": [{"id": "tiny"}]})
+        command = [sys.executable, "-m", "cectrain", "serve", "--port", "0", "--lm", "words"]
+        environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+        process = subprocess.Popen(
+            [*command, "--rescore", judge.url, *words],
+            text=True,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            address = process.stdout.readline().split("/")[2]
+            process.server_address = ("127.0.0.1", int(address.split(":")[1]))
+            yield process, judge
+        finally:
+            judge.released.set()
+            process.kill()
+            process.communicate()
+
+
+HARD = json.dumps({"texts": ["他的病情己经好转。"]}).encode()
+
+
+def test_a_judge_that_fails_is_named_without_a_traceback(tmp_path):
+    """The client gets its message, and the terminal none of it."""
+    with served_with_judge("fails", tmp_path) as (server, _):
+        status, _, body = ask(server, body=HARD, wait=60)
+        assert status == 502
+        assert "HTTP 401" in json.loads(body)["error"]
+        server.terminate()
+        assert "Traceback" not in server.communicate()[1]
+
+
+def test_a_judge_that_hangs_takes_no_more_threads_than_stated(tmp_path):
+    """Forty requests are stopped after their seconds; the server then answers others, and ends."""
+    words = ("--workers", "2", "--timeout-s", "2")
+    with served_with_judge("hangs", tmp_path, *words) as (server, judge):
+        assert ask(server, body=b'{"texts": ["x"]}', wait=60)[0] == 200
+        threads = Path(f"/proc/{server.pid}/task")
+        before = len(list(threads.iterdir()))
+        most = 0
+        with ThreadPoolExecutor(40) as pool:
+            asked = [pool.submit(ask, server, body=HARD, wait=60) for _ in range(40)]
+            while not all(one.done() for one in asked):
+                most = max(most, len(list(threads.iterdir())))
+                time.sleep(0.05)
+        assert {one.result()[0] for one in asked} == {504}
+        assert most - before <= 2
+        assert ask(server, body=b'{"texts": ["x"]}', wait=5)[0] == 200
+        judge.trouble = ""
+        assert ask(server, body=HARD, wait=60)[0] == 200
+
+
+def test_a_server_that_is_told_to_end_does_so(tmp_path):
+    """Within ten seconds, though a judge hangs and many wait; nobody sees a traceback."""
+    words = ("--workers", "2", "--timeout-s", "60")
+    with served_with_judge("hangs", tmp_path, *words) as (server, judge):
+        with ThreadPoolExecutor(40) as pool:
+            asked = [pool.submit(ask, server, body=HARD, wait=60) for _ in range(40)]
+            while not judge.asked["texts"]:
+                time.sleep(0.1)
+            began = time.monotonic()
+            server.terminate()
+            err = server.communicate()[1]
+            assert time.monotonic() - began < 10
+        assert {one.result()[0] for one in asked} == {503}
+        assert "Traceback" not in err
+
+
+def test_slow_uploads_lock_nobody_out(server):
+    """A request counts from its whole body on."""
+    with contextlib.ExitStack() as clients:
+        for _ in range(140):
+            clients.enter_context(connected(server, b"Content-Length: 100\r\n\r\n{"))
+        assert ask(server, body=b'{"texts": [""]}')[0] == 200
+
+
+def test_many_texts_are_given_up_between_two():
+    """The thread of a request that is stopped ends, before it has read all of them."""
+    body = json.dumps({"texts": ["⽇"] * 100_000}).encode()
+    with running(Corrector(Table()), Limits(seconds=0.2, workers=1)) as server:
+        assert ask(server, body=body)[0] == 504
+        began = time.monotonic()
+        assert ask(server, body=b'{"texts": [""]}')[0] == 200
+        assert time.monotonic() - began < 0.2
+
+
+def test_a_request_with_terms_of_its_own_holds_up_nobody():
+    """Twelve lists at once, and plain requests beside them."""
+    corrector = Corrector("channel", lm="words")
+    corrector.also(terms=["语雀"]).correct("好")
+    with running(corrector) as server, ThreadPoolExecutor(12) as pool:
+        lists = [
+            ["语雀", *(f"甲词{chr(0x4E00 + 100 * n + k)}" for k in range(99))] for n in range(12)
+        ]
+        bodies = [
+            json.dumps({"texts": ["雨雀很好用。"], "terms": terms}).encode() for terms in lists
+        ]
+        asked = [pool.submit(ask, server, body=body) for body in bodies]
+        began = time.monotonic()
+        assert ask(server, body=b'{"texts": ["x"]}')[0] == 200
+        assert time.monotonic() - began < 3
+        for one in asked:
+            (correction,) = json.loads(one.result()[2])["corrections"]
+            assert correction["target"] == "语雀很好用。"
 
 
 def test_pages_elsewhere_ask_only_where_they_may():

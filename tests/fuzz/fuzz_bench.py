@@ -143,7 +143,7 @@ def _api() -> object:
 
 def _api_answer(path: Path) -> Iterable[str]:
     from cecbench.systems.api import _answer
-    from cecdata.common.http import _TroubleError
+    from cecdata.models.http import _TroubleError
 
     system = _api()
     try:
@@ -160,7 +160,7 @@ def _api_answer(path: Path) -> Iterable[str]:
 def _api_error(path: Path) -> Iterable[str]:
     import httpx
 
-    from cecdata.common.http import _TroubleError
+    from cecdata.models.http import _TroubleError
 
     head, _, body = path.read_bytes().partition(b"\n")
     code, _, wait = head.decode("latin-1").partition(" ")
@@ -186,7 +186,7 @@ def _api_kept(path: Path) -> Iterable[str]:
 
 
 def _retry_after(path: Path) -> None:
-    from cecdata.common.http import _retry_after as wait
+    from cecdata.models.http import _retry_after as wait
 
     found = wait(path.read_bytes().decode("latin-1"))
     assert found is None or 0 <= found <= 86_400, found

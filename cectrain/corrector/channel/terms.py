@@ -78,7 +78,7 @@ def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
     fresh = np.flatnonzero((row >= 0) & ~are_listed(channel.bounds, channel.right, row, right))
     fresh = fresh[np.argsort(row[fresh], kind="stable")]
     end = channel.bounds[row[fresh] + 1]
-    before = np.cumsum([0, *np.bincount(row[fresh], minlength=len(channel.ends))])
+    before = np.append(0, np.cumsum(np.bincount(row[fresh], minlength=len(channel.ends))))
     return channel._replace(
         right=np.insert(channel.right, end, right[fresh]),
         log_prob=np.insert(channel.log_prob, end, chance[fresh]),
@@ -103,11 +103,12 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
     bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
     order = np.argsort(row, kind="stable")
     end = bounds[row[order] + 1]
+    before = np.append(0, np.cumsum(np.bincount(row, minlength=len(bounds) - 1)))
     return channel._replace(
         span_keys=keys,
         span_shift=np.uint64(shift_of(len(keys))),
         span_rows=rows,
-        span_bounds=bounds + np.cumsum([0, *np.bincount(row, minlength=len(bounds) - 1)]),
+        span_bounds=bounds + before,
         span_words=np.insert(channel.span_words, end, word[order]),
         span_log_prob=np.insert(channel.span_log_prob, end, np.float32(chance)),
     )

@@ -87,7 +87,40 @@ def test_log_prob_is_the_sum_over_the_prompt(serve, answer):
     assert scorer.log_ratios("他来了。", changes).tolist() == pytest.approx(ratios)
     assert scorer.name == f"{server.url}#tiny"
     server.get = lambda handler: handler.reply({"data": [{"id": "\x1b[3m"}]})
-    assert open_scorer(server.url).name == f"{server.url}# [3m"  # no terminal obeys it
+    assert open_scorer(server.url).name == f"{server.url}#\\x1b[3m"  # no terminal obeys it
+
+
+def test_a_server_may_leave_out_its_usage(serve):
+    """One token is asked for, and one was answered."""
+
+    def answer(body):
+        return {name: value for name, value in by_echo(body).items() if name != "usage"}
+
+    assert opened(serve(answer)).log_prob(["他来了。"])[0] == pytest.approx(
+        sum(map(weight, "他来了。"))
+    )
+
+
+def test_numbers_that_say_nothing_are_refused(serve):
+    """Two different texts must not be equally likely."""
+
+    def answer(body):
+        logs = [None, *(0.0 for _ in body["prompt"])]
+        return {"choices": [{"text": "x", "logprobs": {"token_logprobs": logs}}]}
+
+    with pytest.raises(InputError, match="two different texts got the same number, 0"):
+        opened(serve(answer))
+
+
+def test_a_model_that_is_named_after_the_key_is_refused(serve, monkeypatch):
+    """By the endpoint or in the URL; no message repeats the key."""
+    monkeypatch.setenv("CEC_LM_KEY", SECRET)
+    server = serve(by_vllm)
+    server.get = lambda handler: handler.reply({"data": [{"id": f"m-{SECRET}"}]})
+    for url in (server.url, f"{server.url}#m-{SECRET}", f"{server.url}/{SECRET}#m"):
+        with pytest.raises(CecError, match="CEC_LM_KEY") as caught:
+            EndpointScorer(url)
+        assert SECRET not in str(caught.value)
 
 
 def test_a_text_is_asked_once(serve):

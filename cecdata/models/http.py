@@ -1,0 +1,394 @@
+"""Requests to an endpoint that may fail: retries with back-off, Retry-After, a deadline and a size
+limit for the whole answer. No message, no log and no answer holds the key.
+
+All requests share one event loop in a thread, and those to an endpoint keep their connections.
+Proxies are those of the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import ipaddress
+import json
+import logging
+import math
+import os
+import random
+import re
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from cecdata.common.cancellation import POLL_S, stop_if_given_up
+from cecdata.common.codec import parse
+from cecdata.common.errors import (
+    CecError,
+    MissingPackageError,
+    UsageError,
+    how_to_install,
+    without,
+    without_userinfo,
+)
+from cecdata.common.text import printable
+
+if TYPE_CHECKING:
+    import httpx
+
+RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
+ANSWER_MIB = 8  # of a body; a long chain of thoughts has a few hundred kB
+ERROR_BYTES = 1 << 16  # read of the text of an error
+LONGEST_PAUSE_S = 60.0  # between two tries
+LONGEST_WAIT_S = 3600.0  # the longest Retry-After that is respected
+
+
+def shown(url: str) -> str:
+    """Return an address without user, password and query, each of which may be secret.
+
+    >>> shown("https://me:pw@host/v1?key=1#there")
+    'https://host/v1'
+    """
+    return without_userinfo(re.split(r"[?#]", url, maxsplit=1)[0])
+
+
+class EndpointError(CecError):
+    """The endpoint refuses every request of this kind, so that the run must end."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply: the JSON object, or None and the reason.
+
+    filtered: whether the endpoint's own content filter declined the sentence.
+    """
+
+    body: Mapping[str, object] | None
+    trouble: str = ""
+    filtered: bool = False
+
+
+class _TroubleError(Exception):
+    """A passing fault, after which a request is sent again.
+
+    wait_s: the seconds that the endpoint asked for.
+    """
+
+    def __init__(self, what: str, wait_s: float | None = None) -> None:
+        super().__init__(what)
+        self.wait_s = wait_s
+
+
+class _RedirectError(Exception):
+    """An answer that points elsewhere."""
+
+
+class Endpoint:
+    """A URL that takes and returns JSON; `send` may be called from several threads."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        key_variable: str,
+        *,
+        timeout_s: float,
+        retries: int,
+        backoff_s: float,
+        concurrency: int,
+        extra: str,
+        hint: str = "",
+        is_answer: Callable[[Mapping[str, object]], bool] = lambda _: True,
+    ) -> None:
+        """`hint` ends the message about a request that is refused for an unknown reason.
+
+        Raises MissingPackageError, which names the extra, without httpx, UsageError for a URL, a
+        key or a proxy's address that cannot be used.
+        """
+        try:
+            importlib.import_module("httpx")  # late: a list of systems needs it not
+        except ImportError:
+            raise MissingPackageError(
+                f"endpoints need httpx, which is missing: {how_to_install(extra)}"
+            ) from None
+        self._url = url
+        self._is_answer = is_answer
+        self._key, self._key_variable = key, key_variable
+        self._timeout_s, self._retries, self._backoff_s = timeout_s, retries, backoff_s
+        self._hint = hint
+        self._free_at = 0.0  # monotonic seconds; no request starts before
+        self.stop = threading.Event()  # set: threads that wait give up
+        self.troubles: dict[str, int] = {}
+        # httpcore logs the headers of answers, and an endpoint may echo the key in them.
+        logging.getLogger("httpcore").setLevel(logging.WARNING)
+        self._check()
+        self._via = ""
+        self._client, self._loop = self._open_client(), _loop()
+        self._concurrency, self._turns = concurrency, asyncio.Semaphore(concurrency)
+
+    def send(self, body: Mapping[str, object] | None, name: str = "") -> Reply:
+        """Return the reply to `body`, without one to a GET; `name` seeds the jitter of pauses.
+
+        Raises EndpointError for a status that no repetition would change.
+        """
+        for _, future in self.send_all([body], name):
+            return future.result()
+        return Reply(None, "the run was stopped")
+
+    def send_all(
+        self, bodies: Iterable[Mapping[str, object] | None], name: str = ""
+    ) -> Iterator[tuple[int, Future[Reply]]]:
+        """Yield the number of each body and its reply, as they come; few are sent at a time.
+
+        Raises GivenUpError where nobody waits for the replies any more.
+        """
+        left = {
+            asyncio.run_coroutine_threadsafe(self._reply(body, name), _loop()): number
+            for number, body in enumerate(bodies)
+        }
+        try:
+            while left and not self.stop.is_set():
+                for future in wait(left, POLL_S, FIRST_COMPLETED).done:
+                    yield left.pop(future), future
+                stop_if_given_up()
+        finally:
+            for future in left:
+                future.cancel()
+
+    def hidden(self, text: str) -> str:
+        """Return the text without the key, should an endpoint echo it."""
+        return without(text, self._key)
+
+    def _check(self) -> None:
+        """Raise UsageError for what no request can be sent with."""
+        import httpx
+
+        if self._key and not re.fullmatch("[!-~]+", self._key):
+            raise UsageError(
+                f"the variable {self._key_variable} must hold a key of visible ASCII characters"
+            )
+        if self.hidden(unquote(self._url)) != unquote(self._url):
+            raise UsageError(
+                "the URL contains the key, so outputs would show it: set the key only in the "
+                f"environment variable {self._key_variable}"
+            )
+        try:
+            httpx.URL(self._url)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"{shown(self._url)} is not a URL: {error}") from None
+
+    def _open_client(self) -> httpx.AsyncClient:
+        import ssl
+
+        import httpx
+
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",  # a compressed answer may expand to any size
+        }
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        variable, address = proxy_of(self._url)
+        host = urlsplit(self._url).hostname
+        direct = f"list {host} in NO_PROXY to connect without it"
+        if variable:
+            self._via = f" through the proxy of {variable}: {direct}"
+        secure = self._url.lower().startswith("https:") or address.startswith("https:")
+        try:
+            client = httpx.AsyncClient(
+                headers=headers,
+                verify=ssl.create_default_context() if secure else False,
+                timeout=self._timeout_s,
+                event_hooks={"response": [_refuse_redirect]},
+                proxy=address or None,
+                trust_env=False,
+            )
+        except ImportError:
+            raise UsageError(
+                f"{variable} names a SOCKS proxy, which httpx uses only with the package socksio: "
+                f"run pip install 'httpx[socks]', unset {variable}, or {direct}"
+            ) from None
+        except (ValueError, httpx.InvalidURL):
+            # The message does not repeat the address: it may hold a password.
+            raise UsageError(
+                f"the proxy in {variable} cannot be used: set it to http://HOST:PORT, or {direct}"
+            ) from None
+        weakref.finalize(self, _close, client, _loop()).atexit = False
+        return client
+
+    async def _reply(self, body: Mapping[str, object] | None, name: str) -> Reply:
+        """Return the reply to a request, when it is its turn."""
+        if self._loop is not asyncio.get_running_loop():  # in a process that was forked
+            self._client, self._loop = self._open_client(), asyncio.get_running_loop()
+            self._turns = asyncio.Semaphore(self._concurrency)
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        async with self._turns:
+            return await self._send_again(data, name)
+
+    async def _send_again(self, data: bytes | None, name: str) -> Reply:
+        """Return the reply to a request that is sent again after a passing fault."""
+        trouble = ""
+        for attempt in range(self._retries + 1):
+            if attempt:
+                full = min(LONGEST_PAUSE_S, self._backoff_s * 2.0 ** (attempt - 1))
+                await asyncio.sleep(full * random.Random(f"{name}:{attempt}").uniform(0.5, 1.0))
+            await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+            try:
+                return await self._try(data)
+            except _TroubleError as error:
+                trouble = f"{error}{self._via}"
+                self.troubles[trouble] = self.troubles.get(trouble, 0) + 1
+                if error.wait_s is not None:  # holds for all requests
+                    self._free_at = max(self._free_at, time.monotonic() + error.wait_s)
+        return Reply(None, trouble)
+
+    async def _try(self, data: bytes | None) -> Reply:
+        """Send a request once; raise _TroubleError where another try may succeed."""
+        import httpx
+
+        try:
+            # The deadline is for all of it: httpx's own limits are for one read each.
+            reply = await asyncio.wait_for(self._exchange(data), self._timeout_s)
+        except (asyncio.TimeoutError, httpx.TimeoutException):
+            raise _TroubleError("timed out") from None
+        except (httpx.ConnectError, httpx.ProxyError) as error:
+            raise _TroubleError(f"no connection ({type(error).__name__})") from None
+        except (httpx.TransportError, OSError) as error:
+            raise _TroubleError(f"the connection broke ({type(error).__name__})") from None
+        status, headers, answer = reply
+        return self._parsed(answer) if status == 200 else self._refused(status, headers, answer)
+
+    async def _exchange(self, data: bytes | None) -> tuple[int, httpx.Headers, bytes]:
+        """Return status, headers and body; of an error's body the first bytes."""
+        method = "GET" if data is None else "POST"
+        try:
+            async with self._client.stream(method, self._url, content=data) as answer:
+                body = bytearray()
+                async for block in answer.aiter_raw():
+                    body += block
+                    if answer.status_code != 200 and len(body) >= ERROR_BYTES:
+                        break
+                    if len(body) > ANSWER_MIB << 20:
+                        raise _TroubleError(f"an answer of more than {ANSWER_MIB} MiB")
+                return answer.status_code, answer.headers, bytes(body)
+        except _RedirectError as error:
+            status, place = error.args
+            place = printable(self.hidden(shown(place)))
+            raise EndpointError(
+                f"{self._url} answered HTTP {status} and redirects to {place}. Redirects are not "
+                "followed, because the key would be sent there: use that URL if you trust it"
+            ) from None
+
+    def _refused(self, status: int, headers: httpx.Headers, body: bytes) -> Reply:
+        if status in RETRIED:
+            raise _TroubleError(f"HTTP {status}", _retry_after(headers.get("Retry-After")))
+        text = printable(self.hidden(body[:ERROR_BYTES].decode("utf-8", "replace")))
+        if status in (400, 403, 422) and ("content_filter" in text or "inspection" in text):
+            return Reply(None, f"HTTP {status}: {text[:500]}", filtered=True)
+        hints = {
+            401: f"set the key in the environment variable {self._key_variable}",
+            403: f"check the key in {self._key_variable} and its permissions",
+            404: "check the URL (it usually ends in /v1) and the model's name",
+        }
+        hint = hints.get(status, self._hint)
+        said = f"{self._url} answered HTTP {status}{self._via}: {text[:300]}"
+        raise EndpointError(f"{said} — {hint}" if hint else said, status)
+
+    def _parsed(self, data: bytes) -> Reply:
+        try:
+            body = parse(data)
+        except ValueError:
+            raise _TroubleError("not JSON" if data.strip() else "an empty body") from None
+        if not isinstance(body, dict) or not self._is_answer(body):
+            raise _TroubleError("JSON without an answer")
+        return Reply(self._hide_key(body) if self._key else body)
+
+    def _hide_key(self, value: Any) -> Any:
+        """Return a value of JSON without the key, wherever it is."""
+        if isinstance(value, str):
+            return self.hidden(value)
+        if isinstance(value, dict):
+            return {self.hidden(name): self._hide_key(inner) for name, inner in value.items()}
+        return [self._hide_key(inner) for inner in value] if isinstance(value, list) else value
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of all requests, which runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # of requests that nobody waits for any more
+    threading.Thread(target=loop.run_forever, name="cec-zero-http", daemon=True).start()
+    return loop
+
+
+os.register_at_fork(after_in_child=_loop.cache_clear)  # the thread stays in the parent
+
+
+def _close(client: httpx.AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
+    loop.call_soon_threadsafe(lambda: loop.create_task(client.aclose()))
+
+
+async def _refuse_redirect(answer: httpx.Response) -> None:
+    """Raise an error for a redirect, before httpx looks at where it points."""
+    if 300 <= answer.status_code < 400:
+        raise _RedirectError(answer.status_code, answer.headers.get("Location") or "no address")
+
+
+def proxy_of(url: str) -> tuple[str, str]:
+    """Return the environment variable of the proxy for a URL, and its address; "" without one.
+
+    As for curl, NO_PROXY lists host names, domains, addresses and networks such as 127.0.0.0/8.
+    """
+    parts, environment = urlsplit(url), os.environ
+    host = parts.hostname or ""
+    excluded = environment.get("no_proxy") or environment.get("NO_PROXY", "")
+    if any(_covers(entry.strip().lower(), host) for entry in excluded.split(",")):
+        return "", ""
+    for name in (f"{parts.scheme.lower()}_proxy", "all_proxy"):
+        for variable in (name, name.upper()):
+            if address := environment.get(variable, "").strip():
+                return variable, address if "://" in address else f"http://{address}"
+    return "", ""
+
+
+def _covers(entry: str, host: str) -> bool:
+    """Return whether an entry of NO_PROXY is for this host.
+
+    >>> _covers("127.0.0.0/8", "127.0.0.1"), _covers(".example.org", "a.example.org")
+    (True, True)
+    """
+    with contextlib.suppress(ValueError):  # no address, or no network
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
+    name = entry.lstrip("*.")
+    return entry == "*" or (bool(name) and f".{host}".endswith(f".{name}"))
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Return the seconds to wait, at most an hour; the header holds seconds or a date.
+
+    >>> _retry_after("2"), _retry_after(None), _retry_after("soon"), _retry_after("1e300")
+    (2.0, None, None, 3600.0)
+    """
+    import email.utils
+
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError, OSError):
+            return None
+    return None if math.isnan(seconds) else min(max(0.0, seconds), LONGEST_WAIT_S)

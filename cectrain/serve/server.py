@@ -1,0 +1,372 @@
+"""The server: a page for people on /, in English or Chinese, and JSON for programs on /correct.
+
+Starlette and uvicorn read the requests. Each is corrected in a thread of its own, of which a few
+run at a time, so that a long one holds up nobody; those that find too many before them are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import re
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from cecdata.common import html
+from cecdata.common.cancellation import asking, stop_if_given_up
+from cecdata.common.errors import CecError, InputError, UsageError
+from cectrain.corrector.correction import as_record
+from cectrain.corrector.corrector import Corrector
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+PATH = "/correct"
+_BACKLOG = 2048  # connections that the system holds while all of them come at once
+_FIRST_S = 5  # after which a connection without a whole head of a request is closed
+_LEAVE_S = 7  # that requests still have when the server is told to end
+_HERE = Path(__file__).parent
+_WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
+OPENAPI: dict[str, Any] = json.loads((_HERE / "openapi.json").read_text("utf-8"))
+_REQUEST = OPENAPI["components"]["schemas"]["Request"]["properties"]
+_TYPES: dict[str, Any] = {"array": list, "object": dict, "number": (int, float)}
+_LONGEST = _REQUEST["protect"]["items"]["maxLength"]  # a text is searched by the names' lengths
+# The page holds its style and its script, and asks this server alone.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a server: bytes of a body, seconds of a request, threads, requests that wait."""
+
+    bytes: int = 1 << 20
+    seconds: float = 60.0
+    workers: int = 4
+    waiting: int = 128
+
+
+class Service:
+    """The answers of one corrector to requests. origins: pages elsewhere that may send requests."""
+
+    def __init__(
+        self, corrector: Corrector, limits: Limits, *, local: bool, origins: tuple[str, ...] = ()
+    ) -> None:
+        self._corrector, self._limits, self._local = corrector, limits, local
+        self._free = asyncio.Semaphore(limits.workers)
+        self._waiting = 0  # requests that were read, with those that are being corrected
+        self._scopes: set[anyio.CancelScope] = set()  # of the requests that have begun
+        self._ends = False
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Content-Type"],
+        )
+        guard = Middleware(BaseHTTPMiddleware, dispatch=self._guard)
+        self.application = Starlette(
+            routes=[
+                Route("/", _show_page),
+                Route(PATH, self._correct, methods=["POST"]),
+                Route("/health", _tell_health),
+                Route("/openapi.json", _describe),
+            ],
+            middleware=[cors, guard] if origins else [guard],
+            exception_handlers={HTTPException: _refuse, 404: _find_nothing, 500: _fail},
+        )
+        self.application.router.redirect_slashes = False
+
+    def end(self) -> None:
+        """Give the requests that have begun their last seconds."""
+        self._ends = True
+        for scope in self._scopes:
+            scope.deadline = min(scope.deadline, anyio.current_time() + _LEAVE_S)
+
+    async def _guard(
+        self, request: Request, answer: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        """Refuse a Host that does not name this machine, as a DNS rebinding attack sends it.
+
+        A server bound to another address than the loopback interface is meant for other names.
+        Neither is a body answered whose length two headers state: a proxy may believe the other.
+        """
+        named = request.headers.get("host", "")
+        host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
+        if self._local and not is_loopback(host.strip("[]")):
+            response = _error(403, f"only calls to localhost are served, not {host!r}: see --host")
+        elif {"content-length", "transfer-encoding"} <= {*request.headers}:
+            response = _error(400, "send Content-Length or Transfer-Encoding, not both")
+            response.headers["Connection"] = "close"
+        else:
+            response = await answer(request)
+        response.headers["Content-Security-Policy"] = _POLICY
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+    async def _correct(self, request: Request) -> Response:
+        _check_type(request)
+        stop = threading.Event()
+        try:
+            with anyio.fail_after(self._limits.seconds) as scope:
+                self._scopes.add(scope)
+                texts, wishes = _wishes(await self._read_body(request))
+                if self._waiting >= self._limits.waiting + self._limits.workers:
+                    raise HTTPException(503, "too many requests are waiting: try again later")
+                self._waiting += 1
+                try:
+                    answer = await self._in_thread(lambda: self._answer(texts, wishes, stop.is_set))
+                finally:
+                    self._waiting -= 1
+        except UsageError as error:
+            raise HTTPException(400, str(error)) from error
+        except CecError as error:  # of the model, as of a judge behind an endpoint
+            raise HTTPException(502, str(error)) from error
+        except ClientDisconnect:
+            return Response(status_code=499)  # nobody reads it
+        except TimeoutError:
+            if self._ends:
+                raise HTTPException(503, "the server ends: try again later") from None
+            raise HTTPException(
+                504, f"stopped after {self._limits.seconds:g} seconds: send less text per request"
+            ) from None
+        finally:
+            stop.set()
+            self._scopes.discard(scope)
+        return Response(answer, media_type="application/json")
+
+    async def _in_thread(self, work: Callable[[], str]) -> str:
+        """Return what a thread returns; another one may begin when it ends, awaited or not."""
+        await self._free.acquire()
+        loop, future = asyncio.get_running_loop(), Future[str]()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+                future.set_exception(error)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._free.release)
+
+        future.set_running_or_notify_cancel()  # so that who stops waiting does not cancel it
+        threading.Thread(target=run, daemon=True).start()  # the process need not wait for it
+        return await asyncio.wrap_future(future)
+
+    def _answer(
+        self, texts: list[str], wishes: dict[str, Any], given_up: Callable[[], bool]
+    ) -> str:
+        """Return the answer to a request."""
+        with asking(given_up):
+            corrections = self._corrector.also(**wishes).correct(texts)
+            records = []
+            for correction in corrections:  # no other thread runs while a text is encoded
+                stop_if_given_up()
+                records.append(json.dumps(as_record(correction)))
+        return f'{{"corrections": [{", ".join(records)}]}}'
+
+    async def _read_body(self, request: Request) -> bytes:
+        most = self._limits.bytes
+        beyond = HTTPException(
+            413,
+            f"the body has more than {most:,} bytes: send less text, or start the server with a "
+            "higher --max-bytes",
+        )
+        if int(request.headers.get("content-length", 0)) > most:  # before 100 Continue is sent
+            raise beyond
+        parts, size = [], 0
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                raise beyond
+        return b"".join(parts)
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed where no request begins in it.
+
+    uvicorn counts only after an answer; others wait for the descriptors that such clients hold.
+    """
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to watch."""
+        super().connection_made(transport)
+        self.loop.call_later(_FIRST_S, self._close_unused)
+
+    def _close_unused(self) -> None:
+        unused = self.cycle is None
+        if unused:
+            self.transport.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """A server that ends a few seconds after it is told to."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(
+            uvicorn.Config(
+                service.application,
+                http=_Connection,
+                access_log=False,  # a request holds what somebody wrote
+                log_level="warning",
+                backlog=_BACKLOG,
+                server_header=False,
+                timeout_graceful_shutdown=_LEAVE_S + 1,
+            )
+        )
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the requests that take longer."""
+        self._service.end()
+        await super().shutdown(sockets)
+
+
+def _check_type(request: Request) -> None:
+    """Raise HTTPException for a body that is not JSON in plain UTF-8."""
+    kind, _, parameters = request.headers.get("content-type", "").lower().partition(";")
+    if kind.strip() != "application/json":
+        raise HTTPException(415, "send Content-Type: application/json")
+    charset = re.search(r"charset\s*=\s*\"?([^\s;\"]*)", parameters)
+    if charset and charset[1] not in ("utf-8", "utf8"):
+        raise HTTPException(415, "send the body in UTF-8")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise HTTPException(415, "send the body without Content-Encoding")
+
+
+def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
+    """Return the texts of a request, and its arguments for `Corrector.also`."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+    texts = document.pop("texts", None) if isinstance(document, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise HTTPException(400, 'send {"texts": ["…", …]}')
+    for name, value in document.items():
+        if name not in _REQUEST:
+            raise HTTPException(400, f"unknown key {name!r:.80}: known are {', '.join(_REQUEST)}")
+        kind = _REQUEST[name]["type"]
+        if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
+            raise HTTPException(400, f"{name} must be of type {kind}: {value!r:.80}")
+        listed = [*value, *value.values()] if kind == "object" else value if kind == "array" else ()
+        if any(isinstance(text, str) and len(text) > _LONGEST for text in listed):
+            raise HTTPException(400, f"{name} may hold texts of at most {_LONGEST} characters")
+    return texts, document
+
+
+class Server:
+    """A service on an address. Raises InputError where it cannot listen there."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        corrector: Corrector,
+        limits: Limits = Limits(),
+        origins: tuple[str, ...] = (),
+    ) -> None:
+        host, port = address
+        try:
+            kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._socket = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
+        except OSError as error:
+            raise InputError(f"cannot listen on {host}:{port} ({error.strerror})") from error
+        self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
+        local = is_loopback(self.server_address[0])
+        self._server = _Uvicorn(Service(corrector, limits, local=local, origins=origins))
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        host, port = self.server_address
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+    def serve_forever(self) -> None:
+        """Answer requests until `shutdown`, SIGINT or SIGTERM; those begun have some seconds."""
+        self._server.run(sockets=[self._socket])
+
+    def shutdown(self) -> None:
+        """Let `serve_forever` return."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+def _answer(value: object, status: int = 200) -> Response:
+    # A lone surrogate cannot be encoded in UTF-8; JSON's ASCII escapes can hold it.
+    return Response(json.dumps(value), status, media_type="application/json")
+
+
+def _error(status: int, message: str) -> Response:
+    return _answer({"error": message}, status)
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    response = _error(error.status_code, error.detail)
+    response.headers.update(error.headers or {})  # Allow, with 405
+    return response
+
+
+async def _find_nothing(request: Request, _: Exception) -> Response:
+    return _error(404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /")
+
+
+async def _fail(_: Request, error: Exception) -> Response:
+    return _error(500, f"{type(error).__name__}: this is a bug in the server")
+
+
+async def _show_page(request: Request) -> Response:
+    language = request.query_params.get("lang") or request.headers.get("accept-language", "")
+    return Response(page("zh" if language.startswith("zh") else "en"), media_type="text/html")
+
+
+async def _tell_health(_: Request) -> Response:
+    return _answer({"status": "ok"})
+
+
+async def _describe(_: Request) -> Response:
+    return _answer(OPENAPI)
+
+
+@cache
+def page(language: str = "en") -> str:
+    """Return the page; it loads nothing and sends requests only to /correct of its own server."""
+    words = _WORDS[language]
+    body = (_HERE / "page.html").read_text("utf-8").format_map(words)
+    whole = html.page(words["title"], body, _HERE, data=words)
+    return whole.replace('<html lang="en">', f'<html lang="{language}">', 1)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host's name or address is that of this machine itself."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
