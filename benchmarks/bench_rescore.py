@@ -28,7 +28,7 @@ import numpy as np
 
 from cecbench.benchmarks.catalogue import load
 from cecdata.hanzi.readings import near_sound, same_sound
-from cecdata.lm.scorer import changed
+from cecdata.lm.language_model import changed
 from cectrain.corrector.calibration import gold
 from cectrain.corrector.channel.inverse import shipped
 from cectrain.corrector.channel.proposer import ChannelProposer

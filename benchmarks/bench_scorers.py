@@ -24,8 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cecbench.metrics import cscd
-from cecbench.metrics.base import Options
-from cecbench.metrics.cherrant import Cherrant
+from cecbench.metrics.cherrant import Cherrant, CherrantOptions
 from cecbench.metrics.rows import Row
 from cecbench.scorers import score_file
 
@@ -179,7 +178,7 @@ def main() -> None:
         )
         print(f"cscd, from file {given.rows / fast:>12,.0f} sentences/s, {words}")
     few = list(made_rows(400, equal=False))
-    count = functools.partial(Cherrant(Options(mode="nosimp")).count, few)
+    count = functools.partial(Cherrant(CherrantOptions(mode="nosimp")).count, few)
     fast, words = ratio(lambda: _annotate_slowly(few), count, given.rounds)
     print(f"cherrant        {400 / fast:>12,.0f} sentences/s, {words}")
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cecbench.scorers import Score
 
 __all__ = ["score"]
@@ -23,17 +21,15 @@ def score(
     predictions: Iterable[str],
     *,
     scorer: str = "cscd",
-    policy: str | None = None,
-    projection: str | None = None,
-    mode: str | None = None,
-    cilin: Path | None = None,
-    confusion: Path | None = None,
+    **options: object,
 ) -> Score:
     """Score predictions of a corrector with one of the published scorers.
 
     The three columns have one entry for each sentence: what was written, what is right, what the
-    corrector answered. The other arguments are the options of `cecbench score`, which
-    docs/reference/scorers.md explains; None is the scorer's own default.
+    corrector answered. options: those of the scorer, as `cecbench score` has them, such as
+    `unequal_length="drop"`; docs/reference/scorers.md explains them.
+
+    Printed, the result is what one pastes into a paper: the main number and the signature.
 
     The result has the published numbers in `values`, the main one of them in `headline`, counts for
     each sentence in `counts`, what a comparison must share in `signature`, and a bootstrap interval
@@ -51,7 +47,6 @@ def score(
     1.0
     """
     from cecbench import scorers
-    from cecbench.cherrant.costs import Dictionaries
     from cecdata.common.errors import UsageError
 
     columns = (list(sources), list(targets), list(predictions))
@@ -60,5 +55,4 @@ def score(
         named = "{:,} sources, {:,} targets, {:,} predictions".format(*counts)
         raise UsageError(f"{named}: give one of each for every sentence")
     rows = ((str(number), *row) for number, row in enumerate(zip(*columns, strict=True), 1))
-    options = scorers.Options(policy, projection, mode, Dictionaries(cilin, confusion))
     return scorers.score(rows, scorer, options)

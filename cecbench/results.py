@@ -13,14 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from cecbench import published
-from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.rows import Row
-from cecbench.scorers import Options, Score, score
+from cecbench.scorers import OPTIONS, Score, score
 from cecbench.signature import UNNAMED
 from cecdata.common.codec import SEAL, decode, is_sealed, parse
 from cecdata.common.errors import InputError, UsageError, VerificationError
 
-FORMAT = 2
+FORMAT = 3
+# The names in format 2 of what a score says of rows of unequal lengths.
+_FORMER = {
+    "policy": "unequal_length",
+    "scored_policy": "scored_unequal_length",
+    "policy_means": "unequal_length_means",
+    "signature.policy": "signature.unequal_length",
+    "cilin_file": "cilin",
+    "confusion_file": "confusion",
+}
 SCORE = "score.json"
 PREDICTIONS = "predictions.jsonl"
 RunScore = dict[str, Any]
@@ -88,7 +96,7 @@ def _values(file: Path) -> RunScore:
             f"{file}: the checksum is wrong, so the file was damaged or edited. To replace it, run "
             "the same `cecbench run` again"
         )
-    return {name: value for name, value in values.items() if name != SEAL}
+    return {_FORMER.get(name, name): value for name, value in values.items() if name != SEAL}
 
 
 def read_run(path: Path) -> Run:
@@ -166,18 +174,16 @@ def signed_name(predictions: Path) -> str:
 def rescored(run: Run) -> Score:
     """Return the score of a run with its counts per sentence, computed from its rows again."""
     values = run.values
-    files = {"cilin": values.get("cilin_file"), "confusion": values.get("confusion_file")}
-    dictionaries = Dictionaries(**{name: Path(path) for name, path in files.items() if path})
-    options = Options(values["policy"], values.get("projection"), values.get("mode"), dictionaries)
+    options = {name: values.get(name) for name in OPTIONS}
     name = values["signature.benchmark"].rpartition("@")[0]
     try:
         again = score(run.rows, values["scorer"], options, benchmark=name)
     except (InputError, UsageError) as error:
         raise InputError(f"{run.folder / PREDICTIONS} cannot be scored again: {error}") from error
-    costs = values.get("dictionaries", "")
-    if dictionaries.files and costs != dictionaries.name:
+    costs, now = (found.get("dictionaries") for found in (values, again.values))
+    if costs != now:
         raise InputError(
             f"{run.folder / SCORE} was made with the dictionaries {costs}, but they are "
-            f"now {dictionaries.name}: put the original files back"
+            f"now {now}: put the original files back"
         )
     return again

@@ -43,7 +43,7 @@ class Settings:
     out: Path | None = None  # None: nothing is written
     data: Path | None = None
     scorer: str = "cscd"
-    scoring: scorers.Options = field(default_factory=scorers.Options)
+    scoring: Mapping[str, object] = field(default_factory=dict)  # options of the scorer, by name
     allow_missing: bool = False
     overwrite: bool = False
     limit: int = 0  # rows of a sample; 0: all

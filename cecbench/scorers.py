@@ -7,26 +7,24 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import Field, asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cecbench.metrics.base import (
     BEHAVIOUR_FIELDS,
     MEANING,
-    Options,
+    Metric,
     Report,
-    Scorer,
-    apply_policy,
     count_behaviour,
     flatten,
+    remarks,
     report_behaviour,
+    select_rows,
 )
 from cecbench.metrics.cherrant import Cherrant
 from cecbench.metrics.cscd import Cllm, Cscd
@@ -37,20 +35,19 @@ from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, interval_of
 from cecbench.signature import UNNAMED, Signature
 from cecdata.common.errors import InputError, UsageError, did_you_mean
-from cecdata.common.tables import named, read_table, read_texts
+from cecdata.common.tables import read_texts
 from cecdata.common.version import __version__
 
-if TYPE_CHECKING:
-    from cecbench.metrics.scan import Scan
-
-__all__ = ["SCORERS", "Options", "Score", "find_scorer", "score", "score_file"]
+__all__ = ["SCORERS", "Score", "find_scorer", "score", "score_file"]
 
 #: name → class. A further scorer is one new module in `cecbench.metrics` and one entry here.
-SCORERS: Mapping[str, type[Scorer]] = {
+SCORERS: Mapping[str, type[Metric]] = {
     scorer.name: scorer for scorer in (Cscd, Lemon, Sighan, Pycorrector, Cllm, Cherrant)
 }
-#: Files from this size on are scanned, which is faster, but takes 0.5 s and 100 MB for loading.
-SCAN_FROM_BYTES = 4 << 20
+#: the options of all scorers, by name
+OPTIONS: Mapping[str, Field[Any]] = {
+    field.name: field for scorer in SCORERS.values() for field in fields(scorer.options_type)
+}
 _FOUR = ("id", "source", "target", "prediction")
 _Four = tuple[str, str, str, str]
 
@@ -63,11 +60,16 @@ class Score:
     values: the object that `score_file` returns.
     """
 
-    scorer: Scorer
+    scorer: Metric
     ids: tuple[str, ...]
     counts: IntArray
     values: Report
     signature: Signature
+
+    def __str__(self) -> str:
+        """Return what one pastes into a paper: the headline, what to know of it, the signature."""
+        named = f"{self.scorer.headline} {self.values.get(self.scorer.headline)}"
+        return "\n".join([named, *remarks(self.values), self.signature.short()])
 
     @property
     def headline(self) -> float | None:
@@ -82,19 +84,26 @@ class Score:
         return interval_of(kinds, times, beta=self.scorer.beta, draws=draws)
 
 
-def find_scorer(name: str, options: Options) -> Scorer:
-    """Return a scorer; raise UsageError for an unknown name or an option that it does not take."""
+def find_scorer(name: str, options: Mapping[str, object] | None = None) -> Metric:
+    """Return a scorer with its options, of which None means the scorer's own default.
+
+    Raises UsageError for an unknown name or an option that the scorer does not take.
+    """
     if name not in SCORERS:
         raise UsageError(f"unknown scorer {name!r}; {did_you_mean(name, list(SCORERS))}")
-    for taker in SCORERS.values():
-        for option in taker.takes:
-            if getattr(options, option) is not None and option not in SCORERS[name].takes:
-                raise UsageError(f"--{option} works with the scorer {taker.name}, not with {name}")
-    scorer = SCORERS[name](options)
-    if options.policy is not None and options.policy not in scorer.policies:
+    given: dict[str, Any] = {k: v for k, v in (options or {}).items() if v is not None}
+    for option in given:
+        takers = [other.name for other in SCORERS.values() if option in other.takes()]
+        if name in takers:
+            continue
+        whose = f"works with the scorer {' or '.join(takers)}, not with {name}"
+        flag = option.replace("_", "-")
+        raise UsageError(f"--{flag} {whose if takers else 'is unknown'}")
+    scorer = SCORERS[name](SCORERS[name].options_type(**given))
+    if scorer.unequal_length not in scorer.unequal_lengths:
         raise UsageError(
-            f"scorer {name} does not support --unequal-length {options.policy}; available: "
-            f"{', '.join(scorer.policies)}"
+            f"scorer {name} does not support --unequal-length {scorer.unequal_length}; available: "
+            f"{', '.join(scorer.unequal_lengths)}"
         )
     return scorer
 
@@ -102,20 +111,20 @@ def find_scorer(name: str, options: Options) -> Scorer:
 def score(
     rows: Iterable[_Four],
     scorer: str,
-    options: Options | None = None,
+    options: Mapping[str, object] | None = None,
     *,
     benchmark: str = UNNAMED,
 ) -> Score:
     """Score rows (id, source, target, prediction) and keep the counts of every sentence.
 
     >>> rows = [("1", "他己经来了", "他已经来了", "他已经来了"), ("2", "你好", "你好", "您好")]
-    >>> result = score(rows, "cscd", Options("revert"))
+    >>> result = score(rows, "cscd", {"unequal_length": "revert"})
     >>> result.values["S_C_p"], result.values["S_C_r"], result.headline
     (50.0, 100.0, 66.667)
     >>> result.counts[:, :3].tolist()  # S_D: tp, predicted, gold
     [[1, 1, 1], [0, 1, 0]]
     """
-    rules = find_scorer(scorer, options or Options())
+    rules = find_scorer(scorer, options)
     tally = Tally(rules)
     ids: list[str] = []
     counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
@@ -137,7 +146,7 @@ def score(
 def score_file(
     path: Path,
     scorer: str,
-    options: Options | None = None,
+    options: Mapping[str, object] | None = None,
     *,
     benchmark: str = UNNAMED,
     bootstrap: int = 0,
@@ -147,20 +156,18 @@ def score_file(
     A table of tabs, JSON, a header line and quoted cells are read (`cecdata.common.tables`).
 
     Return the object that `cecbench score --json` prints: the published numbers, with nested keys
-    joined by dots; rates of behaviour; the policy in words; the signature; and, if `bootstrap` is
-    the number of draws, the headline's `interval`. Raise InputError, which names the line, for a
-    file that cannot be read, and UsageError for an unknown name.
+    joined by dots; rates of behaviour; what is done with unequal lengths; the signature; and, if
+    `bootstrap` is the number of draws, the headline's `interval`. Raise InputError, which names the
+    line, for a file that cannot be read, and UsageError for an unknown name.
     """
-    rules = find_scorer(scorer, options or Options())
+    rules = find_scorer(scorer, options)
     if bootstrap != 0 and bootstrap < FEWEST_DRAWS:
         raise UsageError(
             f"{bootstrap} draws are too few: use at least {FEWEST_DRAWS}, or 0 for no interval"
         )
-    tally = _scanned(path, rules, triples=bootstrap > 0)
-    if tally is None:
-        tally = Tally(rules, triples=bootstrap > 0)
-        for block in chunks(read_rows(path)):
-            tally.take(block)
+    tally = Tally(rules, triples=bootstrap > 0)
+    for block in chunks(read_rows(path)):
+        tally.take(block)
     if tally.read == 0:
         raise InputError(f"{path} has no rows: each needs id, source, target and prediction")
     if not bootstrap or not tally.kept:
@@ -168,35 +175,6 @@ def score_file(
     interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
     signature = tally.signature(benchmark, interval.signature)
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
-
-
-def _scanned(path: Path, rules: Scorer, *, triples: bool) -> Tally | None:
-    """Return the sums of a large table of tabs; None for a file that is to be read by rows.
-
-    That is one with a header, quoted cells, a malformed line, or perhaps with two equal ids.
-    """
-    if not rules.scans or path.suffix.lower() == ".csv" or not _pays(path):
-        return None
-    from cecbench.metrics import scan
-
-    tally = Tally(rules, triples=triples)
-    ids: list[NDArray[np.int64]] = []
-    quotes = False
-    for block in scan.blocks(path):
-        if block is None or (not ids and named(_first_line(block.raw), _FOUR[1:])):
-            return None
-        if b'"' in block.raw and not quotes:  # one byte is found ten times as fast as two
-            quotes = block.raw[:1] == b'"' or b'\t"' in block.raw or b'\n"' in block.raw
-        ids.append(block.ids)
-        tally.take_scan(block)
-    together = np.sort(np.concatenate([*ids, np.zeros(0, dtype=np.int64)]))
-    if bool((together[1:] == together[:-1]).any()) or (quotes and read_table(path).quoted):
-        return None
-    return tally
-
-
-def _first_line(raw: bytes) -> list[str]:
-    return raw.partition(b"\n")[0].decode("utf-8").split("\t")
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -225,11 +203,6 @@ def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
         yield Row._make(row)
 
 
-def _pays(path: Path) -> bool:
-    """Return whether a file is large, or the packages of the compiled scan are already loaded."""
-    return path.is_file() and ("numba" in sys.modules or path.stat().st_size >= SCAN_FROM_BYTES)
-
-
 _BASE = 1 << 20  # of the number that encodes a sentence's three counts; each count is below it
 
 
@@ -240,9 +213,8 @@ class Tally:
     often each occurs, and there are few different ones, however many sentences there are.
     """
 
-    def __init__(self, scorer: Scorer, *, triples: bool = False) -> None:
+    def __init__(self, scorer: Metric, *, triples: bool = False) -> None:
         self.scorer = scorer
-        self.policy = scorer.policy
         self.read = 0
         self.kept = 0
         self._counts = np.zeros(len(scorer.fields), dtype=np.int64)
@@ -255,20 +227,11 @@ class Tally:
         """Add rows; return those that are scored, and their counts, shape (rows, fields)."""
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
-        kept = apply_policy(block, self._policy(stops=self.scorer.stops(block)))
+        kept = select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
         nothing = np.zeros((0, len(self.scorer.fields)), dtype=np.int64)
         counts = self.scorer.count(kept) if kept else nothing
         self._add(len(block), counts, count_behaviour(block))
         return kept, counts
-
-    def take_scan(self, block: Scan) -> None:
-        """Add a scanned block, of which no rows were built; for scorers that count facts."""
-        from cecbench.metrics.scan import behaviour_of, lengths_differ, under_policy
-
-        self._digest.update(block.identity.data)
-        policy = self._policy(stops=bool(self.scorer.stop_error) and lengths_differ(block))
-        counts = self.scorer.count_facts(*under_policy(block, policy))
-        self._add(len(block), counts, behaviour_of(block))
 
     def triples(self) -> tuple[IntArray, IntArray]:
         """Return the distinct triples in order, shape (kinds, 3), and how often each occurs."""
@@ -286,7 +249,7 @@ class Tally:
             rows_read=self.read,
             scorer=scorer.name,
             level=scorer.headline,
-            policy=scorer.fallback if self._stopped else self.policy,
+            unequal_length=scorer.fallback if self._stopped else scorer.unequal_length,
             normalisation=scorer.normalisation,
             opencc=scorer.details.get("opencc", "none"),
             beta=scorer.beta,
@@ -297,12 +260,12 @@ class Tally:
     def values(self, signature: Signature) -> Report:
         """Return the published script's numbers, the rates of behaviour, and the signature."""
         scorer = self.scorer
-        used = scorer.fallback if self._stopped else self.policy
+        used = scorer.fallback if self._stopped else scorer.unequal_length
         values: Report = {
             "scorer": scorer.name,
-            "policy": self.policy,
-            "scored_policy": used,
-            "policy_means": MEANING[used],
+            "unequal_length": scorer.unequal_length,
+            "scored_unequal_length": used,
+            "unequal_length_means": MEANING[used],
             "rows": self.read if self._stopped else self.kept,
             "rows_scored": self.kept,
             "rows_read": self.read,
@@ -312,11 +275,11 @@ class Tally:
             values["error"] = scorer.stop_error
             values["error_because"] = (
                 "the published script stops where source, target and prediction differ in"
-                f" length; the numbers here are those of policy {used}"
+                f" length; the numbers here are those of --unequal-length {used}"
             )
         if self.kept == 0:
             values.setdefault("error", "no rows")
-            values["error_because"] = f"policy {used} left out every row"
+            values["error_because"] = f"--unequal-length {used} left out every row"
         else:
             sums = dict(zip(scorer.fields, self._counts.tolist(), strict=True))
             values.update(flatten(scorer.report(sums)))
@@ -326,11 +289,12 @@ class Tally:
         named = {f"signature.{name}": value for name, value in asdict(signature).items()}
         return {**values, "signature": signature.short(), **named}
 
-    def _policy(self, *, stops: bool) -> str:
-        """Return the policy of a block: strict becomes the fallback if the script can stop."""
-        if self.policy != "strict" or not self.scorer.stop_error:
-            return self.policy
-        # Rows on which the published script does not stop are the same under both policies.
+    def _unequal_length(self, *, stops: bool) -> str:
+        """Return what is done with a block: strict becomes the fallback if the script can stop."""
+        asked = self.scorer.unequal_length
+        if asked != "strict" or not self.scorer.stop_error:
+            return asked
+        # Rows on which the published script does not stop are the same either way.
         self._stopped |= stops
         return self.scorer.fallback
 

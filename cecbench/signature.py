@@ -11,7 +11,7 @@ _SHORT = {
     "rows": "rows",
     "scorer": "scorer",
     "level": "level",
-    "policy": "policy",
+    "unequal": "unequal_length",
     "norm": "normalisation",
     "opencc": "opencc",
     "beta": "beta",
@@ -26,11 +26,11 @@ class Signature:
 
     >>> mine = Signature("lemon/gam@7e902c67", 393, 400, "cscd", "S_C_f1", "revert")
     >>> print(mine.short())
-    bench:lemon/gam@7e902c67|rows:393/400|scorer:cscd|level:S_C_f1|policy:revert|norm:none|\
+    bench:lemon/gam@7e902c67|rows:393/400|scorer:cscd|level:S_C_f1|unequal:revert|norm:none|\
 opencc:none|beta:1|bs:none|v:0
     >>> theirs = Signature("lemon/gam@7e902c67", 380, 400, "cscd", "S_C_f1", "drop")
     >>> mine.differences(theirs)
-    (('rows_scored', 393, 380), ('policy', 'revert', 'drop'))
+    (('rows_scored', 393, 380), ('unequal_length', 'revert', 'drop'))
     """
 
     benchmark: str
@@ -38,7 +38,7 @@ opencc:none|beta:1|bs:none|v:0
     rows_read: int
     scorer: str
     level: str
-    policy: str
+    unequal_length: str
     normalisation: str = "none"
     opencc: str = "none"
     beta: float = 1.0

@@ -30,6 +30,7 @@ from cecdata.common.errors import UsageError
 
 Key = TypeVar("Key")
 DIFFERENCE_DRAWS = 4000
+FEW_ROWS = 50  # with fewer, intervals and tests of sentences are rough
 #: an id that tells the sentence's document, as in `report-7#12`
 _IN_DOCUMENT = re.compile(r"(?P<document>.+)[#:/]\d+")
 
@@ -191,7 +192,13 @@ def imagined(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
     if errors == 0:
         raise UsageError("no row of this benchmark has an error, so no system can have an F score")
     one, two = simulated(errors, len(rows) - errors, f, np.random.default_rng(SEED))
-    return paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1), len(rows)
+    test = paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1)
+    if test.detectable == 0:
+        raise UsageError(
+            f"{len(rows):,} rows are too few: the two simulated systems hardly differ. Give "
+            "a benchmark with more rows, or an F1 further from 100"
+        )
+    return test, len(rows)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cecbench.benchmarks.catalogue import Dataset
 from cecbench.benchmarks.readers import Example
-from cecbench.metrics.base import Scorer, apply_policy
+from cecbench.metrics.base import Metric, select_rows
 from cecbench.metrics.rows import IntArray, Row
 from cecbench.resampling import f_statistic, interval_of
 from cecbench.results import FORMAT, RunScore
@@ -30,7 +30,7 @@ _FIELDS = 5  # tp, predicted, gold; clean sentences, and those that were changed
 class RunSums:
     """Sums over the rows taken so far, with their answers."""
 
-    def __init__(self, scorer: Scorer) -> None:
+    def __init__(self, scorer: Metric) -> None:
         self._tally = Tally(scorer, triples=True)
         self._breakdown = Breakdown(scorer)
         self._curve = CurveSums(scorer)
@@ -50,7 +50,7 @@ class RunSums:
     def _take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
         kept, counts = self._tally.take(rows)
         by_id = {row.id: row for row in rows}
-        # A policy may replace an answer by its source; the breakdown counts the answer itself.
+        # Of another length it may count as its source; the breakdown counts the answer itself.
         self._breakdown.add([by_id[row.id] for row in kept], counts)
         self._curve.add(rows, answers)
         self._statuses.update(answer.status for answer in answers)
@@ -119,7 +119,7 @@ class Breakdown:
     averaged.
     """
 
-    def __init__(self, scorer: Scorer) -> None:
+    def __init__(self, scorer: Metric) -> None:
         self._scorer = scorer
         self._triples: dict[str, Counter[tuple[int, ...]]] = {
             name: Counter() for name in CATEGORIES
@@ -202,10 +202,10 @@ class CurveSums:
     its own confidences alone, so that the counts of its steps give the sums at every threshold.
     """
 
-    def __init__(self, scorer: Scorer) -> None:
+    def __init__(self, scorer: Metric) -> None:
         self._scorer = scorer
-        stops = scorer.policy == "strict" and scorer.stop_error
-        self._policy = scorer.fallback if stops else scorer.policy
+        stops = scorer.unequal_length == "strict" and scorer.stop_error
+        self._unequal_length = scorer.fallback if stops else scorer.unequal_length
         self._given = True  # whether all answers have confidences
         self._thresholds: list[NDArray[np.float64]] = []
         self._changes: list[IntArray] = []
@@ -276,9 +276,9 @@ class CurveSums:
         }
 
     def _counts(self, variants: Sequence[Row]) -> IntArray:
-        """Return the counts of each row, zeros where the policy leaves it out."""
+        """Return the counts of each row, zeros where it is left out."""
         counts = np.zeros((len(variants), _FIELDS), dtype=np.int64)
-        kept = apply_policy(variants, self._policy)
+        kept = select_rows(variants, self._unequal_length)
         if kept:
             places = [int(row.id) for row in kept]
             headline = list(self._scorer.headline_columns)

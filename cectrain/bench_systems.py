@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdit, option
+from cecbench.option import option
+from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdit
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
 from cecdata.models import hub

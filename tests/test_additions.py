@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from cecdata.corpus.quality import perplexity
-from cecdata.lm import open_scorer, scorer
+from cecdata.lm import language_model, open_scorer
 
 ROOT = Path(__file__).parents[1]
 LINES = (
@@ -177,9 +177,9 @@ toy = 0.1
 
 LENGTHS = '''
 import numpy as np
-from cecdata.lm.scorer import Kind, Scorer
+from cecdata.lm.language_model import Kind, LanguageModel
 
-class Lengths(Scorer):
+class Lengths(LanguageModel):
     """Each character has the probability 1/e."""
     name = identity = "lengths"
 
@@ -196,7 +196,8 @@ from dataclasses import dataclass
 
 from cecbench.systems.base import Answer
 from cecbench.systems.base import Kind
-from cecbench.systems.base import NoOptions, option
+from cecbench.option import option
+from cecbench.systems.base import NoOptions
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,32 @@ KIND = Kind(
     ToyOptions,
     lambda wrong, options, _: ToySystem(wrong, options.toy_right),
 )
+'''
+
+SCORER = '''
+from dataclasses import dataclass
+from cecbench.metrics.base import Metric, Options, columns, flags
+from cecbench.option import option
+
+@dataclass(frozen=True)
+class LongOptions(Options):
+    """Options of the toy."""
+    least: int | None = option(None, "Count longer sentences only.", type=int)
+
+class Long(Metric):
+    """F1 of sentences that are long enough."""
+    name, fields, headline = "long", ("tp", "pred", "gold"), "f1"
+    ratios = {"f1": fields}
+    unequal_lengths = ("strict",)
+    options_type = LongOptions
+
+    def count(self, rows):
+        error, changed, right = flags(rows)
+        long = [len(row.source) >= (self.options.least or 0) for row in rows]
+        return columns(*(part & long for part in (error & right, changed, error)))
+
+    def report(self, sums):
+        return {"f1": 2 * sums["tp"] / (sums["pred"] + sums["gold"])}
 '''
 
 BENCHMARK = """
@@ -458,7 +485,7 @@ def test_a_language_model_touches_two_files(monkeypatch):
     module = ModuleType("cecdata.lm.lengths")
     exec(LENGTHS, module.__dict__)
     monkeypatch.setitem(sys.modules, "cecdata.lm.lengths", module)
-    monkeypatch.setattr(scorer, "KINDS", ("lengths", *scorer.KINDS))
+    monkeypatch.setattr(language_model, "KINDS", ("lengths", *language_model.KINDS))
     assert open_scorer("lengths").log_ratios("他来了", [(0, 1, "")]).tolist() == [1.0]
     assert np.allclose(perplexity(pa.array(["他来了"]), "lengths"), np.e)
     assert open_scorer("words").name != "lengths"
@@ -485,6 +512,23 @@ def test_a_system_is_two_files_of_any_package(bench):
     other = json.loads(cecbench(bench, *words, "--toy-right", "以", "--out", "other"))
     assert other["system_identity"]["right"] == "以"
     assert other["S_C_f1"] == 0
+
+
+def test_a_scorer_owns_its_options(bench):
+    """Its module and the table are all that the command line, the checks and the help need."""
+    (bench / "cecbench/metrics/long.py").write_text(SCORER, "utf-8")
+    line = "from cecbench.metrics.lemon import Lemon\n"
+    table = "(Cscd, Lemon, Sighan"
+    changes = (
+        (line, f"{line}from cecbench.metrics.long import Long\n"),
+        (table, "(Long, Cscd, Lemon, Sighan"),
+    )
+    edit(bench / "cecbench/scorers.py", *changes)
+    (bench / "four.tsv").write_text("1\t己经\t已经\t已经\n2\t好\t好\t妤\n", "utf-8")
+    words = ("score", "four.tsv", "--bootstrap", "0", "--scorer")
+    assert json.loads(cecbench(bench, *words, "long", "--least", "2", "--json"))["f1"] == 1.0
+    assert json.loads(cecbench(bench, *words, "long", "--json"))["f1"] == 2 / 3
+    assert "Count longer sentences only." in cecbench(bench, "score", "--help")
 
 
 def test_a_benchmark_is_two_files(bench):

@@ -113,7 +113,7 @@ class Dictionaries:
     @property
     def details(self) -> dict[str, str]:
         """The paths of the files, with which a score can be computed again."""
-        return {f"{name}_file": str(path) for name, path in self.files.items()}
+        return {name: str(path) for name, path in self.files.items()}
 
 
 NO_DICTIONARIES = Dictionaries()

@@ -13,7 +13,7 @@ import click
 from cecbench.benchmarks.catalogue import load, sample
 from cecbench.commands.list import DATA
 from cecbench.commands.options import LIMIT
-from cecbench.scorers import Options, find_scorer
+from cecbench.scorers import find_scorer
 from cecdata.common.durable import publish, write_text
 from cecdata.common.errors import RefusedError
 from cecdata.models import prompts
@@ -47,7 +47,7 @@ def export_task(
     the environment of the harness.
     """
     prompts.prompt(prompt)
-    find_scorer(scorer, Options())
+    find_scorer(scorer)
     dataset = load(benchmark, data)
     if out.exists():
         raise RefusedError(f"{out} already exists: name a new folder with --out")

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from cecbench.cherrant.costs import Dictionaries
-from cecbench.metrics.base import POLICIES
-from cecbench.metrics.cherrant import MODES
-from cecbench.metrics.cscd import PROJECTIONS
-from cecbench.scorers import SCORERS, Options
+from cecbench.scorers import OPTIONS, SCORERS
 from cecdata.common.command_group import LongCommand
 
 
@@ -92,42 +87,18 @@ def options_from(given: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-_FILE = click.Path(path_type=Path)
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--scorer": {"default": "cscd", "help": f"The published scorer: {', '.join(SCORERS)}."},
-    "--unequal-length": {
-        "help": "What to do with rows whose texts differ in length: "
-        f"{', '.join(POLICIES)}. Each scorer has its own default."
-    },
-    "--projection": {
-        "help": "How the scorer cllm compares texts of different lengths: "
-        f"{', '.join(PROJECTIONS)}."
-    },
-    "--mode": {"help": f"Alignment mode of the scorer cherrant: {', '.join(MODES)}."},
-    "--cilin": {
-        "type": _FILE,
-        "help": "File of the thesaurus Cilin, with which cherrant weighs substitutions.",
-    },
-    "--confusion": {
-        "type": _FILE,
-        "help": "File of confused characters, with which cherrant weighs substitutions.",
-    },
-}
-
-
 def scoring_options(command: Command) -> Command:
     """Add the options that say how answers are scored."""
-    for name, settings in reversed(_OPTIONS.items()):
-        option = click.option(name, cls=SectionOption, section="Options of scoring", **settings)
+    scorers = f"The published scorer: {', '.join(SCORERS)}."
+    settings: dict[str, dict[str, Any]] = {"scorer": {"default": "cscd", "help": scorers}}
+    settings |= {name: {"default": None, **field.metadata} for name, field in OPTIONS.items()}
+    for name, own in reversed(settings.items()):
+        flag = f"--{name.replace('_', '-')}"
+        option = click.option(flag, cls=SectionOption, section="Options of scoring", **own)
         command = option(command)
     return command
 
 
-def scoring_from(given: Mapping[str, Any]) -> Options:
-    """Return the record of a command's options, without the scorer's name."""
-    return Options(
-        given["unequal_length"],
-        given["projection"],
-        given["mode"],
-        Dictionaries(given["cilin"], given["confusion"]),
-    )
+def scoring_from(given: Mapping[str, object]) -> dict[str, object]:
+    """Return a command's options of scoring, by name."""
+    return {name: given[name] for name in OPTIONS}

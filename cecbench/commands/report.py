@@ -19,7 +19,7 @@ from cecbench.resampling import LEVEL
 from cecbench.results import Run, find_runs, read_run, rescored
 from cecbench.scorers import Score
 from cecbench.signature import Signature
-from cecbench.significance import compare_scores, holm, imagined, rows_needed
+from cecbench.significance import FEW_ROWS, compare_scores, holm, imagined, rows_needed
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
@@ -134,6 +134,8 @@ def power(
         return
     least = percent(test.detectable)
     click.echo(f"{rows:,} rows can show a difference of {least} points or more")
+    if rows < FEW_ROWS:
+        click.echo(f"{rows:,} rows are too few to rely on these numbers")
     for one, count in needed.items():
         click.echo(f"a difference of {one} points needs {count:,} rows")
 
@@ -195,6 +197,7 @@ def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
             pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
             pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
             pair |= {"documents": test.documents} if test.documents else {}
+            pair |= {"rows": len(one.score.ids)}
         pairs.append(pair)
     corrected = holm({n: pair["p"] for n, pair in enumerate(pairs) if "p" in pair})
     for number, value in corrected.items():
@@ -243,8 +246,11 @@ def _in_words(pair: Mapping[str, Any]) -> str:
     difference, low, high, least = (
         percent(pair[key]) for key in ("difference", "low", "high", "detectable")
     )
+    shows = f"these rows can show a difference of {least} points or more"
+    if pair["rows"] < FEW_ROWS:
+        shows = f"{pair['rows']} rows are too few to rely on the interval and on p"
     return (
         f"{text}  difference {difference} points [{low}, {high}] at {LEVEL:.0%}, p = "
         f"{pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired randomisation{whole}, "
-        f"{pair['draws']} draws); these rows can show a difference of {least} points or more"
+        f"{pair['draws']} draws); {shows}"
     )

@@ -22,6 +22,7 @@ from cecbench.commands.options import (
     scoring_options,
     system_options,
 )
+from cecbench.metrics.base import remarks
 from cecbench.report.page import write_report
 from cecbench.results import RunScore, find_runs
 from cecbench.run import Settings, evaluate
@@ -154,6 +155,7 @@ def lines_of(values: RunScore) -> Iterator[str]:
         yield f"  {values['unanswered']} sentences without a readable answer: {means}"
     for what, count in values["retried"].items():
         yield f"  {count:>6} × {what}: the request was sent again, or given up"
+    yield from (f"  {line}" for line in remarks(values))
     if values["traditional_predictions"]:
         yield f"  {values['traditional_predictions']} predictions have new traditional characters"
     parts = values["breakdown"]

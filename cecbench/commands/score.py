@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from cecbench.commands.options import SectionCommand, scoring_from, scoring_options
-from cecbench.metrics.base import Report
+from cecbench.metrics.base import Report, remarks
 from cecbench.resampling import DRAWS
 from cecbench.results import signed_name
 from cecbench.scorers import score_file
@@ -59,7 +59,10 @@ def score(
 
 #: last parts of keys that belong to one group of numbers
 _PART = re.compile(r"(?P<group>.+)[._](?P<part>p|r|f1|fpr|acc|counts)", re.IGNORECASE)
-_SAID = ("scorer", "policy", "scored_policy", "policy_means", "rows", "rows_scored", "rows_read")
+_SAID = (
+    *("scorer", "unequal_length", "scored_unequal_length", "unequal_length_means"),
+    *("rows", "rows_scored", "rows_read"),
+)
 
 
 def _lines(values: Report) -> Iterator[str]:
@@ -72,12 +75,12 @@ def _lines(values: Report) -> Iterator[str]:
         share = 100 * interval["level"]
         yield f"  {share:g} % interval of {interval['measure']}: {low} to {high} %"
     groups: dict[str, list[str]] = {}
-    remarks = []
+    explained = []
     for key, value in values.items():
         if key in _SAID or key.startswith(("signature", "counts_tp_pred_gold", "interval")):
             continue
         if isinstance(value, str) and "because" in key:
-            remarks.append(f"  {key}: {value}")
+            explained.append(f"  {key}: {value}")
             continue
         match = _PART.fullmatch(key)
         group, part = match.groups() if match else (key.rpartition(".")[0], key.rpartition(".")[2])
@@ -88,8 +91,10 @@ def _lines(values: Report) -> Iterator[str]:
     width = max(map(len, groups))
     for group, numbers in groups.items():
         yield f"  {group:<{width}}  {'  '.join(numbers)}"
-    yield from remarks
-    yield f"  {values['rows_scored']} of {values['rows_read']} rows: {values['policy_means']}"
+    yield from explained
+    yield from (f"  {line}" for line in remarks(values))
+    how = values["unequal_length_means"]
+    yield f"  {values['rows_scored']} of {values['rows_read']} rows: {how}"
     yield str(values["signature"])
 
 

@@ -1,22 +1,22 @@
 """The base of the scorers: named counts per sentence, and a report that their sums make.
 
-Beside it: the policies for rows whose lengths differ, and the rates that do not depend on the
+Beside it: what is done with rows whose lengths differ, and the rates that do not depend on the
 scorer (over-correction, other lengths, copies).
 """
 
 from __future__ import annotations
 
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
-from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, columns_of, differ
-from cecdata.common.errors import UsageError
+from cecbench.metrics.rows import BoolArray, IntArray, Row, columns_of, differ
+from cecbench.option import option
 
 
 def _revert(rows: Sequence[Row]) -> list[Row]:
@@ -29,8 +29,8 @@ def _revert(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-#: policy → function that returns the scored rows; the scorer `cllm` itself projects predictions
-POLICIES: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
+#: name → function that returns the scored rows; the scorer `cllm` itself projects predictions
+UNEQUAL_LENGTH: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
     "strict": list,
     "revert": _revert,
     "drop": lambda rows: [r for r in rows if len(r.source) == len(r.target) == len(r.prediction)],
@@ -41,7 +41,7 @@ POLICIES: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
     "revert_ignore_punct": _revert,
 }
 
-#: policy → description for reports
+#: name → description for reports
 MEANING = {
     "strict": "every row as it is",
     "revert": "rows whose target changes the length are left out; a prediction of another length"
@@ -54,18 +54,16 @@ MEANING = {
 }
 
 
-def apply_policy(rows: Sequence[Row], policy: str) -> list[Row]:
-    """Return the rows that are scored under a policy, with the predictions that are scored.
+def select_rows(rows: Sequence[Row], unequal_length: str) -> list[Row]:
+    """Return the rows that are scored, with the predictions that are scored.
 
     >>> row = Row("1", "他己经来", "他已经来", "他已经来了")
-    >>> [apply_policy([row], name)[0].prediction for name in ("strict", "revert")]
+    >>> [select_rows([row], name)[0].prediction for name in ("strict", "revert")]
     ['他已经来了', '他己经来']
-    >>> apply_policy([row], "drop")
+    >>> select_rows([row], "drop")
     []
     """
-    if policy not in POLICIES:
-        raise UsageError(f"unknown --unequal-length {policy!r}; available: {', '.join(POLICIES)}")
-    return POLICIES[policy](rows)
+    return UNEQUAL_LENGTH[unequal_length](rows)
 
 
 def any_length_differs(rows: Sequence[Row]) -> bool:
@@ -84,44 +82,46 @@ Flags = tuple[BoolArray, BoolArray, BoolArray]
 Ratio = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
-    """Settings of a scorer; None means the scorer's own default."""
+    """Options of every scorer; a scorer with more of them has a subclass. None: its own default.
 
-    policy: str | None = None
-    projection: str | None = None
-    mode: str | None = None
-    dictionaries: Dictionaries = NO_DICTIONARIES
+    Each field is an option of the command line, too.
+    """
+
+    unequal_length: str | None = option(
+        None,
+        "What to do with rows whose texts differ in length: "
+        f"{', '.join(UNEQUAL_LENGTH)}. Each scorer has its own default.",
+    )
 
 
-class Scorer(ABC):
+class Metric(ABC):
     """Base of the published scorers; a subclass is one scorer.
 
     name: as in `--scorer`.
     fields: the names of its counts, which add up over sentences.
     ratios: the keys of its report that can be resampled, with their fields.
     headline: one of these keys.
-    policies: those it takes; the first is its default.
-    takes: the options other than `policy` and `dictionaries` that it takes.
+    unequal_lengths: what it can do with rows of unequal lengths; the first is its default.
+    options_type: the dataclass of its options.
     beta: of the headline's F.
-    scans: whether `count_facts` can stand in for `count`.
     stop_error: the published script's error for rows whose lengths differ, if it stops there;
-        `fallback` is the policy under which we go on.
+        `fallback` is what we do with them to go on.
     """
 
     name: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
     ratios: ClassVar[Mapping[str, Ratio]]
     headline: ClassVar[str]
-    policies: ClassVar[tuple[str, ...]]
-    takes: ClassVar[tuple[str, ...]] = ()
+    unequal_lengths: ClassVar[tuple[str, ...]]
+    options_type: ClassVar[type[Options]] = Options
     beta: ClassVar[float] = 1.0
     stop_error: ClassVar[str] = ""
     fallback: ClassVar[str] = "revert"
 
     def __init__(self, options: Options | None = None) -> None:
-        self.options = options or Options()
-        self.scans = False
+        self.options = options or self.options_type()
         self.normalisation = "none"  # for the signature
         self.details: dict[str, str] = {}  # for the score
 
@@ -133,18 +133,19 @@ class Scorer(ABC):
     def report(self, sums: Totals) -> Report:
         """Return the published numbers from the sums by field, nested as in the golden files."""
 
-    def count_facts(self, where: Positions, whole: Flags) -> IntArray:
-        """Return what `count` does, from positions and comparisons of whole strings alone."""
-        raise NotImplementedError(f"{self.name} compares more than positions")
-
     def stops(self, rows: Sequence[Row]) -> bool:
         """Return whether the published script stops on some of these rows, taken as they are."""
         return bool(self.stop_error) and any_length_differs(rows)
 
+    @classmethod
+    def takes(cls) -> frozenset[str]:
+        """Return the names of its options."""
+        return frozenset(field.name for field in fields(cls.options_type))
+
     @property
-    def policy(self) -> str:
-        """The policy that was named, or else the scorer's default."""
-        return self.options.policy or self.policies[0]
+    def unequal_length(self) -> str:
+        """What is done with rows of unequal lengths: as was asked, or the scorer's default."""
+        return self.options.unequal_length or self.unequal_lengths[0]
 
     @property
     def headline_columns(self) -> tuple[int, int, int]:
@@ -192,22 +193,31 @@ BEHAVIOUR_FIELDS = (
     "rows",
     *("clean", "clean_changed", "clean_chars", "clean_edits"),
     *("length_differs", "copied", "empty"),
+    *("blank_ends", "other_width"),
 )
+# What the same key gives in the other width, where Unicode does not say so.
+_NARROW = str.maketrans("。、", ".,")
 
 
 def count_behaviour(rows: Sequence[Row]) -> IntArray:
-    """Return the counts of each row, shape (rows, fields of BEHAVIOUR_FIELDS), before any policy.
+    """Return the counts of each row that was read, shape (rows, fields of BEHAVIOUR_FIELDS).
 
     clean: source and target are equal. clean_edits: Levenshtein distance of such a source to its
     prediction, in code points. length_differs: prediction and source have different lengths.
+    blank_ends: only by white space at their ends. other_width: the prediction, which is not right,
+    has a character in another width than the source.
     """
-    error, changed, _ = flags(rows)
+    error, changed, right = flags(rows)
     clean, copied = ~error, ~changed
     _, sources, _, predictions = columns_of(rows)
     chars, answer = _lengths(sources), _lengths(predictions)
     edits = np.zeros(len(rows), dtype=np.int64)
     for index in np.flatnonzero(clean & ~copied).tolist():
         edits[index] = Levenshtein.distance(rows[index].source, rows[index].prediction)
+    suspects = {index: rows[index] for index in np.flatnonzero(~copied & ~right).tolist()}
+    blank, width = np.zeros((2, len(rows)), dtype=np.bool_)
+    blank[[i for i, row in suspects.items() if _differs_by_blanks(row)]] = True
+    width[[i for i, row in suspects.items() if _has_other_width(row)]] = True
     return columns(
         np.ones(len(rows), dtype=np.int64),
         clean,
@@ -217,7 +227,26 @@ def count_behaviour(rows: Sequence[Row]) -> IntArray:
         chars != answer,
         copied,
         answer == 0,
+        blank,
+        width,
     )
+
+
+def _differs_by_blanks(row: Row) -> bool:
+    source, prediction = row.source, row.prediction
+    whole = len(source) != len(prediction)
+    return whole and len(source.strip()) == len(prediction.strip()) > 0
+
+
+def _has_other_width(row: Row) -> bool:
+    if len(row.source) != len(row.prediction):
+        return False
+    pairs = zip(row.source, row.prediction, strict=True)
+    return any(_narrow(a) == _narrow(b) for a, b in pairs if a != b)
+
+
+def _narrow(character: str) -> str:
+    return unicodedata.normalize("NFKC", character).translate(_NARROW)
 
 
 def _lengths(texts: Sequence[str]) -> IntArray:
@@ -237,7 +266,25 @@ def report_behaviour(sums: Totals) -> Report:
         "length_violation_rate": _rate(sums["length_differs"], sums["rows"]),
         "copy_rate": _rate(sums["copied"], sums["rows"]),
         "empty_rate": _rate(sums["empty"], sums["rows"]),
+        "blank_ends_rate": _rate(sums["blank_ends"], sums["rows"]),
+        "other_width_rate": _rate(sums["other_width"], sums["rows"]),
     }
+
+
+def remarks(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is suspicious about the predictions, which may be of a file and not of a model."""
+    read = int(values["rows_read"])
+
+    def count(name: str) -> int:
+        return round(read * (values.get(f"behaviour.{name}") or 0))
+
+    if differ := count("length_violation_rate"):
+        blanks = count("blank_ends_rate")
+        only = f", {blanks:,} only by white space at an end" if blanks else ""
+        yield f"{differ:,} of {read:,} predictions differ in length from their source{only}"
+    if width := count("other_width_rate"):
+        what = "write a character in another width than their source (such as , for ，)"
+        yield f"{width:,} of {read:,} predictions {what}"
 
 
 def _rate(part: int, whole: int) -> float | None:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+import click
 import numpy as np
 
 from cecbench.cherrant.costs import Dictionaries, characters, opencc_version, simplify
 from cecbench.cherrant.edits import NOT_ANNOTATABLE, Annotation, SpanEdit, annotate
-from cecbench.metrics.base import Options, Ratio, Report, Scorer, Totals
+from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals
 from cecbench.metrics.rows import IntArray, Row
+from cecbench.option import option
 from cecdata.common.errors import UsageError
 
 #: the tiers: first letters of the edits' types; N is that of 无法标注 (NA)
@@ -140,21 +144,52 @@ def f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]
     return precision, recall, (1 + beta**2) * precision * recall / below if below else 0.0
 
 
-class Cherrant(Scorer):
+@dataclass(frozen=True)
+class DictionaryOptions(Options):
+    """Options of scorers that align by ChERRANT's costs."""
+
+    cilin: str | None = option(
+        None,
+        "File of the thesaurus Cilin, with which cherrant weighs substitutions.",
+        type=click.Path(),
+    )
+    confusion: str | None = option(
+        None,
+        "File of confused characters, with which cherrant weighs substitutions.",
+        type=click.Path(),
+    )
+
+    @property
+    def dictionaries(self) -> Dictionaries:
+        """The files, of which either may be missing."""
+        files = (self.cilin, self.confusion)
+        return Dictionaries(*(None if path is None else Path(path) for path in files))
+
+
+@dataclass(frozen=True)
+class CherrantOptions(DictionaryOptions):
+    """Options of ChERRANT."""
+
+    mode: str | None = option(None, f"Alignment mode of the scorer cherrant: {', '.join(MODES)}.")
+
+
+class Cherrant(Metric):
     """The ChERRANT scorer in one of its modes."""
 
     name = "cherrant"
     fields = FIELDS
     ratios = RATIOS
     headline = "cs.F"
-    policies = ("strict", "revert", "drop")
-    takes = ("mode",)
+    unequal_lengths = ("strict", "revert", "drop")
+    options_type = CherrantOptions
     beta = 0.5
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: CherrantOptions | None = None) -> None:
         """Raise UsageError for an unknown mode."""
+        options = options or CherrantOptions()
         super().__init__(options)
-        mode, dictionaries = self.options.mode or MODES[0], self.options.dictionaries
+        mode = options.mode or MODES[0]
+        dictionaries = self._dictionaries = options.dictionaries
         if mode not in MODES:
             raise UsageError(f"unknown ChERRANT mode {mode!r}; available: {', '.join(MODES)}")
         self._mode = mode
@@ -170,7 +205,7 @@ class Cherrant(Scorer):
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row."""
         counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
-        annotated = annotate_rows(rows, self._mode, self.options.dictionaries)
+        annotated = annotate_rows(rows, self._mode, self._dictionaries)
         for index, (reference, hypothesis) in enumerate(annotated):
             # A sentence whose reference is 无法标注 is skipped, as published.
             if reference.said == NOT_ANNOTATABLE or (hypothesis.unchanged and reference.unchanged):

@@ -13,12 +13,15 @@ length whose source is Chinese throughout, and drops every other change of the p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from cecbench.cherrant.costs import Dictionaries, characters, opencc_version, simplify
 from cecbench.cherrant.edits import annotate
-from cecbench.metrics.base import Flags, Options, Ratio, Report, Scorer, Totals, columns
-from cecbench.metrics.rows import IntArray, Positions, Row, count_positions
+from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals, columns
+from cecbench.metrics.cherrant import DictionaryOptions
+from cecbench.metrics.rows import IntArray, Row, count_positions
+from cecbench.option import option
 from cecdata.common.errors import UsageError
 
 LEVELS = ("S_D", "S_C", "C_D", "C_C")
@@ -48,28 +51,23 @@ def percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float
     return precision, recall, f1
 
 
-class Cscd(Scorer):
-    """CSCD-NS; under the policy `revert_ignore_punct` with the script's `ignore_chars` set."""
+class Cscd(Metric):
+    """CSCD-NS; with `revert_ignore_punct` the script's `ignore_chars` are set."""
 
     name = "cscd"
     fields = FIELDS
     ratios = RATIOS
     headline = "S_C_f1"
-    policies = ("revert", "strict", "drop", "revert_ignore_punct")
+    unequal_lengths = ("revert", "strict", "drop", "revert_ignore_punct")
     stop_error = "AssertionError"
 
     def __init__(self, options: Options | None = None) -> None:
         super().__init__(options)
-        self._ignored = PUNCTUATION if self.options.policy == "revert_ignore_punct" else ""
-        self.scans = not self._ignored
+        self._ignored = PUNCTUATION if self.unequal_length == "revert_ignore_punct" else ""
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row, whose three strings have one length."""
-        return self.count_facts(count_positions(rows, ignored_source=self._ignored))
-
-    def count_facts(self, where: Positions, whole: Flags | None = None) -> IntArray:
-        """Return the counts of each row from its positions alone."""
-        del whole
+        where = count_positions(rows, ignored_source=self._ignored)
         gold, changed = where.has_gold, where.has_changed
         return columns(
             *(changed & where.same_places, changed, gold),
@@ -93,9 +91,14 @@ class Cscd(Scorer):
         values["counts_tp_pred_gold"] = counts
         if stopped:
             values["raises"] = ZERO_DIVISION
+            why = "no scored sentence has an error"
+            if sums["S_C_gold"]:
+                why = "no prediction counts as a change"
+                if "revert" in self.unequal_length:
+                    why += ", because one of another length than its source counts as the source"
             values["raises_because"] = (
-                "no sentence was changed or none has an error: the published script divides by "
-                "zero and prints nothing; the counts are right, the percentages are null"
+                f"{why}: the published script divides by zero and prints nothing; the counts are "
+                "right, the percentages are null"
             )
         return values
 
@@ -150,28 +153,38 @@ def _project_replacements(source: str, answer: str) -> str:
     return "".join(projected)
 
 
+@dataclass(frozen=True)
+class CllmOptions(DictionaryOptions):
+    """Options of C-LLM's scorer."""
+
+    projection: str | None = option(
+        None,
+        f"How the scorer cllm compares texts of different lengths: {', '.join(PROJECTIONS)}.",
+    )
+
+
 class Cllm(Cscd):
     """C-LLM's scorer with one of its projections."""
 
     name = "cllm"
-    policies = ("project", "strict", "revert", "drop")
-    takes = ("projection",)
+    unequal_lengths = ("project", "strict", "revert", "drop")
+    options_type = CllmOptions
     fallback = "project"
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: CllmOptions | None = None) -> None:
         """Raise UsageError for an unknown projection."""
+        options = options or CllmOptions()
         super().__init__(options)
-        projection = self.options.projection or PROJECTIONS[0]
+        projection = options.projection or PROJECTIONS[0]
+        dictionaries = self._dictionaries = options.dictionaries
         if projection not in PROJECTIONS:
             known = ", ".join(PROJECTIONS)
             raise UsageError(f"unknown projection {projection!r}; available: {known}")
-        self.scans = False
         self._all_rows = not projection.endswith("_if_len_differs")
         self._project: Projector = project_difflib
         self.normalisation = f"projection:{projection}"
         self.details = {"projection": projection}
         if projection.startswith("cherrant"):
-            dictionaries = self.options.dictionaries
             self._project = project_cherrant
             self.normalisation += f";costs:{dictionaries.name}"
             self.details |= {"dictionaries": dictionaries.name, **dictionaries.details}
@@ -185,7 +198,7 @@ class Cllm(Cscd):
             for index, row in enumerate(rows)
             if self._all_rows or len(row.prediction) != len(row.source)
         ]
-        texts = self._project([rows[index] for index in picked], self.options.dictionaries)
+        texts = self._project([rows[index] for index in picked], self._dictionaries)
         for index, text in zip(picked, texts, strict=True):
             projected[index] = rows[index]._replace(prediction=text)
         return super().count(projected)

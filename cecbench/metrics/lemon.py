@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cecbench.metrics.base import Flags, Options, Ratio, Report, Scorer, Totals, columns, flags
-from cecbench.metrics.rows import IntArray, Positions, Row
+from cecbench.metrics.base import Metric, Ratio, Report, Totals, columns, flags
+from cecbench.metrics.rows import IntArray, Row
 
 EPSILON = 1e-12
 FIELDS = ("tp", "pred", "gold", "fp", "fn", "clean", "found", "found_pred")
@@ -40,7 +40,7 @@ def _variant(sums: Totals) -> Report:
         return {"p": 0, "r": 0, "f1": 0, "fpr": false_rate, "wpr": 0, **numbers}
     predicted = tp + sums["fp"] + wrong
     if predicted == 0:
-        words = "nothing was changed: the published function divides by zero here"
+        words = "no prediction counts as a change: the published function divides by zero here"
         return {"error": FLOAT_ZERO_DIVISION, "error_because": words}
     precision, recall = tp / predicted, tp / gold
     f1 = 2 * precision * recall / (precision + recall + EPSILON)
@@ -54,27 +54,18 @@ def _variant(sums: Totals) -> Report:
     }
 
 
-class Lemon(Scorer):
+class Lemon(Metric):
     """LEMON: the two functions of `run.py` and the three copies of the variant."""
 
     name = "lemon"
     fields = FIELDS
     ratios = RATIOS
     headline = "run.compute.f1"
-    policies = ("strict", "revert", "drop")
-
-    def __init__(self, options: Options | None = None) -> None:
-        super().__init__(options)
-        self.scans = True
+    unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row."""
-        return self.count_facts(None, flags(rows))
-
-    def count_facts(self, where: Positions | None, whole: Flags) -> IntArray:
-        """Return the counts of each row from the comparison of whole strings alone."""
-        del where
-        error, changed, right = whole
+        error, changed, right = flags(rows)
         return columns(
             *(error & right, changed, error),
             *(~error & changed, error & ~changed, ~error),

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cecbench.metrics.base import Ratio, Report, Scorer, Totals, columns, flags
+from cecbench.metrics.base import Metric, Ratio, Report, Totals, columns, flags
 from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_positions
 
 CHARACTER_FIELDS = ("found", "alarms", "missed", "fixed", "miswritten", "unwritten")
@@ -214,14 +214,14 @@ def _characters(sums: Totals) -> Report:
     }
 
 
-class Pycorrector(Scorer):
+class Pycorrector(Metric):
     """The evaluations of the package pycorrector."""
 
     name = "pycorrector"
     fields = FIELDS
     ratios = RATIOS
     headline = "compute_sentence_level_prf.f1"
-    policies = ("strict", "revert", "drop")
+    unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row."""

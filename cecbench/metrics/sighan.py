@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cecbench.metrics.base import Ratio, Report, Scorer, Totals, columns, flags
+from cecbench.metrics.base import Metric, Ratio, Report, Totals, columns, flags
 from cecbench.metrics.pycorrector import (
     CHARACTER_FIELDS,
     Prf,
@@ -97,8 +97,8 @@ RATIOS: dict[str, Ratio] = {
 }
 ERROR: Report = {
     "error": "ZeroDivisionError: division by zero",
-    "error_because": "no sentence was changed, none has an error, or (SCOPE) no error was detected:"
-    " the published script divides by zero here",
+    "error_because": "no prediction counts as a change, no sentence has an error, or (SCOPE) no"
+    " error was detected: the published script divides by zero here",
 }
 
 
@@ -201,14 +201,14 @@ def _percent(values: Prf) -> Report:
     return {name: value * 100 for name, value in zip(names, values, strict=True)}
 
 
-class Sighan(Scorer):
+class Sighan(Metric):
     """The SIGHAN family, whose headline is that of ReaLiSe."""
 
     name = "sighan"
     fields = FIELDS
     ratios = RATIOS
     headline = "realise.sent-correct-f1"
-    policies = ("revert", "strict", "drop")
+    unequal_lengths = ("revert", "strict", "drop")
     stop_error = "unequal lengths"
 
     def count(self, rows: Sequence[Row]) -> IntArray:

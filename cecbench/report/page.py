@@ -217,7 +217,7 @@ def row_names(runs: Sequence[Run]) -> list[str]:
 
 def name_of(run: Run) -> str:
     """Return the system's name, with the scoring where it is not the default."""
-    scoring = (run.values["scorer"], run.values["policy"])
+    scoring = (run.values["scorer"], run.values["unequal_length"])
     return run.system if scoring == ("cscd", "revert") else f"{run.system} ({', '.join(scoring)})"
 
 
@@ -235,9 +235,9 @@ def cell_of(values: RunScore) -> Cell:
 def warnings_of(runs: Sequence[Run]) -> tuple[str, ...]:
     """Return the reasons why the user's own numbers cannot be compared with each other."""
     warnings = []
-    kinds = {(r.values["scorer"], r.values["scored_policy"]) for r in runs}
+    kinds = {(r.values["scorer"], r.values["scored_unequal_length"]) for r in runs}
     if len(kinds) > 1:
-        named = "; ".join(f"{scorer} under {policy}" for scorer, policy in sorted(kinds))
+        named = "; ".join(f"{scorer}, {lengths}" for scorer, lengths in sorted(kinds))
         warnings.append(f"Your runs were scored in different ways: {named}.")
     synthetic = sorted({r.benchmark for r in runs if r.values["synthetic"]})
     if synthetic:

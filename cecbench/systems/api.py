@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions, option
+from cecbench.option import option
+from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions
 from cecdata.common.codec import decode, parse
 from cecdata.common.command_group import Finite
 from cecdata.common.durable import Journal

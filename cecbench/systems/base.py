@@ -6,13 +6,14 @@ A field of the options made by `option` is an option of the command line, too: `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import click
 
 from cecbench.benchmarks.readers import Example
+from cecbench.option import option
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import USERINFO, UsageError
 from cecdata.hanzi.edits import splice
@@ -92,16 +93,8 @@ class System(Protocol):
         ...
 
 
-Value = TypeVar("Value")
-
-
 FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
 NOT_NEGATIVE = Finite(min=0)
-
-
-def option(default: Value, meaning: str, **settings: object) -> Value:
-    """Return a dataclass field with a default, its help, and further settings of click's Option."""
-    return field(default=default, metadata={"help": meaning, **settings})
 
 
 @dataclass(frozen=True)

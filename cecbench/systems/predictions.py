@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cecbench.benchmarks.readers import Example
-from cecbench.systems.base import Answer, Kind, NoOptions, SureEdit, option
+from cecbench.option import option
+from cecbench.systems.base import Answer, Kind, NoOptions, SureEdit
 from cecdata.common import durable
 from cecdata.common.errors import InputError
 from cecdata.common.tables import read_texts

@@ -15,7 +15,8 @@ from typing import Any
 
 import click
 
-from cecbench.systems.base import Answer, Kind, LocalOptions, SureEdit, applied, option
+from cecbench.option import option
+from cecbench.systems.base import Answer, Kind, LocalOptions, SureEdit, applied
 from cecdata.models import hub
 from cecdata.models.device import in_batches, pick_device, thread_count, use_threads
 from cecdata.models.identity import checkpoint_identity, run_identity

@@ -16,7 +16,7 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
 from cecdata.config import Config
 from cecdata.filters.base import Filter, Tally
-from cecdata.lm import Scorer, shared_scorer
+from cecdata.lm import LanguageModel, shared_scorer
 from cecdata.lm.ngrams import SHIPPED
 from cecdata.perturbation.pairs import Floats, Mask, Pairs
 from cecdata.shards.manifest import Manifest
@@ -32,7 +32,7 @@ def _measure(pairs: Pairs, config: Config, _sentences: int) -> Pairs:
     )
 
 
-def worse_by(pairs: Pairs, model: Scorer) -> Floats:
+def worse_by(pairs: Pairs, model: LanguageModel) -> Floats:
     """Return the drop in log P from each target to its source in nats, [P]; NaN: not judged.
 
     A pair whose sides are equal to the model is not judged, such as a change of punctuation to a
@@ -47,7 +47,7 @@ def worse_by(pairs: Pairs, model: Scorer) -> Floats:
     return np.where((target == source) | (source_chars == 0), np.nan, worse)
 
 
-def _scored(column: pa.DictionaryArray, model: Scorer) -> tuple[Floats, Floats]:
+def _scored(column: pa.DictionaryArray, model: LanguageModel) -> tuple[Floats, Floats]:
     """Return log P and the length in characters of each row of a column."""
     texts, place = column.dictionary, np.asarray(column.indices)
     lengths = np.asarray(pc.utf8_length(texts)).astype(np.float64)

@@ -20,7 +20,7 @@ import numpy as np
 
 from cecdata.common.cancellation import stop_if_given_up
 from cecdata.common.errors import InputError
-from cecdata.lm.scorer import Change, Doubles, Kind, Scorer, changed, encodable
+from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, changed, encodable
 from cecdata.models.identity import checkpoint_identity
 from cecdata.models.loading import load_causal
 
@@ -59,7 +59,7 @@ class _Pack(NamedTuple):
         return len(self.ids) + sum(len(suffix.new) for suffix in self.suffixes)
 
 
-class CausalScorer(Scorer):
+class CausalScorer(LanguageModel):
     """A causal language model. A text begins behind the token that begins documents."""
 
     def __init__(self, name: str, *, reach: int = REACH) -> None:

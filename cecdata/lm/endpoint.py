@@ -22,7 +22,7 @@ import numpy as np
 from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.machine import user_folder
 from cecdata.common.text import printable
-from cecdata.lm.scorer import Doubles, Kind, Scorer, encodable
+from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable
 from cecdata.models.http import Endpoint, EndpointError, Reply
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _RefusedError(InputError):
     """A request that the endpoint does not take."""
 
 
-class EndpointScorer(Scorer):
+class EndpointScorer(LanguageModel):
     """A model at a URL, such as `http://localhost:8000/v1` or `http://host/v1#MODEL`.
 
     Without a name the endpoint's only model is taken. Threads may share it.

@@ -21,7 +21,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.common.machine import user_folder
 from cecdata.lm.kernels import nats_of, quantise, restored
-from cecdata.lm.scorer import Doubles, Kind, Scorer, encodable
+from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable
 from cecdata.lm.table import LONGEST, Ngrams, load
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _opened(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig")
 
 
-class NgramScorer(Scorer):
+class NgramScorer(LanguageModel):
     """A scorer by the bigrams of the likeliest words of each run of Chinese characters.
 
     Other characters separate runs and do not count. Threads may share it.

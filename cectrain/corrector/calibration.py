@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cecdata.common.errors import InputError
 from cecdata.corpus.reading import read
 from cecdata.hanzi.edits import align
-from cecdata.lm import Scorer
+from cecdata.lm import LanguageModel
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.correction import Change
 from cectrain.corrector.edit_guard import pieces
@@ -93,7 +93,7 @@ def sample(count: int, seed: int = 1, corpus: str = "sample") -> list[str]:
 
 
 def judged(
-    proposer: CombinedProposer, scorer: Scorer, ngrams: Scorer, pairs: Sequence[Pair]
+    proposer: CombinedProposer, scorer: LanguageModel, ngrams: LanguageModel, pairs: Sequence[Pair]
 ) -> Judged:
     """Return the changes of each source that would be judged, with all that is known of them."""
     parts = [

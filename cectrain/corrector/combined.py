@@ -17,7 +17,7 @@ import copy
 import math
 from collections.abc import Collection, Sequence
 
-from cecdata.lm import Scorer, open_scorer
+from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
@@ -60,7 +60,7 @@ class CombinedProposer:
         *,
         least: float | None = None,
         threads: int = 0,
-        rescore: str | Scorer | None = None,
+        rescore: str | LanguageModel | None = None,
     ) -> None:
         self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
         self.longest: int | None = self.scorer.longest

@@ -30,7 +30,7 @@ from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditi
 from cectrain.corrector.wordlists import Term, Wordlists, terms_of
 
 if TYPE_CHECKING:
-    from cecdata.lm import Scorer
+    from cecdata.lm import LanguageModel
 
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
 _FEW = 2  # most unreadable Han characters with which it is asked whatever their share
@@ -80,7 +80,7 @@ class Corrector:
         dictionary: Mapping[str, str] | None = None,
         lm: str | None = None,
         confidence: float | None = None,
-        rescore: str | Scorer | None = None,
+        rescore: str | LanguageModel | None = None,
         script: str = "simplified",
     ) -> None:
         if confidence is not None and not 0 <= confidence <= 1:

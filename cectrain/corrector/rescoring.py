@@ -30,7 +30,7 @@ from cecdata.common.cancellation import holding
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
-from cecdata.lm import Scorer
+from cecdata.lm import LanguageModel
 from cecdata.lm.ngrams import user_table
 from cectrain.corrector.correction import Change
 
@@ -80,7 +80,7 @@ class Rescorer:
     """
 
     def __init__(
-        self, scorer: Scorer, plain: Weights, lm: str, weights: Weights | None = None
+        self, scorer: LanguageModel, plain: Weights, lm: str, weights: Weights | None = None
     ) -> None:
         self.scorer, self.plain = scorer, plain
         held = weights or calibration(scorer.identity, lm)

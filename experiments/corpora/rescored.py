@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cecdata.lm import Scorer
+from cecdata.lm import LanguageModel
 from cectrain.corrector.channel.inverse import Channel
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.combined import chosen, logistic, logit
@@ -23,7 +23,7 @@ class Rescored:
     errors: the channel's log P(observed | right), which has a weight of its own.
     """
 
-    def __init__(self, channel: ChannelProposer, errors: Channel, scorer: Scorer) -> None:
+    def __init__(self, channel: ChannelProposer, errors: Channel, scorer: LanguageModel) -> None:
         self._channel, self._errors = channel, errors
         plain, weights = Weights(0.0, 1.0, 0.0), MEASURED._replace(bias=0.0)
         self._rescorer = Rescorer(scorer, plain, "", weights)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from cecdata.config import Config, load
 from cecdata.corpus.ids import id_column
 from cecdata.lm import open_scorer
-from cecdata.lm.scorer import Doubles
+from cecdata.lm.language_model import Doubles
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
 from experiments.realism.classifier import UNDEFINED, auc

@@ -148,6 +148,18 @@ def test_parts_add_up_to_the_whole(triples):
     assert parts["clean"]["sentences"] == len(lines) - len(errors)
 
 
+def test_few_rows_are_called_few(bench, tmp_path):
+    """`compare` and `power` give no smallest difference where the rows cannot tell one."""
+    for name in ("a", "b"):
+        run(bench, "copy", "--out", tmp_path / name)
+    output = cecbench("compare", tmp_path / "a", tmp_path / "b").output
+    assert "rows are too few to rely on the interval" in output
+    assert "points or more" not in output
+    one = tmp_path / "one.tsv"
+    one.write_text("他己经来了。\t他已经来了。\n", "utf-8")
+    assert "1 rows are too few" in cecbench("power", one, "--f1", "99", code=2).output
+
+
 def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_path):
     """Other signatures exit with 5 and name the fields; --force compares; equal ones are tested."""
     system = f"predictions:{tmp_path / 'good.txt'}"
@@ -155,9 +167,9 @@ def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_p
     run(bench, "copy", "--out", tmp_path / "b")
     run(bench, system, "--out", tmp_path / "c", "--unequal-length", "drop")
     refused = cecbench("compare", tmp_path / "a", tmp_path / "c", code=5)
-    assert "policy: revert" in refused.output
+    assert "unequal_length: revert" in refused.output
     forced = cecbench("compare", tmp_path / "a", tmp_path / "c", "--force")
-    assert "the signatures differ: policy" in forced.output
+    assert "the signatures differ: unequal_length" in forced.output
     tested = json.loads(cecbench("compare", tmp_path / "a", tmp_path / "b", "--json").stdout)
     (pair,) = tested["pairs"]
     assert tested["differences"] == []

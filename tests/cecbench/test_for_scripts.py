@@ -16,7 +16,7 @@ from cecbench import scorers
 from cecbench.cherrant import costs
 from cecbench.cli import cli
 from cecbench.run import Settings, evaluate
-from cecbench.scorers import SCORERS, Options, score, score_file
+from cecbench.scorers import SCORERS, score, score_file
 from cecdata.common.errors import UsageError
 
 ROWS = (
@@ -329,9 +329,9 @@ def test_three_columns_score_as_rows_do(scorer: str) -> None:
 
 
 def test_options_reach_the_scorer() -> None:
-    """Policy, projection and mode are those of the command line, and bad ones are refused."""
+    """They are those of the command line, and bad ones are refused."""
     columns = (SOURCES, TARGETS, PREDICTIONS)
-    assert cecbench.score(*columns, policy="drop").values["rows_scored"] == 2
+    assert cecbench.score(*columns, unequal_length="drop").values["rows_scored"] == 2
     projected = cecbench.score(*columns, scorer="cllm", projection="difflib")
     assert projected.values["projection"] == "difflib"
     with pytest.raises(UsageError, match="--mode works with the scorer cherrant, not with cscd"):
@@ -350,23 +350,28 @@ OTHER = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好
 
 def test_two_systems_on_one_benchmark_share_their_signature() -> None:
     """The signature depends on the benchmark's sentences, but not on the predictions."""
-    mine, theirs = score(SIGNED, "cscd", Options("revert")), score(OTHER, "cscd", Options("revert"))
+    mine, theirs = (
+        score(SIGNED, "cscd", {"unequal_length": "revert"}),
+        score(OTHER, "cscd", {"unequal_length": "revert"}),
+    )
     assert mine.signature == theirs.signature
     assert mine.signature.differences(theirs.signature) == ()
-    moved = score([("1", "他己经来", "他已经走", "他已经走"), SIGNED[1]], "cscd", Options("revert"))
+    moved = score(
+        [("1", "他己经来", "他已经走", "他已经走"), SIGNED[1]], "cscd", {"unequal_length": "revert"}
+    )
     assert [name for name, *_ in mine.signature.differences(moved.signature)] == ["benchmark"]
 
 
 def test_whatever_moves_a_number_moves_the_signature() -> None:
-    """Policy, projection and mode show in the signature's line."""
+    """Unequal lengths, projection and mode show in the signature's line."""
     made = [
-        score(SIGNED, "cscd", Options("revert")),
-        score(SIGNED, "cscd", Options("drop")),
-        score(SIGNED, "cllm", options=Options(projection="difflib")),
-        score(SIGNED, "cllm", options=Options(projection="cherrant")),
+        score(SIGNED, "cscd", {"unequal_length": "revert"}),
+        score(SIGNED, "cscd", {"unequal_length": "drop"}),
+        score(SIGNED, "cllm", options={"projection": "difflib"}),
+        score(SIGNED, "cllm", options={"projection": "cherrant"}),
         score(SIGNED, "cherrant"),
-        score(SIGNED, "cherrant", options=Options(mode="first")),
-        score(SIGNED, "cherrant", options=Options(mode="nosimp")),
+        score(SIGNED, "cherrant", options={"mode": "first"}),
+        score(SIGNED, "cherrant", options={"mode": "nosimp"}),
     ]
     assert len({result.signature.short() for result in made}) == len(made)
     assert made[1].signature.rows == "1/2"

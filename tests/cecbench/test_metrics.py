@@ -1,4 +1,4 @@
-"""Scorers: properties of any rows, files and policies, and a slow oracle for the counts."""
+"""Scorers: properties of any rows and files, and a slow oracle for the counts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scorer_oracles import made_rows, slow_cscd
 
-from cecbench import scorers
 from cecbench.cli import cli
-from cecbench.metrics import scan
 from cecbench.metrics.base import (
     BEHAVIOUR_FIELDS,
-    POLICIES,
-    apply_policy,
+    UNEQUAL_LENGTH,
     count_behaviour,
-    flags,
     report_behaviour,
+    select_rows,
 )
 from cecbench.metrics.cscd import Cscd
-from cecbench.metrics.rows import Row, count_positions
-from cecbench.metrics.scan import behaviour_of, under_policy
-from cecbench.scorers import SCORERS, Options, find_scorer, read_rows, score, score_file
+from cecbench.metrics.rows import Row
+from cecbench.scorers import SCORERS, find_scorer, read_rows, score, score_file
 from cecdata.common.errors import InputError, UsageError
 from cecdata.hanzi import errortypes
 from cecdata.hanzi.edits import apply
@@ -85,8 +81,8 @@ def test_rows_in_another_order_change_nothing(
     scorer: str, texts: list[tuple[str, str, str]], seed: int
 ) -> None:
     """A score does not depend on the order of the rows, and counts of parts add up."""
-    made = find_scorer(scorer, Options())
-    rows = apply_policy(numbered(texts), made.policy)
+    made = find_scorer(scorer)
+    rows = select_rows(numbered(texts), made.unequal_length)
     shuffled = rows.copy()
     random.Random(seed).shuffle(shuffled)
     whole = totals(made.fields, made.count(rows))
@@ -125,40 +121,46 @@ def test_behaviour_counts_clean_sentences_alone() -> None:
 
 @given(any_rows)
 @settings(deadline=None)
-def test_policies_keep_their_promises(texts: list[tuple[str, str, str]]) -> None:
+def test_each_way_with_unequal_lengths_keeps_its_promise(texts: list[tuple[str, str, str]]) -> None:
     """After revert and drop lengths are equal; strict keeps all; revert keeps equal targets."""
     rows = numbered(texts)
-    assert apply_policy(rows, "strict") == rows
+    assert select_rows(rows, "strict") == rows
     for policy in ("revert", "drop"):
-        kept = apply_policy(rows, policy)
+        kept = select_rows(rows, policy)
         assert all(len(s) == len(t) == len(p) for _, s, t, p in kept)
-    ids = [row.id for row in apply_policy(rows, "revert")]
+    ids = [row.id for row in select_rows(rows, "revert")]
     assert ids == [row.id for row in rows if len(row.source) == len(row.target)]
 
 
 def test_where_the_published_script_stops_ours_says_so_and_goes_on() -> None:
-    """Different lengths under strict give an error, and numbers of the policy that it names."""
+    """Different lengths under strict give an error, and numbers of the way that it names."""
     rows = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "己经", "已经", "已经")]
-    strict, revert = (score(rows, "cscd", Options(name)) for name in ("strict", "revert"))
+    strict, revert = (
+        score(rows, "cscd", {"unequal_length": name}) for name in ("strict", "revert")
+    )
     assert strict.values["error"] == "AssertionError"
-    assert "policy revert" in str(strict.values["error_because"])
-    assert strict.values["scored_policy"] == strict.signature.policy == "revert"
+    assert "--unequal-length revert" in str(strict.values["error_because"])
+    assert strict.values["scored_unequal_length"] == strict.signature.unequal_length == "revert"
     assert strict.values["S_C_r"] == revert.values["S_C_r"] == 50
     assert (strict.counts == revert.counts).all()
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
-    """A scorer, a policy, a projection or a mode that does not exist is a UsageError."""
+    """A scorer, a way with lengths, a projection or a mode that does not exist is a UsageError."""
     with pytest.raises(UsageError, match="did you mean 'cscd'"):
         score([], "cscdd")
     with pytest.raises(UsageError, match="does not support --unequal-length project"):
-        score([], "cscd", Options("project"))
+        score([], "cscd", {"unequal_length": "project"})
     with pytest.raises(UsageError, match="unknown projection 'x'"):
-        score([], "cllm", options=Options(projection="x"))
+        score([], "cllm", options={"projection": "x"})
     with pytest.raises(UsageError, match="unknown ChERRANT mode 'x'"):
-        score([], "cherrant", options=Options(mode="x"))
+        score([], "cherrant", options={"mode": "x"})
+    with pytest.raises(UsageError, match="--policy is unknown"):
+        score([], "cscd", {"policy": "revert"})
+    with pytest.raises(UsageError, match="--cilin works with the scorer cllm or cherrant"):
+        score([], "lemon", {"cilin": "x"})
     with pytest.raises(UsageError, match="--mode works with the scorer cherrant"):
-        score([], "cscd", options=Options(mode="first"))
+        score([], "cscd", options={"mode": "first"})
 
 
 @pytest.mark.parametrize(
@@ -199,8 +201,10 @@ def test_a_file_gives_what_its_rows_give(tmp_path: Path) -> None:
     path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     for scorer in SINGLE:
         for policy in ("strict", "revert", "drop"):
-            values = score_file(path, scorer, Options(policy), benchmark="made")
-            assert values == score(rows, scorer, Options(policy), benchmark="made").values
+            values = score_file(path, scorer, {"unequal_length": policy}, benchmark="made")
+            assert (
+                values == score(rows, scorer, {"unequal_length": policy}, benchmark="made").values
+            )
 
 
 def test_the_command_prints_one_json_object(tmp_path: Path) -> None:
@@ -219,13 +223,64 @@ def test_the_command_prints_one_json_object(tmp_path: Path) -> None:
     assert (lost.exit_code, "cannot be read" in lost.output) == (1, True)
 
 
-def test_every_policy_of_a_scorer_is_known() -> None:
-    """Scorers name only policies that exist, and score under each."""
+@pytest.mark.parametrize(
+    ("predictions", "said"),
+    [
+        (["他已经来了。 ", "天气好。\n"], ["2 of 2", "differ in length", "2 only by white space"]),
+        (["他已经来了。", "\u3000天气好。"], ["1 of 2", "1 only by white space"]),
+        (
+            ["他已经来了，真的。", "天气好。"],
+            ["1 of 2 predictions differ in length from their source"],
+        ),
+        (["他已经来了.", "天气好｡"], ["2 of 2 predictions write a character in another width"]),
+        (["他已经来了。", "天气好。"], []),
+    ],
+)
+def test_a_suspicious_file_is_told_beside_its_score(tmp_path, predictions, said) -> None:
+    """The published number stays; `score`, `run` and a printed score say what may be wrong."""
+    pairs = [("他己经来了。", "他已经来了。"), ("天气好。", "天气好。")]
+    rows = [(str(n), *pair, p) for n, (pair, p) in enumerate(zip(pairs, predictions, strict=True))]
+    answers, gold = tmp_path / "answers.json", tmp_path / "gold.tsv"
+    names = ("id", "source", "target", "prediction")
+    answers.write_text(
+        "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    )
+    answers = answers.rename(tmp_path / "answers.jsonl")
+    gold.write_text("".join(f"{a}\t{b}\n" for _, a, b, _ in rows), "utf-8")
+    outputs = [
+        str(score(rows, "cscd")),
+        CliRunner().invoke(cli, ["score", str(answers)]).output,
+        CliRunner()
+        .invoke(cli, ["run", "--benchmark", str(gold), "--system", f"predictions:{answers}"])
+        .output,
+    ]
+    for output in outputs:
+        assert all(part in output for part in said), output
+        assert said or " of 2 predictions" not in output
+
+
+def test_why_nothing_is_printed_is_true() -> None:
+    """Reverted predictions are no unchanged ones; without an error there is nothing to find."""
+    changed = score([("1", "己经", "已经", "已经 ")], "cscd").values["raises_because"]
+    assert "one of another length than its source counts as the source" in str(changed)
+    assert "no scored sentence has an error" in str(
+        score([("1", "已经", "已经", "己经")], "cscd").values["raises_because"]
+    )
+
+
+def test_a_score_prints_what_one_pastes_into_a_paper() -> None:
+    """The headline with its value, and the signature; not the counts of every sentence."""
+    result = score([("1", "己经", "已经", "已经")], "cscd")
+    assert str(result).splitlines() == ["S_C_f1 100.0", result.signature.short()]
+
+
+def test_every_way_with_unequal_lengths_is_known() -> None:
+    """Scorers name only ways that exist, and score in each."""
     rows = [("1", "他己经来", "他已经来", "他已经来")]
     for name in SCORERS:
-        for policy in find_scorer(name, Options()).policies:
-            assert policy in POLICIES
-            assert score(rows, name, Options(policy)).signature.rows_scored == 1
+        for how in find_scorer(name).unequal_lengths:
+            assert how in UNEQUAL_LENGTH
+            assert score(rows, name, {"unequal_length": how}).signature.rows_scored == 1
 
 
 def test_the_page_on_scorers_is_true() -> None:
@@ -288,115 +343,3 @@ def test_errors_lead_from_the_reference_to_the_source(source, reference):
     assert apply(reference, [error.edit for error in errors]) == source
     for error in errors:
         assert error.category in LEAVES
-
-
-SIGNS = "己已经，。aAé ߿ࠀ\u2028\u3000퟿﻿𠀀👨\U0010ffff"
-cells = st.text(SIGNS, max_size=7)
-tables = st.lists(
-    st.tuples(st.text("ab一𠮷", min_size=1, max_size=4), cells, cells, cells), min_size=1
-)
-
-
-def written(given_rows: list[tuple[str, str, str, str]]) -> bytes:
-    # About half of the rows get equal strings, as most sentences have.
-    return "".join(
-        f"{name}\t{s or 'x'}\t{s or 'x' if len(t) > 3 else t}\t{t if len(p) > 4 else p}\n"
-        for name, s, t, p in given_rows
-    ).encode()
-
-
-@given(tables)
-def test_a_scan_counts_what_the_rows_give(given_rows: list[tuple[str, str, str, str]]) -> None:
-    """Positions, whole strings and behaviour of a scanned block are those of its parsed rows."""
-    raw = written(given_rows)
-    scanned = scan.scan(raw)
-    assert scanned is not None
-    block = [Row(*line.split("\t")) for line in raw.decode().removesuffix("\n").split("\n")]
-    assert len(scanned) == len(block)
-    for policy in ("strict", "revert", "drop"):
-        where, whole = under_policy(scanned, policy)
-        kept = apply_policy(block, policy)
-        slow = count_positions(kept)
-        for name in ("gold", "changed", "detected", "corrected"):
-            assert getattr(where, name).tolist() == getattr(slow, name).tolist(), (policy, name)
-        for mine, theirs in zip(whole, flags(kept), strict=True):
-            assert mine.tolist() == theirs.tolist()
-    assert behaviour_of(scanned).tolist() == count_behaviour(block).tolist()
-    assert len(set(scanned.ids.tolist())) == len({row.id for row in block})
-    assert [Row(row.id, *scanned.texts(at)) for at, row in enumerate(block)] == block
-    identity = "".join(f"{row.id}\t{row.source}\t{row.target}\n" for row in block)
-    assert scanned.identity.tobytes() == identity.encode()
-
-
-@given(st.binary(max_size=40), st.integers(0, 40))
-def test_only_sound_blocks_are_scanned(noise: bytes, at: int) -> None:
-    """A block is scanned if and only if Python can decode it and every line has four cells."""
-    sound = "1\t己经\t已经\t𠀀\n".encode()
-    raw = sound[:at] + noise + sound[at:]
-    try:
-        lines = raw.decode("utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError:
-        lines = []
-    cells = [line.split("\t") for line in lines]
-    whole = bool(cells) and all(len(c) == 4 and c[0] and c[1] for c in cells)
-    assert (scan.scan(raw) is not None) == (whole and b"\r" not in raw)
-
-
-TAILS = (
-    b"", b"\x80", b"\x8f\x80", b"\x90\x80", b"\x9f\xbf", b"\xa0\x80", b"\x80\x80\x80",
-    b"\x8f\xbf\xbf", b"\x90\x80\x80",
-)  # fmt: skip
-
-
-def test_every_lead_byte_is_judged_as_python_does() -> None:
-    """Overlong forms, surrogates and code points beyond the last plane are refused."""
-    for raw in (
-        b"1\tx\ty\t" + bytes([first]) + tail + b"\n"
-        for first in (0x41, *range(0x80, 0x100))
-        for tail in TAILS
-    ):
-        try:
-            raw.decode("utf-8")
-            sound = True
-        except UnicodeDecodeError:
-            sound = False
-        assert (scan.scan(raw) is not None) == sound, raw
-
-
-@pytest.mark.parametrize("scorer", ["cscd", "lemon"])
-def test_a_scanned_file_scores_as_a_parsed_one(
-    scorer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`score_file` returns the same for a scanned and a parsed file, including the interval."""
-    draw = np.random.default_rng(3)
-    alphabet = list("己已经以他她，。")
-    path = tmp_path / "rows.tsv"
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for number in range(3000):
-            target = draw.choice(alphabet, 9)
-            source, said = target.copy(), target.copy()
-            if number % 3:
-                source[draw.integers(9)] = "门"
-            if number % 5 == 0:
-                said[draw.integers(9)] = "们"
-            answer = "".join(said) + "了" * (number % 7 == 0)
-            end = "\r\n" if number > 2500 else "\n"  # the last block is for the parser
-            file.write(f"{number}\t{''.join(source)}\t{''.join(target)}\t{answer}{end}")
-    for policy in ("strict", "revert", "drop"):
-        values = []
-        for pays in (True, False):
-            monkeypatch.setattr(scorers, "_pays", lambda _, pays=pays: pays)
-            values.append(scorers.score_file(path, scorer, Options(policy), bootstrap=1000))
-        assert values[0] == values[1]
-
-
-def test_an_id_that_comes_twice_is_found_across_the_ways_of_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A repeated id is reported also if one of its rows was scanned and the other parsed."""
-    path = tmp_path / "rows.tsv"
-    lines = [f"{n}\t己经{'。' * 60}\t已经\t已经\n" for n in range(3000)]
-    path.write_text("".join(lines) + "7\ta\ta\ta\r\n", encoding="utf-8", newline="\n")
-    monkeypatch.setattr(scorers, "_pays", lambda _: True)
-    with pytest.raises(InputError, match="line 3001: id '7' is also the id of line 8"):
-        scorers.score_file(path, "cscd")

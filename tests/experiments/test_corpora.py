@@ -13,7 +13,7 @@ import pytest
 import tomllib
 
 from cecdata.hanzi.characters import is_han
-from cecdata.lm import Scorer
+from cecdata.lm import LanguageModel
 from cectrain.corrector.channel.inverse import shipped
 from cectrain.corrector.channel.proposer import Reading
 from cectrain.corrector.combined import logistic, logit
@@ -189,7 +189,7 @@ def test_the_report_shows_each_corpus_that_was_scored(tmp_path):
     assert compare.write_results(tmp_path, ["missing"], [1], "compare.py") == ""
 
 
-class Judge(Scorer):
+class Judge(LanguageModel):
     """A language model that knows one text."""
 
     name = identity = "judge"

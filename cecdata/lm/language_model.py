@@ -28,7 +28,7 @@ Doubles = NDArray[np.float64]
 _LONE = re.compile("[\ud800-\udfff]")
 
 
-class Scorer(ABC):
+class LanguageModel(ABC):
     """A language model. `identity` differs for models that may give other numbers."""
 
     name: str
@@ -63,14 +63,14 @@ class Kind:
     """A kind of language model: which names it takes, and how it opens one."""
 
     takes: Callable[[str], bool]
-    open: Callable[[str], Scorer]
+    open: Callable[[str], LanguageModel]
 
 
 # The first kind that takes a name opens it.
 KINDS = ("ngrams", "endpoint", "causal")
 
 
-def open_scorer(name: str | Path | None = None) -> Scorer:
+def open_scorer(name: str | Path | None = None) -> LanguageModel:
     """Open a language model by its name.
 
     A name is `words` (the n-gram table that ships; the default is the user's own one, if there is
@@ -92,7 +92,7 @@ def open_scorer(name: str | Path | None = None) -> Scorer:
     )
 
 
-def shared_scorer(name: str) -> Scorer:
+def shared_scorer(name: str) -> LanguageModel:
     """Return what `open_scorer` does, opened once for as long as its file stays as it is."""
     path = Path(name)
     state = path.stat() if path.is_file() else None
@@ -100,7 +100,7 @@ def shared_scorer(name: str) -> Scorer:
 
 
 @lru_cache(maxsize=2)
-def _shared(name: str, _stamp: tuple[int, int] | None) -> Scorer:
+def _shared(name: str, _stamp: tuple[int, int] | None) -> LanguageModel:
     return open_scorer(name)
 
 
