@@ -18,8 +18,7 @@ from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdi
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
 from cecdata.models import hub
-from cecdata.models.causal import prompt_identity
-from cecdata.models.identity import checkpoint_identity, run_identity
+from cecdata.models.identity import checkpoint_identity
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 
 if TYPE_CHECKING:
@@ -57,6 +56,11 @@ class CombinedOptions(ChannelOptions):
     )
 
 
+@dataclass(frozen=True)
+class ModelOptions(LocalOptions, ChannelOptions):
+    """The options of any model; each takes those that concern it."""
+
+
 class CorrectorSystem:
     """Answers with a corrector's targets."""
 
@@ -89,25 +93,36 @@ def _status(correction: Correction) -> str:
     return "unknown" if "unreadable" in kept else "ok"
 
 
-def corrector_system(kind: str, options: ChannelOptions) -> CorrectorSystem:
-    """Return the noisy channel, alone or with a policy; neither needs torch."""
+def corrector_system(
+    kind: str, model: str, options: ChannelOptions, block: int = 0, **settings: Any
+) -> CorrectorSystem:
+    """Return a model of `cectrain correct`, with the name of its kind."""
     from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.wordlists import read_terms
 
     terms = read_terms([Path(options.terms)]) if options.terms else ()
-    asked: dict[str, Any] = {"lm": options.lm, "terms": terms}
-    model, own = kind, dict[str, str]()
-    if isinstance(options, CombinedOptions):
-        model = f"{kind}:{options.voter}"
-        asked["rescore"] = options.rescore or None
-        own = checkpoint_identity(model_folder(options.voter))
-    corrector = Corrector(model, confidence=options.confidence or None, **asked)
-    proposer: Any = corrector.proposer
-    identity = {**proposer.identity, **own, "kind": kind}
+    least = options.confidence or None
+    corrector = Corrector(model, lm=options.lm, terms=terms, confidence=least, **settings)
+    identity = {**corrector.proposer.identity, "kind": kind}
     if terms:
         listed = json.dumps([(term.text, term.weight) for term in terms]).encode()
         identity["terms"] = hashlib.sha256(listed).hexdigest()[:8]
-    return CorrectorSystem(kind, corrector, identity)
+    return CorrectorSystem(kind, corrector, identity, block)
+
+
+def combined(options: CombinedOptions) -> CorrectorSystem:
+    """Return the channel and a policy together."""
+    model, judge = f"{COMBINED}:{options.voter}", options.rescore or None
+    system = corrector_system(COMBINED, model, options, rescore=judge)
+    own = checkpoint_identity(model_folder(options.voter))
+    system.identity = {**system.identity, **own}
+    return system
+
+
+def any_model(model: str, options: ModelOptions) -> CorrectorSystem:
+    """Return whatever `cectrain correct --model` takes."""
+    settings = {"batch": options.batch, "device": options.device, "threads": options.threads}
+    return corrector_system("corrector", model, options, 8 * options.batch, **settings)
 
 
 def policy(name: str, options: LocalOptions) -> CorrectorSystem:
@@ -118,7 +133,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
     from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.policy import PolicyProposer, load
 
-    torch, transformers = hub.torch_and_transformers()
+    hub.torch_and_transformers()
     where = model_folder(name)
     if not (Path(where) / "config.json").is_file():
         raise InputError(
@@ -126,17 +141,9 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
             "name the output folder of a finished `cectrain` run, or policy:builtin"
         )
     loaded = load(name, device=options.device, dtype=options.dtype)
-    proposer = PolicyProposer(loaded, options.batch, options.threads)
-    identity = {
-        "kind": "policy",
-        **checkpoint_identity(where),
-        **run_identity(torch, transformers, str(loaded.model.device)),
-        **prompt_identity(loaded),
-        "dtype": str(loaded.model.dtype),
-        "longest_piece": proposer.longest,
-        "unchanged": "what is not Han, what the policy cannot read, answers that stray",
-    }
+    proposer = PolicyProposer(loaded, options.batch, options.threads, name=name)
     called = BUILTIN if name == BUILTIN else "policy"
+    identity = {"kind": "policy", **proposer.identity}
     return CorrectorSystem(called, Corrector(proposer), identity, 8 * options.batch)
 
 
@@ -144,15 +151,21 @@ CHANNEL_KIND = Kind(
     CHANNEL,
     "the noisy channel, as in `cectrain correct --model channel`",
     ChannelOptions,
-    lambda _, options, __: corrector_system(CHANNEL, options),
+    lambda _, options, __: corrector_system(CHANNEL, CHANNEL, options),
     recorded=False,
 )
 COMBINED_KIND = Kind(
     COMBINED,
     "the channel and a policy together, as in `cectrain correct`",
     CombinedOptions,
-    lambda _, options, __: corrector_system(COMBINED, options),
+    lambda _, options, __: combined(options),
     recorded=False,
+)
+MODEL_KIND = Kind(
+    "corrector:MODEL",
+    "any model of `cectrain correct --model`, those of other packages as well",
+    ModelOptions,
+    lambda argument, options, _: any_model(argument, options),
 )
 POLICY_KIND = Kind(
     "policy:DIR",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from cectrain.corrector.correction import Proposer
 
-class Silent:
+
+class Silent(Proposer):
     """Reads all characters but these, and proposes nothing."""
 
-    longest = most = None
     unreadable = ""
 
     def unread(self, text):

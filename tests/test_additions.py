@@ -46,6 +46,34 @@ def _confusions(character: str) -> Iterator[Confusion]:
 OPERATOR = Operator("toy", "substitute", 1, KINDS, _confusions)
 '''
 
+CORRECTOR = '''"""已 for one wrong character."""
+
+from cectrain.corrector.correction import Edit, Proposer
+from cectrain.corrector.table import Model
+
+
+class Toy(Proposer):
+    def __init__(self, wrong, settings):
+        self.wrong = wrong
+
+    @property
+    def identity(self):
+        return {"wrong": self.wrong}
+
+    def propose(self, pieces):
+        return [
+            [
+                Edit(start=at, end=at + 1, source=self.wrong, target="已", confidence=0.8)
+                for at, character in enumerate(piece)
+                if character == self.wrong
+            ]
+            for piece in pieces
+        ]
+
+
+MODEL = Model("toy:WRONG", "an example", Toy)
+'''
+
 FILTER = '''"""No pair of a sentence with a digit."""
 
 from __future__ import annotations
@@ -529,6 +557,42 @@ def test_a_scorer_owns_its_options(bench):
     assert json.loads(cecbench(bench, *words, "long", "--least", "2", "--json"))["f1"] == 1.0
     assert json.loads(cecbench(bench, *words, "long", "--json"))["f1"] == 2 / 3
     assert "Count longer sentences only." in cecbench(bench, "score", "--help")
+
+
+def test_a_corrector_is_two_files_of_any_package(bench):
+    """Its module has its proposals and how it is loaded; its package names it. The command line
+    then corrects and checks with it, keeps what is protected, and cecbench scores it.
+    """
+    import tomllib
+
+    (bench / "toy.py").write_text(CORRECTOR, "utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    systems = project["entry-points"]["cecbench.systems"]
+    # as `pip install` makes them of pyproject.toml
+    for name, group, points in (
+        ("someones_toy", "cectrain.models", {"toy": "toy:MODEL"}),
+        ("cec_zero", "cecbench.systems", systems),
+    ):
+        package = bench / f"{name}-1.0.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [f"[{group}]", *(f"{point} = {value}" for point, value in points.items())]
+        (package / "entry_points.txt").write_text("\n".join(lines))
+    assert 'entry-points."cectrain.models"' in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+    def cectrain(*words):
+        return run(bench, "from cectrain.cli import main; main()", "correct", *words)
+
+    model = ("--model", "toy:己")
+    (answer,) = map(json.loads, cectrain(*model, "--json", "他己经来了。").splitlines())
+    assert (answer["target"], answer["edits"][0]["confidence"]) == ("他已经来了。", 0.8)
+    assert cectrain(*model, "--confidence", "0.9", "他己经来了。") == "他己经来了。\n"
+    (bench / "names").write_text("己经来\n", "utf-8")
+    assert cectrain(*model, "--protect", "names", "他己经来了。") == "他己经来了。\n"
+    words = ("run", "--benchmark", "own.tsv", "--json", "--system", "corrector:toy:己")
+    values = json.loads(cecbench(bench, *words))
+    assert values["S_C_f1"] == 100.0
+    assert values["system_identity"]["wrong"] == "己"
 
 
 def test_a_benchmark_is_two_files(bench):

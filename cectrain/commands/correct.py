@@ -21,6 +21,7 @@ from cecdata.common.text import encoding, unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
+from cectrain.corrector.table import BUILT_IN, POLICY
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -35,6 +36,7 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 def corrector_options(function: F) -> F:
     """Add --model, --lm, --confidence, --script and the word lists; see `corrector_of`."""
     file = click.Path(path_type=Path)
+    models = "; ".join(f"`{model.form}`: {model.meaning}" for model in BUILT_IN)
     for option in (
         click.option(
             "--dictionary",
@@ -82,10 +84,8 @@ def corrector_options(function: F) -> F:
         click.option(
             "--model",
             default=COMBINED,
-            help="Model to correct with. `combined`: the noisy channel and the built-in policy "
-            "together; `channel`: the noisy channel alone; `combined:FOLDER`: the noisy channel "
-            "and your own policy. With torch, a policy alone also works: `builtin`, the folder of "
-            "a run or a model, or a name on the hub.",
+            help=f"Model to correct with. {models}; or, with torch, {POLICY.meaning}. Installed "
+            "packages may add others.",
         ),
     ):
         function = option(function)
@@ -112,7 +112,7 @@ def corrector_of(
     )
     corrector.correct("好")  # loads the tables and compiles the kernels before a client waits
     # where a language model has no weights of its own
-    if note := getattr(getattr(corrector.proposer, "rescorer", None), "note", ""):
+    if note := corrector.proposer.note:
         click.echo(note, err=True)
     return corrector
 

@@ -27,7 +27,7 @@ from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading
 from cectrain.corrector.channel.tables import open_tables
 from cectrain.corrector.channel.terms import add_terms
-from cectrain.corrector.correction import Change, Edit, edits_of
+from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
 from cectrain.corrector.folder import BUILTIN, COMBINED
 from cectrain.corrector.rescoring import Rescorer, Weights, overlap
 from cectrain.corrector.wordlists import Term
@@ -41,7 +41,7 @@ INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
 KNOWN, LEAST_RATIO = 2.0, -8.0
 
 
-class CombinedProposer:
+class CombinedProposer(Proposer):
     """Proposes the changes of a channel that a policy confirms.
 
     name: `combined`, or `combined:FOLDER` with another policy of the built-in kind. lm: see
@@ -49,8 +49,6 @@ class CombinedProposer:
     one gives fewer and surer edits; None: the default. rescore: a language model that judges the
     changes as well, or its name.
     """
-
-    most: int | None = None
 
     def __init__(
         self,
@@ -63,8 +61,7 @@ class CombinedProposer:
         rescore: str | LanguageModel | None = None,
     ) -> None:
         self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
-        self.longest: int | None = self.scorer.longest
-        self.unread = self.scorer.unread
+        self.longest = self.scorer.longest
         tables = add_terms(open_tables(lm), terms)
         settings = Settings(error=tables.error)
         if rescore is not None:
@@ -75,6 +72,7 @@ class CombinedProposer:
         if rescore is not None:
             judge = open_scorer(rescore) if isinstance(rescore, str) else rescore
             self.rescorer = Rescorer(judge, self.weights, tables.model)
+            self.note = self.rescorer.note
         self.least = (self.rescorer or self).weights.least if least is None else least
 
     @property
@@ -89,6 +87,10 @@ class CombinedProposer:
             **{f"weight_{name}": held[name] for name in held if judge or name != "distortion"},
             **({"judge": judge.scorer.name, "judge_id": judge.scorer.identity} if judge else {}),
         }
+
+    def unread(self, text: str) -> list[bool]:
+        """Return for each character whether the policy cannot read it."""
+        return self.scorer.unread(text)
 
     def with_terms(self, terms: Sequence[Term]) -> CombinedProposer:
         """Return this proposer with more terms."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
+from cecdata.common.errors import UsageError
 from cecdata.hanzi.edits import splice
+from cectrain.corrector.wordlists import Term
 
 #: why part of a text was kept as written, whatever the model answered
 REASONS = {
@@ -133,17 +136,36 @@ def apply(source: str, edits: Iterable[Edit]) -> str:
 
 
 class Proposer(Protocol):
-    """A model behind a corrector: a policy, or a noisy channel.
+    """A model behind a corrector: a policy, or a noisy channel. What a subclass leaves out is here.
 
     longest: the most characters that a longer text is cut to, where it has marks to cut at. most:
-    the most characters that it can be asked at once. None: any number.
+    the most characters that it can be asked at once. None: any number. least: the least confidence
+    of the edits that it proposes. note: what a user should know of its settings; '' is nothing.
     """
 
-    longest: int | None
-    most: int | None
+    longest: int | None = None
+    most: int | None = None
+    least: float = 0.0
+    note: str = ""
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """What the answers depend on, as JSON values."""
+        return {}
 
     def unread(self, text: str) -> Sequence[bool]:
         """Return for each character of a text whether the model cannot read it."""
+        return [False] * len(text)
 
+    def with_terms(self, terms: Sequence[Term]) -> Proposer:
+        """Return this model with more words of the user's field.
+
+        Raises UsageError where it takes none.
+        """
+        raise UsageError(
+            f"this model takes no terms, such as {terms[0].text!r}: choose another model"
+        )
+
+    @abstractmethod
     def propose(self, pieces: Sequence[str]) -> Sequence[Sequence[Edit]]:
         """Return the edits of each piece, sorted, with offsets in the piece."""

@@ -24,9 +24,10 @@ from cectrain.corrector.edit_guard import (
     pieces,
     stand_in,
 )
-from cectrain.corrector.folder import CHANNEL, COMBINED, check_name
+from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.prose import Fences, find_not_prose
 from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditional, simplified
+from cectrain.corrector.table import Settings, find_model, refuse_unsupported
 from cectrain.corrector.wordlists import Term, Wordlists, terms_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Corrector:
 
     model: `combined` (the noisy channel and the built-in policy), `channel` (the channel alone),
     `combined:FOLDER` (with another policy of the built-in kind, of a run or a model), or any
-    `Proposer`; with torch also `builtin` (the policy alone), a folder or a hub id. lm: the
+    `Proposer`; with torch also `builtin` (the policy alone), a folder or a hub id of a policy, and
+    `tagger:MODEL` (one of the BERT family). Packages may add others, see `table`. lm: the
     channel's n-gram model, see `cecdata.lm.ngrams.find`. confidence: least confidence of an edit
     that is made, 0..1; 0: every edit; None: the default of the model. batch: pieces in a forward
     pass. device: of torch; `auto` is the first GPU, or the processor without one. threads: of the
@@ -88,21 +90,21 @@ class Corrector:
         if batch < 1 or threads < 0:
             raise UsageError(f"batch must be ≥ 1 and threads ≥ 0, not {batch} and {threads}")
         check_script(script)
-        if isinstance(model, str):
-            check_name(model)
-        self._model, self._batch, self._device, self._threads = model, batch, device, threads
-        self._lm, self._confidence, self._script = lm, confidence, script
+        self._confidence, self._script = confidence, script
         self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
-        if self._words.terms and model != CHANNEL and not _is_combined(model):
-            raise UsageError("terms work only with the models channel and combined")
-        if rescore is not None and not _is_combined(model):
-            raise UsageError("rescore works only with the model combined")
-        self._rescore = rescore
-        self._loaded: Proposer | None = None if isinstance(model, str) else model
+        self._settings = Settings(
+            confidence, lm, self._words.terms, rescore, batch, device, threads
+        )
+        self._model, self._loaded = model, None if isinstance(model, str) else model
+        if isinstance(model, str):
+            kind, _ = find_model(model)
+            refuse_unsupported(kind, terms=bool(self._words.terms), rescore=rescore is not None)
+        elif self._words.terms:
+            self._loaded = model.with_terms(self._words.terms)
 
     def __getstate__(self) -> dict[str, object]:
         """Return what to pickle: the names of the model, not its weights and tables."""
-        loaded = None if isinstance(self._model, str) else self._model
+        loaded = None if isinstance(self._model, str) else self._loaded
         return {**vars(self), "_loaded": loaded}
 
     @property
@@ -111,28 +113,12 @@ class Corrector:
         loaded = self._loaded
         if loaded is None:
             with loading:
-                loaded = self._loaded = self._loaded or self._load(str(self._model))
+                loaded = self._loaded = self._loaded or self._load()
         return loaded
 
-    def _load(self, model: str) -> Proposer:
-        least, threads = self._confidence, self._threads
-        if model == CHANNEL:
-            from cectrain.corrector.channel.proposer import ChannelProposer
-            from cectrain.corrector.channel.tables import open_tables
-            from cectrain.corrector.channel.terms import add_terms
-
-            tables = add_terms(open_tables(self._lm), self._words.terms)
-            return ChannelProposer(tables, least=least)
-        if _is_combined(model):
-            from cectrain.corrector.combined import CombinedProposer
-
-            terms, judge = self._words.terms, self._rescore
-            return CombinedProposer(
-                model, self._lm, terms, least=least, threads=threads, rescore=judge
-            )
-        from cectrain.corrector.policy import PolicyProposer, load
-
-        return PolicyProposer(load(model, device=self._device), self._batch, threads, least=least)
+    def _load(self) -> Proposer:
+        model, argument = find_model(str(self._model))
+        return model.load(argument, self._settings)
 
     def correct(self, texts: str | Iterable[str]) -> list[Correction]:
         """Return one correction a text, in order; a single text gives a list of one.
@@ -172,15 +158,17 @@ class Corrector:
         if len(more) > MOST_MORE:
             raise UsageError(f"a call may have at most {MOST_MORE:,} terms, not {len(more):,}")
         proposer = self.proposer
-        least = float(getattr(proposer, "least", 0.0))
-        least = least if self._confidence is None else self._confidence
+        least = proposer.least if self._confidence is None else self._confidence
         if confidence is not None and not least <= confidence <= 1:
             raise UsageError(f"confidence must be from {least:g} to 1, not {confidence}")
         words = self._words.also(protect, more, dictionary or {}, self._read)
+        if more:
+            added = {*words.terms} - {*self._words.terms}
+            proposer = proposer.with_terms(sorted(added, key=lambda term: term.text))
         made = copy(self)
         vars(made).update(
             _words=words,
-            _loaded=self._with_terms({*words.terms} - {*self._words.terms}) if more else proposer,
+            _loaded=proposer,
             _confidence=self._confidence if confidence is None else confidence,
         )
         return made
@@ -189,13 +177,6 @@ class Corrector:
         """Return a word of the user as a model reads it in a text."""
         plain = Plain.of(text).text
         return plain if self._script == SCRIPTS[0] else simplified(plain)
-
-    def _with_terms(self, terms: Iterable[Term]) -> Proposer:
-        with_terms = getattr(self.proposer, "with_terms", None)
-        if with_terms is None:
-            raise UsageError("terms work only with the models channel and combined")
-        proposer: Proposer = with_terms(sorted(terms, key=lambda term: term.text))
-        return proposer
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
         """Yield one correction a text; memory holds a chunk of at most 256 texts."""
@@ -232,10 +213,6 @@ def _each(texts: str | Iterable[str]) -> Iterator[str]:
         if not isinstance(text, str):
             raise UsageError(f"pass a text or a list of texts, not {text!r}")
         yield text
-
-
-def _is_combined(model: object) -> bool:
-    return isinstance(model, str) and model.partition(":")[0] == COMBINED
 
 
 class _Question(NamedTuple):

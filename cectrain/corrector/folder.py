@@ -1,4 +1,4 @@
-"""The names of models, and the folder of a policy: the built-in one, a run's or a model's."""
+"""The folder of a policy: the built-in one, a run's or a model's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 from cecdata.common.codec import parse
 from cecdata.common.durable import sha256_of
-from cecdata.common.errors import InputError, UsageError, VerificationError, did_you_mean
+from cecdata.common.errors import InputError, VerificationError
 from cecdata.models import prompts
 from cecdata.models.causal import PROMPT_FILE, is_built_in_kind, prompt_record
-from cecdata.models.hub import refuse_missing_folder
 
 CHANNEL = "channel"  # the noisy channel alone
 COMBINED = "combined"  # the channel and a policy; combined:FOLDER takes another policy
@@ -21,23 +20,6 @@ WEIGHTS = Path(str(files("cectrain"))) / "weights"  # of the built-in policy
 RUN, MODEL = "run.json", "model"  # in a run's folder: its settings, and the model that it trained
 SUMMARY = "summary.json"  # there, too, once the run is finished
 BUILTIN_CHARS = 128  # longest sentence of the built-in policy's last training
-
-
-def check_name(name: str) -> None:
-    """Raise UsageError or InputError where no model can have this name; nothing is loaded."""
-    if name in {CHANNEL, COMBINED, BUILTIN}:
-        return
-    start, colon, inner = name.partition(":")
-    if start == COMBINED and colon:
-        if inner != BUILTIN:
-            refuse_missing_folder(inner)
-    elif "/" not in name and not Path(name).exists():
-        known = [CHANNEL, COMBINED, BUILTIN]
-        raise UsageError(
-            f"no model {name!r}: {did_you_mean(name, known)}; or name a folder, or OWNER/NAME"
-        )
-    else:
-        refuse_missing_folder(name)
 
 
 def model_folder(name: str) -> str:

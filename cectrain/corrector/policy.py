@@ -6,25 +6,27 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import align
-from cecdata.models import causal
+from cecdata.models import causal, hub
 from cecdata.models.causal import (
     EXTRA_TOKENS,
     CausalModel,
     decode,
     generate,
+    prompt_identity,
     prompt_ids,
     token_budget,
 )
 from cecdata.models.device import in_batches, thread_count, use_threads
+from cecdata.models.identity import checkpoint_identity, run_identity
 from cectrain.corrector import folder, speculative
-from cectrain.corrector.correction import Edit
+from cectrain.corrector.correction import Edit, Proposer
 from cectrain.corrector.speculative import Written
 
 LEAST = 0.5  # least confidence of an edit: it must be likelier than everything else together
@@ -148,21 +150,42 @@ def _log_probs(model: Any, question: Sequence[int], answer: list[int]) -> list[f
     return log_probs
 
 
-class PolicyProposer:
+class PolicyProposer(Proposer):
     """A policy as a corrector uses it.
 
     batch: pieces in a forward pass. threads: of the processor; 0 takes one for a small model.
-    least: least confidence of an edit that is proposed, 0..1; None: the default.
+    least: least confidence of an edit that is proposed, 0..1; None: the default. name: what the
+    policy was loaded from.
     """
 
     def __init__(
-        self, policy: Policy, batch: int = 64, threads: int = 0, *, least: float | None = None
+        self,
+        policy: Policy,
+        batch: int = 64,
+        threads: int = 0,
+        *,
+        least: float | None = None,
+        name: str = "",
     ) -> None:
-        self.policy, self._batch = policy, batch
+        self.policy, self._batch, self._name = policy, batch, name
         self.least = LEAST if least is None else least
         self._readable: dict[str, bool] = {}
         self._threads = thread_count(policy.model, threads)
         self.longest = self.most = self._longest()
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """What the answers depend on."""
+        torch, transformers = hub.torch_and_transformers("train")
+        model = self.policy.model
+        return {
+            **checkpoint_identity(folder.model_folder(self._name), model),
+            **run_identity(torch, transformers, str(model.device)),
+            **prompt_identity(self.policy),
+            "dtype": str(model.dtype),
+            "longest_piece": self.longest,
+            "unchanged": "what is not Han, what the policy cannot read, answers that stray",
+        }
 
     def unread(self, text: str) -> list[bool]:
         """Return for each character whether it is spelled in bytes, or part of a special token.

@@ -65,7 +65,7 @@ def test_a_tagger_agrees_with_the_model_asked_one_by_one(bert):
     system = tagger(bert)
     alone = [next(iter(system.correct([source]))).text for source in SOURCES]
     assert [a.text for a in system.correct(SOURCES)] == alone
-    model = system._model
+    model = system.tagger.model
     vocabulary = (bert / "vocab.txt").read_text(encoding="utf-8").split("\n")
     source = "他己经来了。"
     ids = [2, *[vocabulary.index(c) for c in source], 3]
@@ -86,9 +86,9 @@ def test_a_tagger_keeps_the_text_beyond_its_longest_input(bert):
 def test_upper_case_survives_a_lower_casing_vocabulary(bert):
     """An upper-case letter that the tokenizer lowers is changed only where the model changes it."""
     system = tagger(bert)
-    encoded = system._encode("A好")
-    answer = system._answer("A好", encoded, encoded.tokens, [1.0] * len(encoded.tokens), 0.0)
-    assert answer.text == "A好"
+    encoded = system.tagger.encode("A好")
+    sure = [1.0] * len(encoded.tokens)
+    assert system.tagger.changes("A好", encoded, encoded.tokens, sure) == []
 
 
 def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):
@@ -98,7 +98,7 @@ def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):
     for system in (labels, relm):
         assert [len(a.text) for a in system.correct(SOURCES)] == [len(s) for s in SOURCES]
     assert relm.identity["form"] == "rephrase"
-    encoded = relm._encode("他来")
+    encoded = relm.tagger.encode("他来")
     assert encoded.tokens[3] == 3
     assert encoded.tokens[4:6] == [4, 4]  # one mask a character
 
@@ -158,9 +158,9 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
     bench.write_text("".join(f"{s}\t{s}\n" for s in SOURCES), encoding="utf-8")
     settings = Settings(str(bench), f"tagger:{bert}", tmp_path / "run", options=ON_CPU)
     first = evaluate(settings)
-    from cecbench.systems.tagger import TaggerSystem
+    from cecdata.models.tagger import Tagger
 
-    monkeypatch.setattr(TaggerSystem, "_predict", None)
+    monkeypatch.setattr(Tagger, "_predict", None)
     assert evaluate(settings) == first
     assert first["answers"] == {"ok": 3, "unknown": 1}
     assert first["system_identity"]["unknown"]

@@ -601,7 +601,7 @@ def test_a_damaged_calibration_is_named():
 
 def test_bad_input_is_refused():
     """A policy alone cannot be judged; what is not a language model is named."""
-    with pytest.raises(UsageError, match="rescore works only with the model combined"):
+    with pytest.raises(UsageError, match="rescore can be used only with combined"):
         Corrector("channel", rescore="words")
     with pytest.raises(InputError, match="is not a language model"):
         Corrector(rescore="no model at all").correct("他")

@@ -122,7 +122,7 @@ def test_corrections_are_those_of_the_corrector(server):
         (b'{"texts": [], "dictionary": {"%s": ""}}' % (b"a" * 65), {}, 400, "at most 64"),
         (b'{"texts": [], "dictionary": {"a": "%s"}}' % (b"b" * 65), {}, 400, "at most 64"),
         (b'{"texts": [], "terms": ["a"]}', {}, 400, "2 to 32 characters"),
-        ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "with the models channel"),
+        ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "takes no terms"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
         (b"{}", {"Content_Type": "text/plain"}, 415, "application/json"),
         (b"{}", {"Content_Type": "application/json; charset=gbk"}, 415, "UTF-8"),

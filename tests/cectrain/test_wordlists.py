@@ -65,7 +65,7 @@ def test_terms_are_added_to_a_loaded_model(corrector):
     assert corrector.also() is corrector
     with pytest.raises(UsageError, match="at most 1,000"):
         corrector.also(terms=[chr(0x4E00 + n) * 2 for n in range(1001)])
-    with pytest.raises(UsageError, match="terms work only with the models channel"):
+    with pytest.raises(UsageError, match="takes no terms"):
         Corrector(Silent()).also(terms=["艾曲波帕"])
 
 
@@ -146,7 +146,7 @@ def test_replacements_are_exact_and_first():
         ({"terms": "阿莫西林"}, "must be a list"),
         ({"terms": ["林"]}, "2 to 32 characters, not 1"),
         ({"terms": ["CT检查"]}, "Han characters only"),
-        ({"terms": ["阿莫西林"], "model": "builtin"}, "terms work only with the models channel"),
+        ({"terms": ["阿莫西林"], "model": "builtin"}, "only with combined and channel"),
         ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replace each by the right text"),
         ({"dictionary": {"甲": "甲"}}, "changes nothing"),
         ({"dictionary": ["甲"]}, "must map wrong texts to right ones"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
 from cectrain.corrector.channel.tables import ChannelTables
 from cectrain.corrector.channel.terms import add_terms
-from cectrain.corrector.correction import Change, Edit, edits_of
+from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
 from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
@@ -33,30 +33,31 @@ class Reading(NamedTuple):
     terms: set[Change]
 
 
-class ChannelProposer:
+class ChannelProposer(Proposer):
     """The noisy-channel corrector over the tables of an n-gram model and a recipe's channel.
 
     least: least posterior of an edit that is proposed, 0..1; None: the default. settings: the
     decoder's weights; the default has the model's cost of an error.
     """
 
-    longest: int | None = None
-    most: int | None = None
-
     def __init__(
         self, tables: ChannelTables, *, least: float | None = None, settings: Settings | None = None
     ) -> None:
         self.tables, self.least = tables, LEAST if least is None else least
         self.settings = settings or Settings(error=tables.error)
-        self.identity = {
-            "model": tables.model,
-            **dict(zip(("words", "pairs", "triples"), tables.counts, strict=True)),
-            "recipe": tables.recipe,
+        single = tables.channel.word_points[tables.channel.word_size == 1, 0]
+        self._known = set(map(chr, single.tolist()))
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """What the answers depend on."""
+        return {
+            "model": self.tables.model,
+            **dict(zip(("words", "pairs", "triples"), self.tables.counts, strict=True)),
+            "recipe": self.tables.recipe,
             "least": self.least,
             **self.settings._asdict(),
         }
-        single = tables.channel.word_points[tables.channel.word_size == 1, 0]
-        self._known = set(map(chr, single.tolist()))
 
     def with_terms(self, terms: Sequence[Term]) -> ChannelProposer:
         """Return this channel with more terms."""

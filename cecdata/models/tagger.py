@@ -1,0 +1,177 @@
+"""Models of the BERT family that predict one character for each character.
+
+A checkpoint is a masked language model, or a token classifier whose labels are the vocabulary or
+single characters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cecdata.models import hub
+from cecdata.models.device import in_batches, pick_device, thread_count, use_threads
+from cecdata.models.identity import checkpoint_identity, run_identity
+from cecdata.models.loading import check_finite
+from cecdata.models.weights import count_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A sentence as input of the model.
+
+    tokens: ids of the whole input. first: the position in `tokens` of the first character's
+    prediction, which those of the others follow. own: the id of each character within the longest
+    input, None if it is not in the vocabulary.
+    """
+
+    tokens: list[int]
+    first: int
+    own: list[int | None]
+    truncated: bool
+
+
+class Tagged(NamedTuple):
+    """A tagged sentence.
+
+    changes: place, character and its probability, where another character is likeliest. seconds:
+    wall time; that of a batch is divided evenly.
+    """
+
+    changes: list[tuple[int, str, float]]
+    encoded: Encoded
+    seconds: float
+
+
+class Tagger:
+    """A loaded model.
+
+    max_length: most tokens of an input. rephrase: the input is that of ReLM, which has a mask for
+    each character. longest: the tokens that the model reads. identity: what its answers depend on.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str,
+        *,
+        batch: int = 16,
+        device: str = "auto",
+        dtype: str = "auto",
+        threads: int = 0,
+        max_length: int = 512,
+        rephrase: bool = False,
+    ) -> None:
+        torch, transformers = hub.torch_and_transformers()
+        self._torch, self._batch, self._rephrase = torch, batch, rephrase
+        self._device = pick_device(torch, device)
+        if Path(checkpoint).is_dir():
+            count_weights(Path(checkpoint))
+        config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
+        self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
+        labels = any("TokenClassification" in a for a in (config.architectures or ()))
+        auto = (
+            transformers.AutoModelForTokenClassification
+            if labels
+            else transformers.AutoModelForMaskedLM
+        )
+        model = hub.load_pretrained(auto, checkpoint, dtype=dtype)
+        check_finite(checkpoint, model)
+        self.model = model.to(self._device).eval()
+        self._ids: dict[str, int | None] = {}  # of characters
+        self._threads = thread_count(self.model, threads)
+        self._characters = self._output_characters(labels, config)
+        self.longest = min(max_length, int(config.max_position_embeddings))
+        self.identity: Mapping[str, object] = {
+            "kind": "tagger",
+            **checkpoint_identity(checkpoint, model),
+            **run_identity(torch, transformers, self._device),
+            "form": "rephrase" if rephrase else "tag",
+            "max_length": self.longest,
+            "unknown": "characters outside the vocabulary are kept unchanged",
+            "truncation": "characters beyond max_length are kept unchanged",
+            "dtype": str(next(self.model.parameters()).dtype),
+        }
+
+    def tag(self, sources: Sequence[str]) -> Iterator[Tagged]:
+        """Return what the model would change in each sentence, in order."""
+        encoded = [self.encode(source) for source in sources]
+
+        def run(chosen: list[int]) -> list[Tagged]:
+            started = time.perf_counter()
+            predicted = self._predict([encoded[index] for index in chosen])
+            seconds = (time.perf_counter() - started) / len(chosen)
+            return [
+                Tagged(self.changes(sources[index], encoded[index], *best), encoded[index], seconds)
+                for index, best in zip(chosen, predicted, strict=True)
+            ]
+
+        return in_batches([len(one.tokens) for one in encoded], self._batch, run)
+
+    def knows(self, character: str) -> bool:
+        """Return whether a character is in the vocabulary, or is white space."""
+        return self._id_of(character) is not None or character.isspace()
+
+    def _id_of(self, character: str) -> int | None:
+        if character not in self._ids:
+            ids = self._tokenizer.encode(character, add_special_tokens=False)
+            known = len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+            self._ids[character] = int(ids[0]) if known else None
+        return self._ids[character]
+
+    def encode(self, source: str) -> Encoded:
+        """Return a sentence as input of the model."""
+        tokenizer = self._tokenizer
+        own = [self._id_of(character) for character in source]
+        unknown = int(tokenizer.unk_token_id)
+        ids = [unknown if number is None else number for number in own]
+        cls, sep = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
+        room = (self.longest - 3) // 2 if self._rephrase else self.longest - 2
+        kept = ids[:room]
+        tokens = [cls, *kept, sep]
+        first = 1
+        if self._rephrase:
+            first = len(tokens)
+            tokens += [int(tokenizer.mask_token_id)] * len(kept) + [sep]
+        return Encoded(tokens, first, own[:room], len(kept) < len(ids))
+
+    def _predict(self, batch: Sequence[Encoded]) -> list[tuple[list[int], list[float]]]:
+        """Return the best id at each position of each sentence, and its probability."""
+        torch = self._torch
+        width = max(len(e.tokens) for e in batch)
+        pad = int(self._tokenizer.pad_token_id or 0)
+        ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
+        mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
+        with use_threads(self._threads), torch.inference_mode():
+            logits = self.model(
+                input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
+            ).logits
+            top = logits.float().max(dim=-1)
+            sure = (top.values - logits.float().logsumexp(dim=-1)).exp()
+        return list(zip(top.indices.tolist(), sure.tolist(), strict=True))
+
+    def changes(
+        self, source: str, encoded: Encoded, ids: list[int], sure: list[float]
+    ) -> list[tuple[int, str, float]]:
+        """Return place, character and probability, where the likeliest id is not the own one."""
+        changes = []
+        for index, own in enumerate(encoded.own):
+            place = encoded.first + index
+            if own is None or ids[place] == own:
+                continue  # an upper-case letter whose own id is the lower-case one stays upper
+            written = self._characters.get(ids[place], source[index])
+            if written != source[index]:
+                changes.append((index, written, round(sure[place], 6)))
+        return changes
+
+    def _output_characters(self, labels: bool, config: Any) -> dict[int, str]:
+        """Return label or token id → the single character that it stands for."""
+        size = int(config.num_labels if labels else config.vocab_size)
+        names = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))
+        table = dict(enumerate(names[:size]))
+        if labels and size != len(names):
+            table = {int(k): str(v) for k, v in config.id2label.items()}
+        bare = ((i, n.removeprefix("##") if len(n) > 2 else n) for i, n in table.items())
+        return {index: name for index, name in bare if len(name) == 1}

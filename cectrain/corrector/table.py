@@ -1,0 +1,183 @@
+"""The correctors by name: those of this package, and those that installed packages add.
+
+A package adds one by an entry point of the group `cectrain.models`, which is called as the model is
+and leads to its `Model`. `--model NAME` or `--model NAME:ARGUMENT` then loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.models.hub import refuse_missing_folder
+from cectrain.corrector.correction import Proposer
+from cectrain.corrector.folder import BUILTIN, COMBINED
+from cectrain.corrector.wordlists import Term
+
+if TYPE_CHECKING:
+    from cecdata.lm import LanguageModel
+
+GROUP = "cectrain.models"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user asks of a model; a loader takes what concerns its model.
+
+    least: least confidence of an edit that is proposed; None: the model's default. For the others
+    see `Corrector`.
+    """
+
+    least: float | None = None
+    lm: str | None = None
+    terms: tuple[Term, ...] = ()
+    rescore: str | LanguageModel | None = None
+    batch: int = 64
+    device: str = "auto"
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kind of corrector.
+
+    form: how `--model` writes it: `NAME`, `NAME:ARGUMENT`, or `NAME[:ARGUMENT]` where the argument
+    may be missing. meaning: half a sentence for the help. load: the model for the argument, which
+    is '' where it is missing. check: raises UsageError or InputError for a wrong argument, before
+    anything is loaded. takes: which of `terms` and `rescore` it has.
+    """
+
+    form: str
+    meaning: str
+    load: Callable[[str, Settings], Proposer]
+    check: Callable[[str], object] = lambda _: None
+    takes: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The word before the argument."""
+        return self.form.partition(":")[0].removesuffix("[")
+
+
+def _load_channel(_: str, settings: Settings) -> Proposer:
+    from cectrain.corrector.channel.proposer import ChannelProposer
+    from cectrain.corrector.channel.tables import open_tables
+    from cectrain.corrector.channel.terms import add_terms
+
+    tables = add_terms(open_tables(settings.lm), settings.terms)
+    return ChannelProposer(tables, least=settings.least)
+
+
+def _load_combined(folder: str, settings: Settings) -> Proposer:
+    from cectrain.corrector.combined import CombinedProposer
+
+    return CombinedProposer(
+        f"{COMBINED}:{folder or BUILTIN}",
+        settings.lm,
+        settings.terms,
+        least=settings.least,
+        threads=settings.threads,
+        rescore=settings.rescore,
+    )
+
+
+def _check_folder(folder: str) -> None:
+    if folder not in {"", BUILTIN}:
+        refuse_missing_folder(folder)
+
+
+def _load_policy(name: str, settings: Settings) -> Proposer:
+    from cectrain.corrector.policy import PolicyProposer, load
+
+    name = name or BUILTIN
+    policy = load(name, device=settings.device)
+    batch, threads = settings.batch, settings.threads
+    return PolicyProposer(policy, batch, threads, least=settings.least, name=name)
+
+
+def _load_tagger(name: str, settings: Settings) -> Proposer:
+    from cecdata.models.tagger import Tagger
+    from cectrain.corrector.tagger import TaggerProposer
+
+    tagger = Tagger(name, batch=settings.batch, device=settings.device, threads=settings.threads)
+    return TaggerProposer(tagger, least=settings.least)
+
+
+BUILT_IN = (
+    Model(
+        "combined[:FOLDER]",
+        "the noisy channel and a policy together, by default the built-in one",
+        _load_combined,
+        _check_folder,
+        frozenset({"terms", "rescore"}),
+    ),
+    Model("channel", "the noisy channel alone", _load_channel, takes=frozenset({"terms"})),
+    Model("builtin", "the built-in policy alone (needs torch)", _load_policy),
+    Model(
+        "tagger:MODEL",
+        "a BERT-family corrector, such as MacBERT4CSC: a folder or a name on the hub (needs torch)",
+        _load_tagger,
+        refuse_missing_folder,
+    ),
+)
+#: what a name without a kind is
+POLICY = Model("", "a policy: the folder of a run or a model, or a name on the hub", _load_policy)
+
+
+def find_model(spec: str) -> tuple[Model, str]:
+    """Return the kind and the argument of a model; nothing is loaded.
+
+    Raises UsageError for an unknown kind or an argument that is missing or too many.
+
+    >>> model, argument = find_model("combined:builtin")
+    >>> model.name, argument
+    ('combined', 'builtin')
+    """
+    name, colon, argument = spec.partition(":")
+    models = {model.name: model for model in BUILT_IN}
+    model = models.get(name) or (_load_point(_points()[name]) if name in _points() else None)
+    if model is None:
+        if "/" not in spec and not Path(spec).exists():
+            known = did_you_mean(spec, [*models, *sorted(_points())])
+            raise UsageError(f"no model {spec!r}: {known}; or name a folder, or OWNER/NAME")
+        refuse_missing_folder(spec)
+        return POLICY, spec
+    takes, needs = ":" in model.form, model.form.startswith(f"{name}:")
+    if (argument and not takes) or (not argument and (colon or needs)):
+        raise UsageError(f"model {spec!r}: write {model.form}")
+    model.check(argument)
+    return model, argument
+
+
+def refuse_unsupported(model: Model, terms: bool, rescore: bool) -> None:
+    """Raise UsageError where a model does not take what is asked of it."""
+    for name, asked in (("terms", terms), ("rescore", rescore)):
+        if asked and name not in model.takes:
+            takers = " and ".join(other.name for other in BUILT_IN if name in other.takes)
+            raise UsageError(f"{name} can be used only with {takers}, not with this model")
+
+
+@cache
+def _points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _load_point(point: EntryPoint) -> Model:
+    try:
+        model = point.load()
+    except Exception as error:  # another package may raise anything
+        raise UsageError(
+            f"the model {point.name} of {point.value} cannot be loaded "
+            f"({type(error).__name__}: {error}): update or uninstall that package"
+        ) from error
+    if not isinstance(model, Model) or model.name != point.name:
+        raise UsageError(
+            f"{point.value} is not a Model of the name {point.name} (see {__name__}): update or "
+            "uninstall that package"
+        )
+    return model
