@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from cecbench.benchmarks.catalogue import benchmarks, find
+from cecdata.common.progress import tell
 
 DATA = click.option(
     "--data",
@@ -37,7 +38,7 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
     for kind in kinds():
         click.echo(f"--system {kind.form:<18} {kind.meaning}")
     for reason in broken():
-        click.echo(f"left out: {reason}", err=True)
+        tell(f"left out: {reason}")
 
 
 def _record(data: Path | None) -> dict[str, object]:

@@ -30,7 +30,7 @@ from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.html import percent
-from cecdata.common.progress import Progress, suggest
+from cecdata.common.progress import Progress, suggest, tell
 
 
 @click.command(
@@ -274,7 +274,7 @@ def suite(
             values = evaluated(settings)
         except CecError as error:
             failed.append(f"{name}: {error}")
-            click.echo(f"failed: {failed[-1]}", err=True)
+            tell(f"failed: {failed[-1]}")
             continue
         scores[name] = {key: values.get(key) for key in (str(values["headline"]), "signature")}
         if not as_json:

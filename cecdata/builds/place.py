@@ -20,7 +20,7 @@ import pyarrow as pa
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode, encode, sealed, unsealed
 from cecdata.common.durable import STATE
-from cecdata.common.durable.files import naming
+from cecdata.common.durable.files import inside, naming
 from cecdata.common.store import Store, is_remote
 from cecdata.shards.manifest import File
 
@@ -120,10 +120,14 @@ class Place:
         """Return the marker of a task if it belongs to the build, whatever became of its files."""
         data = self.read(f"{DONE}/{task}.json")
         try:
-            done = None if data is None else decode(Done, unsealed(data), task)
-        except ValueError:  # damaged: the task is repeated
+            if data is None:
+                return None
+            done = decode(Done, unsealed(data), task)
+            for file in done.files:
+                inside(file.path)
+        except ValueError:  # damaged, or it leads out of the folder: the task is repeated
             return None
-        return done if done is not None and (done.task, done.build) == (task, build) else None
+        return done if (done.task, done.build) == (task, build) else None
 
     def marked(self, *stages: str) -> list[int]:
         """Return the number of markers of each stage."""

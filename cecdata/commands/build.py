@@ -15,7 +15,7 @@ from cecdata.commands.show import OutPath, print_json, shown, summary, summary_t
 from cecdata.common.command_group import LongCommand
 from cecdata.common.errors import TooManyRejectsError, UsageError, without_userinfo
 from cecdata.common.machine import usable_cores
-from cecdata.common.progress import Progress
+from cecdata.common.progress import Progress, tell
 from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
@@ -140,10 +140,9 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
         )
     _warn(unread(manifest.inputs))
     if not pool and not sum(file.rows for file in manifest.outputs["train"]):
-        click.echo(
+        tell(
             "Warning: the split `train` has no pairs: all sentences were held out for validation, "
-            "or all their pairs were rejected. Add sentences to CORPUS, or lower --holdout",
-            err=True,
+            "or all their pairs were rejected. Add sentences to CORPUS, or lower --holdout"
         )
     if how["as_json"]:
         print_json(summary(out, manifest))
@@ -162,10 +161,10 @@ def _warn(unreadable: Iterable[FileReport]) -> None:
     """Warn on stderr of files that were not read, or not completely."""
     files = list(unreadable)
     for file in files[:_NAMED]:
-        click.echo(f"Warning: {file}", err=True)
+        tell(f"Warning: {file}")
     if len(files) > _NAMED:
         more = len(files) - _NAMED
-        click.echo(f"Warning: {more:,} more files could not be read completely", err=True)
+        tell(f"Warning: {more:,} more files could not be read completely")
 
 
 def named(path: Path | None) -> tuple[str, ...] | None:

@@ -139,8 +139,8 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
     \b
     cecdata neighbours 他的病情已经好转。 out/data
 
-    `cecdata build` with the filter cosine stores the embeddings. If DATA is a folder of embeddings,
-    the ids of the sentences are listed, not the texts.
+    `cecdata build` with the filter cosine stores the embeddings, also of sentences whose pairs it
+    rejects. Of those, and where DATA is a folder of embeddings, the ids are listed, not the texts.
     """
     from cecdata.embed import encoder
     from cecdata.embed.store import FOLDER, STORE, open_store
@@ -163,7 +163,8 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
         print_json({"sentence": sentence, "neighbours": rows})
         return
     for row in rows:
-        click.echo(f"{row['cosine']:.4f}  {row['text'] or row['id']}")
+        rejected = "  (not in the dataset: its pairs were rejected)" if texts else ""
+        click.echo(f"{row['cosine']:.4f}  {row['text'] or str(row['id']) + rejected}")
 
 
 def _texts_of(dataset: Path, wanted: Ids) -> dict[int, str]:

@@ -19,6 +19,7 @@ import click
 
 from cecdata.common import progress
 from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean, without_userinfo
+from cecdata.common.text import printable
 
 INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM, as shells count it
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
@@ -44,8 +45,9 @@ class Failure(click.ClickException):
         self.exit_code = error.exit_code  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
-        """Print one line on stderr, red on a terminal."""
-        click.secho(f"Error: {self.message}", fg="red", err=True, color=colour())
+        """Print the message on stderr, red on a terminal."""
+        text = "\n".join(map(printable, f"Error: {self.message}".split("\n")))
+        click.secho(text, fg="red", err=True, color=colour())
 
 
 class Finite(click.FloatRange):
@@ -208,6 +210,8 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
         sys.stdout.flush()
     except click.ClickException as error:
+        if not isinstance(error, Failure):
+            error.message = printable(error.message)  # type: ignore[misc]  # it repeats a word
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):  # while click itself still parsed the words
@@ -299,11 +303,13 @@ def _reader_has_gone() -> bool:
 def _check_words(words: list[str]) -> None:
     """Raise UsageError for a word that is not valid UTF-8, or is empty and no text.
 
-    An empty name of a file would mean the working directory.
+    An empty name of a file would mean the working directory. `--check` takes the names of a
+    repository as they are.
     """
+    checks = words[:1] == ["correct"] and "--check" in words
     for place, word in enumerate(words, 1):
         try:
-            word.encode("utf-8")
+            word.encode("utf-8", "surrogateescape" if checks else "strict")
         except UnicodeEncodeError:
             raise UsageError(
                 f"argument {place} ({word!a}) is not valid UTF-8: rename the file, or set a "

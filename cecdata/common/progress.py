@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from cecdata.common.text import printable
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
@@ -83,10 +85,15 @@ class Progress:
         self._bars.update(self._tasks[what], completed=done)
 
 
+def tell(text: str) -> None:
+    """Print a line on stderr, in which no name commands a terminal or a runner of workflows."""
+    click.echo(printable(text), err=True)
+
+
 def say(text: str) -> None:
     """Print a line on stderr where somebody reads it: on a terminal, or while a command runs."""
     if sys.stderr is not None and (command_runs or sys.stderr.isatty()):
-        click.echo(text, err=True)
+        tell(text)
 
 
 def suggest(*commands: str) -> None:

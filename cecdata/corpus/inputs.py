@@ -19,6 +19,7 @@ from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
 from cecdata.shards.manifest import File
 
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")  # as Python reads such bytes in a name
 SAMPLE = "sample"  # the corpus that ships with the package
 
 
@@ -77,7 +78,7 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
 
 
 def _source(path: Path, label: str | None = None, form: str | None = None) -> Source:
-    if re.search("[\ud800-\udfff]", str(path)):
+    if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
     found, compression, suffix = format_of(path)
     name, known = form or found, _suffixes()
@@ -133,7 +134,13 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
     if not files:
         brackets = ". In a glob, [x] stands for x, and [[]x] for [x]" if "[" in pattern else ""
         raise InputError(f"{pattern}: no file matches this glob{brackets}")
-    return [_source(path, form=form) for path in files]
+    sources = [
+        _source_or_problem(path) if _NOT_UTF8.search(str(path)) else _source(path, form=form)
+        for path in files
+    ]
+    if all(source.problem for source in sources):
+        raise InputError(sources[0].detail)
+    return sources
 
 
 def _remote(uri: str, form: str | None) -> list[Source]:
@@ -218,6 +225,8 @@ def _source_or_problem(path: Path, name: str | None = None) -> Source:
         detail = str(error)
     known = path.suffix.lower() in _suffixes() or path.suffix.lower() in COMPRESSIONS
     problem = "unreadable_file" if known or not path.is_file() else "unknown_format"
+    if _NOT_UTF8.search(str(path)):
+        problem = "name_not_utf8"
     label = name or str(path).encode("utf-8", "backslashreplace").decode("utf-8")
     return Source(path, label, "text", problem=problem, detail=detail)
 

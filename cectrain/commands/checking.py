@@ -16,7 +16,8 @@ from urllib.parse import quote
 import click
 
 from cecdata.common.errors import InputError
-from cecdata.common.text import decoded, named_folder, unreadable
+from cecdata.common.progress import tell
+from cecdata.common.text import decoded, named_folder, printable, unreadable
 from cecdata.hanzi.errortypes import EDITS, MEANING
 from cectrain.corrector.corrector import Corrector, correct_lines
 from cectrain.corrector.prose import Fences
@@ -37,11 +38,6 @@ class Suspicion:
     target: str
     type: str
     confidence: float
-
-    @property
-    def shown(self) -> str:
-        """The file's name, as it can be printed."""
-        return click.format_filename(self.file)
 
     @property
     def message(self) -> str:
@@ -67,7 +63,7 @@ def check(corrector: Corrector, names: Sequence[str], form: str) -> bool:
                     click.echo(shown[form](suspicion))
         except InputError as error:
             well = False
-            click.echo(f"Error: {error}", err=True)
+            tell(f"Error: {error}")
     if form == "sarif":
         click.echo(json.dumps(_sarif(held), ensure_ascii=False, indent=1))
     return well
@@ -85,7 +81,7 @@ def _files_of(names: Iterable[str]) -> Iterator[str]:
                 continue
             seen.add(plain)
             if any(fnmatch.fnmatch(plain, pattern) for pattern in ignored):
-                click.echo(f"{file}: not checked, because {IGNORED} lists it", err=True)
+                tell(f"{file}: not checked, because {IGNORED} lists it")
             else:
                 yield file
 
@@ -132,17 +128,17 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
 
 
 def _text(one: Suspicion) -> str:
-    return f"{one.shown}:{one.line}:{one.column}: {one.message}"
+    return printable(f"{one.file}:{one.line}:{one.column}: {one.message}")
 
 
 def _json(one: Suspicion) -> str:
-    return json.dumps({**asdict(one), "file": one.shown}, ensure_ascii=False)
+    return json.dumps({**asdict(one), "file": click.format_filename(one.file)}, ensure_ascii=False)
 
 
 def _github(one: Suspicion) -> str:
     """Return a command of GitHub's workflows, which shows a warning beside the line."""
     codes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
-    name = one.shown.translate(codes).replace(":", "%3A").replace(",", "%2C")
+    name = click.format_filename(one.file).translate(codes).replace(":", "%3A").replace(",", "%2C")
     message = one.message.translate(codes)
     return f"::warning file={name},line={one.line},col={one.column}::{message}"
 

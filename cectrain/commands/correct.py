@@ -16,7 +16,7 @@ import click
 
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError, how_to_install
-from cecdata.common.progress import Progress
+from cecdata.common.progress import Progress, tell
 from cecdata.common.text import encoding, unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
@@ -113,7 +113,7 @@ def corrector_of(
     corrector.correct("好")  # loads the tables and compiles the kernels before a client waits
     # where a language model has no weights of its own
     if note := corrector.proposer.note:
-        click.echo(note, err=True)
+        tell(note)
     return corrector
 
 
@@ -246,16 +246,16 @@ class _Report:
             elif one.reason in _PIECES and self._named() <= _NAMED:
                 length = one.end - one.start
                 what = f"characters {one.start + 1} to {one.end} ({length} characters)"
-                click.echo(f"{place}: {what} not changed: {REASONS[one.reason]}", err=True)
+                tell(f"{place}: {what} not changed: {REASONS[one.reason]}")
 
     def end(self) -> None:
         """Print the counts."""
         examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
         for reason, count in sorted(self._counts.items()):
             what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
-            click.echo(f"not changed: {REASONS[reason]} ({what})", err=True)
+            tell(f"not changed: {REASONS[reason]} ({what})")
         if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
-            click.echo("If this is traditional Chinese, add --script auto.", err=True)
+            tell("If this is traditional Chinese, add --script auto.")
 
     def _named(self) -> int:
         return sum(self._counts[reason] for reason in _PIECES)

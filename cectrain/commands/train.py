@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 
 from cecdata.common.codec import Json
-from cecdata.common.progress import Progress, suggest
+from cecdata.common.progress import Progress, suggest, tell
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
 from cectrain.data.shards import TRAIN, LabelledPairs, PairSource
@@ -106,7 +106,7 @@ def _trained(
                 bars.reached(phase, step, totals[phase])
 
         def log(line: str) -> None:
-            click.echo(line, err=True)
+            tell(line)
 
         return train(pairs, out, config, overwrite=overwrite, log=log, on_step=on_step)
 
@@ -215,7 +215,7 @@ def sft(
     if not config.sft.steps:
         raise click.UsageError("the recipe has no supervised steps: set --sft-steps")
     if isinstance(pairs, LabelledPairs):
-        click.echo(pairs.described(), err=True)
+        tell(pairs.described())
     summary = _trained(pairs, out, config, overwrite=overwrite)
     if not summary:
         return

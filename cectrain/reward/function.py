@@ -28,6 +28,7 @@ from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, Term
 
 Function = Callable[..., Sequence[float]]
+LARGEST = 1e18  # reward, whose square is still a number of 32 bits
 
 
 class RewardFunctionError(CecError):
@@ -110,10 +111,10 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
             "return one value for each candidate"
         )
     for value, text, source in zip(rewards, texts, columns["source"], strict=True):
-        if not _is_finite(value):
+        if not _is_reward(value):
             raise RewardFunctionError(
-                f"reward function {name} returned {value!r} for the candidate {text!r} of "
-                f"{source!r}: a reward must be a finite number"
+                f"reward function {name} returned {value!r:.80} for the candidate {text!r} of "
+                f"{source!r}: a reward must be a finite number, at most {LARGEST:g} from 0"
             )
     return np.array(rewards, np.float64).reshape(len(groups), -1)
 
@@ -123,10 +124,10 @@ def functions_of(config: RewardConfig) -> list[str]:
     return [*([config.reward] if config.reward else []), *config.functions]
 
 
-def _is_finite(value: object) -> bool:
+def _is_reward(value: object) -> bool:
     try:
-        return math.isfinite(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        return math.isfinite(value) and abs(value) <= LARGEST  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -390,8 +390,17 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
     texts = [row["text"] for row in good]
     assert texts == ["第一个文件的一句。", "第二个文件的一句。", "对象里的一句"]
     found = sorted(f"{row['reason']} {row['file'].rsplit('/', 1)[1]}" for row in bad)
-    wanted = "invalid_json c.json,unknown_format x.doc,unreadable_file \\udcff.txt"
+    wanted = "invalid_json c.json,name_not_utf8 \\udcff.txt,unknown_format x.doc"
     assert ",".join(found) == f"{wanted},unreadable_file dead.txt"
+
+
+def test_a_name_that_is_not_utf8_stops_no_glob(tmp_path):
+    """The file is named among the rejected rows, and the others are read."""
+    (tmp_path / "a.txt").write_text("第一个文件的一句。\n")
+    (tmp_path / os.fsdecode(b"b\xff.txt")).write_text("x")
+    good, bad = everything(tmp_path / "*.txt")
+    assert [row["text"] for row in good] == ["第一个文件的一句。"]
+    assert [row["reason"] for row in bad] == ["name_not_utf8"]
 
 
 def test_an_address_is_no_path():

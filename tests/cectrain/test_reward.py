@@ -304,6 +304,12 @@ def wandering(completions, source, target):
     return [1.0] * len(completions)
 
 number = 3
+
+def huge(completions, **_):
+    return [10**400] * len(completions)
+
+def wide(completions, **_):
+    return [1e308, -1e308] * (len(completions) // 2)
 """
 SOURCES, TARGETS = ["己来", "好"], ["已来", "好"]
 GROUPS = [["已来", "己来", "已来了"], ["好", "好的", "坏"]]
@@ -359,6 +365,8 @@ def test_the_vote_sees_no_reference():
         ("short", "returned 1 values for 6 candidates"),
         ("nan", "returned nan for the candidate '已来' of '己来'"),
         ("words", "returned 'good'"),
+        ("huge", "returned 10000.*must be a finite number, at most 1e\\+18 from 0"),
+        ("wide", "returned 1e\\+308.*must be a finite number"),
         ("nothing", "raised TypeError: 'NoneType' object is not iterable"),
         ("leaving", "raised SystemExit: 0"),
         ("breaking", r"raised KeyError: 'lost' \(own_rewards.py, line 28\)"),

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from proposers import Silent
 
+from cecdata.common import command_group
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain.cli import cli
 from cectrain.corrector.correction import apply
@@ -265,6 +266,52 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     (tmp_path / ".cec-ignore").write_bytes("草稿/*\n".encode("gb18030"))
     done = run("--check", "b.md")
     assert (done.exit_code, done.exception is None) == (1, False)
+
+
+def test_no_name_of_a_file_commands_a_terminal_or_a_runner(tmp_path, monkeypatch, capfd):
+    """On neither stream: line feeds, escapes, signs that turn the text, commands of workflows."""
+    monkeypatch.chdir(tmp_path)
+    names = [
+        "::error::a.md",
+        "##[error]b.md",
+        "c\n::stop-commands::t\n.md",
+        "\x1b[2Jd.md",
+        "\u202ee.md",
+    ]
+    for name in names:
+        (tmp_path / name).write_text("他己经来了。\n", "utf-8")
+        (tmp_path / f"bad{name}").write_bytes(b"\xff")
+    (tmp_path / ".cec-ignore").write_text("*[[]error]b.md\n")
+    for form in ("text", "github", "json"):
+        words = ["correct", "--lm", "words", "--check", "--format", form, "--", "*"]
+        assert command_group.run(cli, words) == 1
+        out, err = capfd.readouterr()
+        for line in [*err.split("\n"), *(out.split("\n") if form == "text" else ())]:
+            assert line.isprintable()
+            assert not line.lstrip().startswith("::")
+            assert "##[" not in line
+        assert len(err.splitlines()) == 6
+        assert all(line.startswith("::warning ") for line in out.splitlines() if form == "github")
+    assert command_group.run(cli, ["correct", "--check", "--", "no\n::error::such.md"]) == 1
+    assert command_group.run(cli, ["correct", "--\n::error::such"]) == 2
+    assert not any(line.startswith("::") for line in capfd.readouterr()[1].splitlines())
+
+
+def test_a_name_that_is_not_utf8_stops_no_check(tmp_path, monkeypatch, capfd):
+    """Given as it is, or found by a pattern, the file is checked, and so are the others."""
+    monkeypatch.chdir(tmp_path)
+    bad = os.fsdecode(b"bad\xff.md")
+    for name in ("a.md", bad):
+        (tmp_path / name).write_text("他己经来了。\n", "utf-8")
+    for words in (["a.md", bad], ["*.md"]):
+        assert command_group.run(cli, ["correct", "--lm", "words", "--check", "--", *words]) == 1
+        out, err = capfd.readouterr()
+        assert [line.split(":")[0] for line in out.splitlines()] == ["a.md", "bad\\udcff.md"]
+        assert not err
+    for form in ("github", "json", "sarif"):
+        words = ["correct", "--lm", "words", "--check", "--format", form, "--", "a.md", bad]
+        assert command_group.run(cli, words) == 1
+        assert "已" in capfd.readouterr()[0]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import json
 import pickle
 import re
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from pickled import Bomb
 
+from cecdata.builds.place import Done, Place
 from cecdata.cli import cli
 from cecdata.common.codec import sealed
 from cecdata.common.durable import Journal, Workspace
@@ -24,7 +26,7 @@ from cecdata.common.durable import files as names
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.config import load
 from cecdata.corpus.reading import read
-from cecdata.shards.manifest import loads
+from cecdata.shards.manifest import File, loads
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
@@ -53,6 +55,19 @@ def test_no_path_out_of_a_manifest(made, place):
     name = re.search(rb'"path": "(data/train-[^"]+)"', data)
     with pytest.raises(VerificationError, match=r"points outside|empty part|NUL"):
         loads(resealed(data, b'"' + name[1] + b'"', json.dumps(place).encode()))
+
+
+@pytest.mark.parametrize("path", ["../outside.arrow", "/etc/passwd", "a/../../outside.arrow"])
+def test_no_path_out_of_a_marker(tmp_path, path):
+    """A task whose marker names a file elsewhere is done again, even where its seal is right."""
+    place = Place(str(tmp_path / "out"))
+    (tmp_path / "outside.arrow").write_bytes(b"x")
+    file = File(path, hashlib.sha256(b"x").hexdigest(), 1, 1)
+    place.mark(Done("read/00000", "build", (replace(file, path="inside"),)))
+    assert place.marker("read/00000", "build") is not None
+    place.mark(Done("read/00001", "build", (file,)))
+    assert place.marker("read/00001", "build") is None
+    assert place.done("read/00001", "build") is None
 
 
 def test_a_link_among_the_shards_gives_nothing_else(dataset, tmp_path):
