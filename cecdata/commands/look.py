@@ -163,7 +163,7 @@ def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
         print_json({"sentence": sentence, "neighbours": rows})
         return
     for row in rows:
-        rejected = "  (not in the dataset: its pairs were rejected)" if texts else ""
+        rejected = "" if folders[0] == data else "  (not in the dataset: its pairs were rejected)"
         click.echo(f"{row['cosine']:.4f}  {row['text'] or str(row['id']) + rejected}")
 
 

@@ -19,7 +19,7 @@ import click
 
 from cecdata.common import progress
 from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean, without_userinfo
-from cecdata.common.text import printable
+from cecdata.common.text import escape_controls
 
 INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM, as shells count it
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
@@ -46,7 +46,7 @@ class Failure(click.ClickException):
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
         """Print the message on stderr, red on a terminal."""
-        text = "\n".join(map(printable, f"Error: {self.message}".split("\n")))
+        text = "\n".join(map(escape_controls, f"Error: {self.message}".split("\n")))
         click.secho(text, fg="red", err=True, color=colour())
 
 
@@ -211,7 +211,7 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         sys.stdout.flush()
     except click.ClickException as error:
         if not isinstance(error, Failure):
-            error.message = printable(error.message)  # type: ignore[misc]  # it repeats a word
+            error.message = escape_controls(error.message)  # type: ignore[misc]  # it repeats a word
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):  # while click itself still parsed the words

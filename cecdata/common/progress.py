@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from cecdata.common.text import printable
+from cecdata.common.text import escape_controls
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -87,7 +87,7 @@ class Progress:
 
 def tell(text: str) -> None:
     """Print a line on stderr, in which no name commands a terminal or a runner of workflows."""
-    click.echo(printable(text), err=True)
+    click.echo(escape_controls(text), err=True)
 
 
 def say(text: str) -> None:

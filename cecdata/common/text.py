@@ -100,13 +100,13 @@ def joined(tokens: list[str]) -> str:
     return text
 
 
-def printable(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Return a text in one line that no terminal and no runner of workflows obeys.
 
     Control and format characters, as signs that turn the direction of writing, and bytes that are
     not UTF-8 are escaped, and so is what begins a command of GitHub's workflows.
 
-    >>> print(printable("::error::\x1b]0;title\x07坏\n"), printable("\u202egnp.md"))
+    >>> print(escape_controls("::error::\x1b]0;title\x07坏\n"), escape_controls("\u202egnp.md"))
     \x3a:error::\x1b]0;title\x07坏\n \u202egnp.md
     """
     line = "".join(

@@ -21,7 +21,7 @@ import numpy as np
 
 from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.machine import user_folder
-from cecdata.common.text import printable
+from cecdata.common.text import escape_controls
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable
 from cecdata.models.http import Endpoint, EndpointError, Reply
 
@@ -70,7 +70,7 @@ class EndpointScorer(LanguageModel):
             extra="lm",
         )
         self._completions = self._open(f"{self._base}/completions")
-        self._model = self._completions.hidden(model) or self._only_model()
+        self._model = self._completions.hide_key(model) or self._only_model()
         if "***" in self._model:  # in place of the key
             raise InputError(
                 f"the name of the model at {self._base} holds the key in {KEY}, so outputs would "
@@ -87,9 +87,9 @@ class EndpointScorer(LanguageModel):
 
         NaN for a text that the endpoint refuses, such as one longer than the model's context.
         """
-        given = [encodable(str(text)) for text in texts]
-        known = self._answers.of(given)
-        missing = [text for text in dict.fromkeys(given) if text and text not in known]
+        texts = [encodable(str(text)) for text in texts]
+        known = self._answers.find(texts)
+        missing = [text for text in dict.fromkeys(texts) if text and text not in known]
         for number, future in self._completions.send_all(map(self._body, missing)):
             text = missing[number]
             try:
@@ -98,7 +98,7 @@ class EndpointScorer(LanguageModel):
                 known[text] = math.nan
             else:
                 self._answers.keep(text, known[text])
-        return np.array([known[text] if text else 0.0 for text in given])
+        return np.array([known[text] if text else 0.0 for text in texts])
 
     def _find_fields(self) -> None:
         """Find the fields of a request that this endpoint answers with log-probabilities."""
@@ -138,7 +138,7 @@ class EndpointScorer(LanguageModel):
             raise InputError(
                 f"an answer of {self._base} has no log-probabilities ({error!r})"
             ) from error
-        if not logs or any(not math.isfinite(each) or each > 1e-3 for each in logs):
+        if not logs or any(not math.isfinite(log) or log > 1e-3 for log in logs):
             raise InputError(
                 f"an answer of {self._base} holds numbers that are not log-probabilities"
             )
@@ -148,7 +148,7 @@ class EndpointScorer(LanguageModel):
         ((_, future),) = self._open(f"{self._base}/models").send_all([None])
         listed = self._read(future)
         try:
-            names = [printable(str(entry["id"])) for entry in listed["data"]]
+            names = [escape_controls(str(entry["id"])) for entry in listed["data"]]
         except (KeyError, TypeError) as error:
             raise InputError(
                 f"{self._base}/models lists no models: add #MODEL to the URL"
@@ -184,7 +184,7 @@ def _prompt_logs(answer: Any) -> list[float]:
         return [float(next(iter(entry.values()))["logprob"]) for entry in by_token[1:]]
     logs = choice["logprobs"]["token_logprobs"]
     answered = (answer.get("usage") or {}).get("completion_tokens", 1)  # one token is asked for
-    return [float(each) for each in logs[1 : len(logs) - int(answered)]]
+    return [float(log) for log in logs[1 : len(logs) - int(answered)]]
 
 
 class _Answers:
@@ -194,28 +194,28 @@ class _Answers:
         base = user_folder("XDG_CACHE_HOME")
         name = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = base / "cec-zero" / "endpoints" / f"{name}.sqlite"
-        with self._open() as held:
-            held.execute("CREATE TABLE IF NOT EXISTS answers (text BLOB PRIMARY KEY, nats REAL)")
+        with self._open() as answers:
+            answers.execute("CREATE TABLE IF NOT EXISTS answers (text BLOB PRIMARY KEY, nats REAL)")
 
-    def of(self, texts: Sequence[str]) -> dict[str, float]:
+    def find(self, texts: Sequence[str]) -> dict[str, float]:
         """Return the answers that are known."""
         query = "SELECT nats FROM answers WHERE text = ?"
-        with self._open() as held:
-            found = {text: held.execute(query, [_key(text)]).fetchone() for text in texts}
-        return {text: row[0] for text, row in found.items() if row is not None}
+        with self._open() as answers:
+            rows = {text: answers.execute(query, [_key(text)]).fetchone() for text in texts}
+        return {text: row[0] for text, row in rows.items() if row is not None}
 
     def keep(self, text: str, nats: float) -> None:
         """Keep an answer."""
-        with self._open() as held:
-            held.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", [_key(text), nats])
+        with self._open() as answers:
+            answers.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", [_key(text), nats])
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Open the database, which is durable by itself, for one transaction."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(sqlite3.connect(self.path, timeout=60)) as held, held:
-                yield held
+            with contextlib.closing(sqlite3.connect(self.path, timeout=60)) as base, base:
+                yield base
         except (OSError, sqlite3.Error) as error:
             raise CecError(f"{self.path}: {error}. Delete it, or set XDG_CACHE_HOME") from error
 

@@ -37,7 +37,7 @@ from cecdata.common.errors import (
     without,
     without_userinfo,
 )
-from cecdata.common.text import printable
+from cecdata.common.text import escape_controls
 
 if TYPE_CHECKING:
     import httpx
@@ -49,10 +49,10 @@ LONGEST_PAUSE_S = 60.0  # between two tries
 LONGEST_WAIT_S = 3600.0  # the longest Retry-After that is respected
 
 
-def shown(url: str) -> str:
+def strip_secrets(url: str) -> str:
     """Return an address without user, password and query, each of which may be secret.
 
-    >>> shown("https://me:pw@host/v1?key=1#there")
+    >>> strip_secrets("https://me:pw@host/v1?key=1#there")
     'https://host/v1'
     """
     return without_userinfo(re.split(r"[?#]", url, maxsplit=1)[0])
@@ -165,7 +165,7 @@ class Endpoint:
             for future in left:
                 future.cancel()
 
-    def hidden(self, text: str) -> str:
+    def hide_key(self, text: str) -> str:
         """Return the text without the key, should an endpoint echo it."""
         return without(text, self._key)
 
@@ -177,7 +177,7 @@ class Endpoint:
             raise UsageError(
                 f"the variable {self._key_variable} must hold a key of visible ASCII characters"
             )
-        if self.hidden(unquote(self._url)) != unquote(self._url):
+        if self.hide_key(unquote(self._url)) != unquote(self._url):
             raise UsageError(
                 "the URL contains the key, so outputs would show it: set the key only in the "
                 f"environment variable {self._key_variable}"
@@ -185,7 +185,7 @@ class Endpoint:
         try:
             httpx.URL(self._url)
         except httpx.InvalidURL as error:
-            raise UsageError(f"{shown(self._url)} is not a URL: {error}") from None
+            raise UsageError(f"{strip_secrets(self._url)} is not a URL: {error}") from None
 
     def _open_client(self) -> httpx.AsyncClient:
         import ssl
@@ -284,7 +284,7 @@ class Endpoint:
                 return answer.status_code, answer.headers, bytes(body)
         except _RedirectError as error:
             status, place = error.args
-            place = printable(self.hidden(shown(place)))
+            place = escape_controls(self.hide_key(strip_secrets(place)))
             raise EndpointError(
                 f"{self._url} answered HTTP {status} and redirects to {place}. Redirects are not "
                 "followed, because the key would be sent there: use that URL if you trust it"
@@ -293,7 +293,7 @@ class Endpoint:
     def _refused(self, status: int, headers: httpx.Headers, body: bytes) -> Reply:
         if status in RETRIED:
             raise _TroubleError(f"HTTP {status}", _retry_after(headers.get("Retry-After")))
-        text = printable(self.hidden(body[:ERROR_BYTES].decode("utf-8", "replace")))
+        text = escape_controls(self.hide_key(body[:ERROR_BYTES].decode("utf-8", "replace")))
         if status in (400, 403, 422) and ("content_filter" in text or "inspection" in text):
             return Reply(None, f"HTTP {status}: {text[:500]}", filtered=True)
         hints = {
@@ -312,15 +312,15 @@ class Endpoint:
             raise _TroubleError("not JSON" if data.strip() else "an empty body") from None
         if not isinstance(body, dict) or not self._is_answer(body):
             raise _TroubleError("JSON without an answer")
-        return Reply(self._hide_key(body) if self._key else body)
+        return Reply(self._hide_in(body) if self._key else body)
 
-    def _hide_key(self, value: Any) -> Any:
+    def _hide_in(self, value: Any) -> Any:
         """Return a value of JSON without the key, wherever it is."""
         if isinstance(value, str):
-            return self.hidden(value)
+            return self.hide_key(value)
         if isinstance(value, dict):
-            return {self.hidden(name): self._hide_key(inner) for name, inner in value.items()}
-        return [self._hide_key(inner) for inner in value] if isinstance(value, list) else value
+            return {self.hide_key(name): self._hide_in(inner) for name, inner in value.items()}
+        return [self._hide_in(inner) for inner in value] if isinstance(value, list) else value
 
 
 @cache

@@ -17,7 +17,7 @@ import click
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import tell
-from cecdata.common.text import decoded, named_folder, printable, unreadable
+from cecdata.common.text import decoded, escape_controls, named_folder, unreadable
 from cecdata.hanzi.errortypes import EDITS, MEANING
 from cectrain.corrector.corrector import Corrector, correct_lines
 from cectrain.corrector.prose import Fences
@@ -128,7 +128,7 @@ def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
 
 
 def _text(one: Suspicion) -> str:
-    return printable(f"{one.file}:{one.line}:{one.column}: {one.message}")
+    return escape_controls(f"{one.file}:{one.line}:{one.column}: {one.message}")
 
 
 def _json(one: Suspicion) -> str:
