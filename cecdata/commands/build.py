@@ -16,6 +16,7 @@ from cecdata.common.command_group import LongCommand
 from cecdata.common.errors import TooManyRejectsError, UsageError, without_userinfo
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, tell
+from cecdata.common.text import escape_controls
 from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _warn(unreadable: Iterable[FileReport]) -> None:
     """Warn on stderr of files that were not read, or not completely."""
     files = list(unreadable)
     for file in files[:_NAMED]:
-        tell(f"Warning: {file}")
+        tell(escape_controls(f"Warning: {file}"))
     if len(files) > _NAMED:
         more = len(files) - _NAMED
         tell(f"Warning: {more:,} more files could not be read completely")

@@ -86,8 +86,8 @@ class Progress:
 
 
 def tell(text: str) -> None:
-    """Print a line on stderr, in which no name commands a terminal or a runner of workflows."""
-    click.echo(escape_controls(text), err=True)
+    """Print lines on stderr, in which no name commands a terminal or a runner of workflows."""
+    click.echo("\n".join(map(escape_controls, text.split("\n"))), err=True)
 
 
 def say(text: str) -> None:

@@ -63,7 +63,7 @@ def check(corrector: Corrector, names: Sequence[str], form: str) -> bool:
                     click.echo(shown[form](suspicion))
         except InputError as error:
             well = False
-            tell(f"Error: {error}")
+            tell(escape_controls(f"Error: {error}"))
     if form == "sarif":
         click.echo(json.dumps(_sarif(held), ensure_ascii=False, indent=1))
     return well
@@ -81,7 +81,7 @@ def _files_of(names: Iterable[str]) -> Iterator[str]:
                 continue
             seen.add(plain)
             if any(fnmatch.fnmatch(plain, pattern) for pattern in ignored):
-                tell(f"{file}: not checked, because {IGNORED} lists it")
+                tell(escape_controls(f"{file}: not checked, because {IGNORED} lists it"))
             else:
                 yield file
 
