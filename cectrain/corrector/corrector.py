@@ -22,7 +22,7 @@ from cectrain.corrector.edit_guard import (
     edits_of_dictionary,
     filtered,
     pieces,
-    stand_in,
+    put_stand_ins,
 )
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.prose import Fences, find_not_prose
@@ -246,12 +246,7 @@ class _Text:
             plain = replace(plain, text=text)
         self._plain = plain
         self._unread = proposer.unread(text)
-        seen = text
-        if any(self._unread):
-            seen = "".join(
-                stand_in(character, proposer.unread) if unread else character
-                for character, unread in zip(text, self._unread, strict=True)
-            )
+        seen = put_stand_ins(text, proposer.unread) if any(self._unread) else text
         self._kept += self._unreadable()
         self._kept += (plain.kept(at, at + 1, "form") for at in plain.forms)
         self.questions: list[_Question] = []

@@ -169,6 +169,15 @@ def stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
     return _FOR_HAN if is_han(ord(character)) else _FOR_SIGNS
 
 
+def put_stand_ins(text: str, unread: Callable[[str], Sequence[bool]]) -> str:
+    """Return a text as a model reads it."""
+    marks = unread(text)
+    if not any(marks):
+        return text
+    pairs = zip(text, marks, strict=True)
+    return "".join(stand_in(character, unread) if mark else character for character, mark in pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """`text[start:end]`, asked together with `text[context:start]`; offsets in code points."""

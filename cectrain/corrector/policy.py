@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from cecdata.models.device import in_batches, thread_count, use_threads
 from cecdata.models.identity import checkpoint_identity, run_identity
 from cectrain.corrector import folder, speculative
 from cectrain.corrector.correction import Edit, Proposer
+from cectrain.corrector.edit_guard import Plain, put_stand_ins
 from cectrain.corrector.speculative import Written
 
 LEAST = 0.5  # least confidence of an edit: it must be likelier than everything else together
@@ -58,6 +59,14 @@ def load(
     loaded = causal.load(where, version, device, dtype, extra="train")
     longest = folder.longest_source(name)
     return Policy(loaded.model, loaded.tokenizer, version, loaded.system, max_chars=longest)
+
+
+def reader(policy: Policy) -> Callable[[str], str]:
+    """Return a function that gives a text as the policy reads it in a corrector: without what parts
+    words, and with stand-ins for characters that it would spell in bytes, or read as commands.
+    """
+    unread = PolicyProposer(policy).unread
+    return lambda text: put_stand_ins(Plain.of(text).text, unread)
 
 
 def target_ids(policy: Policy, target: str) -> list[int]:

@@ -46,17 +46,22 @@ Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
 # number of columns → what they are, where no first line names them; a label is no id
 _SCHEMA = pa.schema([PAIR.field(name) for name in shards.COLUMNS])
 _ALIKE = 0.5  # least share of characters that the sides of a pair have in common
+_EXAMPLES = 8  # characters that a policy cannot read, of which a message shows the most frequent
 _COPIES = 2**15  # values of the column `copy`
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:
-    """The training split as a table; a pair is a function of (position, epoch) alone."""
+    """The training split as a table; a pair is a function of (position, epoch) alone.
+
+    read: what makes a text of a pair one that the policy can read; None: nothing.
+    """
 
     table: datasets.Dataset
     clean_share: float
     seed: int
     corrupt: Corrupt | None
+    read: Callable[[str], str] | None = None
 
     def __len__(self) -> int:
         """Return the number of pairs in an epoch."""
@@ -79,9 +84,27 @@ class TrainingPairs:
         columns = (rows[name] for name in shards.COLUMNS)
         stored = [Pair(*row) for row in zip(*columns, strict=True)]
         pairs = self.corrupt(stored, epoch) if self.corrupt else stored
-        if self.clean_share == 0:
+        if self.clean_share > 0:
+            pairs = [with_clean(pair, self.clean_share, self.seed) for pair in pairs]
+        if self.read is None:
             return pairs
-        return [with_clean(pair, self.clean_share, self.seed) for pair in pairs]
+        return [
+            replace(pair, source=self.read(pair.source), target=self.read(pair.target))
+            for pair in pairs
+        ]
+
+    def unread(self, read: Callable[[str], str]) -> tuple[int, str]:
+        """Return how many pairs have a character that `read` replaces, and a few of these."""
+        count, found = 0, Counter[str]()
+        for part in self.table.select_columns(["source", "target"]).iter(65_536):
+            texts = list(map(str.__add__, part["source"], part["target"]))
+            characters = set[str]().union(*texts)
+            replaced = {character for character in characters if read(character) != character}
+            for text in texts if replaced else ():
+                unread = replaced.intersection(text)
+                count += bool(unread)
+                found.update(unread)
+        return count, "".join(character for character, _ in found.most_common(_EXAMPLES))
 
     def split(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
         """Return the pairs for supervised steps, and a `share` of the sentences for PPO alone.

@@ -12,7 +12,7 @@ from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode, sealed, unsealed
 from cecdata.common.errors import VerificationError
-from cectrain.corrector.policy import Policy, corrections
+from cectrain.corrector.policy import Policy, corrections, reader
 from cectrain.data.shards import Pair
 
 
@@ -71,18 +71,20 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
     """Return the scores of a policy's own greedy answers.
 
     They do not pass the rules of `cectrain correct`: a pair may have an error in punctuation, which
-    those rules never correct, and the scores are meant to show what training has changed.
+    those rules never correct, and the scores are meant to show what training has changed. What the
+    policy cannot read is replaced as there, in sources and targets alike.
     """
-    sources = [*(pair.source for pair in pairs), *clean]
+    read = reader(policy)
+    sources = [read(text) for text in (*(pair.source for pair in pairs), *clean)]
     answers = corrections(policy, sources)
-    targets = [*(pair.target for pair in pairs), *clean]
+    targets = [read(text) for text in (*(pair.target for pair in pairs), *clean)]
     rows = [
         Row(str(n), s, t, a)
         for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))
     ]
     wrong = [row for row in rows if row.source != row.target]
     right = [row for row in rows if row.source == row.target]
-    exact = [answer == pair.target for pair, answer in zip(pairs, answers, strict=False)]
+    exact = [answer == target for _, target, answer in zip(pairs, targets, answers, strict=False)]
     return HeldOut(
         rows=len(rows),
         exact=_share([row.prediction == row.target for row in wrong]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.embed import Encoder, encoder
 from cectrain.config import Config, RewardConfig, SftConfig
 from cectrain.corrector.folder import MODEL, weights_sha256
-from cectrain.corrector.policy import Policy, check_context
+from cectrain.corrector.policy import Policy, check_context, reader
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, training_pairs
@@ -175,6 +175,14 @@ def prepare(
     check_context(policy, "长" * limit, longest_candidate(config))
     heldout_pairs, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
+    read = reader(policy)
+    unread, examples = pairs.unread(read)
+    if unread:
+        log(
+            f"{unread:,} of {len(pairs):,} pairs have characters that the policy cannot read "
+            f"({examples}): it reads others in their place, as in `cectrain correct`"
+        )
+    pairs = replace(pairs, read=read)
     longer = dataset.rows(TRAIN) - len(pairs)
     if longer and config.data.limit is None and not config.data.tuning:
         log(f"{longer:,} pairs are left out, because they exceed policy.max_chars = {limit}")

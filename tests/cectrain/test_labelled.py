@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from cecdata.common.command_group import run
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain import config
 from cectrain.cli import cli
+from cectrain.corrector.policy import load, reader
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import labelled_pairs, training_pairs
+from cectrain.model.heldout import evaluate
 from cectrain.supervised.loop import learning_rate, set_gradient
 from cectrain.supervised.loss import collate, loss_function
 
@@ -317,3 +320,29 @@ def proved(found):
 def test_two_processes_make_one_policy(dataset_path, start, tmp_path):
     """Each rank has a copy of the weights; the steps, the model and the ends are the same."""
     proved(launched("ddp", dataset_path, start, tmp_path))
+
+
+def test_what_a_policy_cannot_read_is_read_as_in_a_corrector(tmp_path):
+    """In pairs to train on and in held-out ones; how many pairs that are is counted."""
+    policy = load("builtin", device="cpu")
+    rows = [
+        ("他己经来了。😀①", "他已经来了。😀①"),
+        ("天气很好。", "天气很好。"),
+        ("是吗？👍", "是吗？👍"),
+    ]
+    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", rows), None, 1)
+    kept = training_pairs(pairs, config.DataConfig(), 40, 1, tmp_path / "arrow")
+    read = reader(policy)
+    assert read("他\u200b😀来㻂") == "他·来某"
+    everything = [Pair(n, 0, *row, "labelled") for n, row in enumerate(rows)]
+    count, examples = kept.unread(read)
+    texts = "".join(pair.source + pair.target for pair in kept.take(range(len(kept)), 0))
+    assert (count > 0) == any(character in texts for character in "😀①👍")
+    assert set(examples) <= set("😀①👍")
+    readable = replace(kept, read=read).take(range(len(kept)), 0)
+    assert all(read(pair.source) == pair.source for pair in readable)
+    scores = evaluate(policy, everything, [])
+    plain = [Pair(n, 0, read(s), read(t), "labelled") for n, (s, t) in enumerate(rows)]
+    assert scores == evaluate(policy, plain, [])
+    assert "\ufffd" not in "".join(scores.answers)
+    assert scores.over_correction == 0
