@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cecdata.common.command_group import Finite
-from cecdata.common.errors import CecError, MissingPackageError, how_to_install
+from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
 from cectrain.commands.correct import corrector_of, corrector_options
-
-if TYPE_CHECKING:
-    from cectrain.corrector.corrector import Corrector
 
 
 @click.command()
@@ -86,16 +82,11 @@ def serve(
             f"the server needs {error.name or error}, which is missing: {how_to_install('serve')}"
         ) from None
     corrector = corrector_of(**settings)
-    threading.Thread(target=_warm_up, args=(corrector,), daemon=True).start()
+    with contextlib.suppress(UsageError):  # of a model without terms
+        corrector.also(terms=["预热"])  # loads tables before a client waits
     with Server(
         (host, port), corrector, Limits(max_bytes, seconds, workers, queue), origins
     ) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
-
-
-def _warm_up(corrector: Corrector) -> None:
-    """Load what the first requests need; what is wrong is told to those who ask."""
-    with contextlib.suppress(CecError):
-        corrector.also(terms=["预热"]).correct("预热")
