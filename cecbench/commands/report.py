@@ -21,7 +21,7 @@ from cecbench.scorers import Score
 from cecbench.signature import Signature
 from cecbench.significance import FEW_ROWS, compare_scores, holm, imagined, rows_needed
 from cecdata.common.command_group import Finite
-from cecdata.common.errors import InputError, RefusedError, UsageError
+from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
 
 _PREFIX = "signature."
@@ -127,10 +127,6 @@ def power(
     To show half the difference, four times as many rows are needed.
     """
     test, rows = imagined(load(benchmark, data).rows, f1 / 100)
-    if not test.detectable:
-        raise InputError(
-            f"{benchmark} has too few rows, {rows:,}: two simulated systems do not differ on them"
-        )
     needed = {f"{one:g}": rows_needed(rows, test.detectable, one / 100) for one in points}
     if as_json:
         record = {"rows": rows, "detectable": test.detectable, "rows_needed": needed}

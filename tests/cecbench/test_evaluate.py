@@ -241,13 +241,6 @@ def test_power_of_a_benchmark_needs_no_run(bench):
     assert few["rows_needed"]["2"] > 100
 
 
-def test_power_of_too_few_rows_is_told(tmp_path):
-    """Where both simulated systems give the same answers, no number means anything."""
-    (tmp_path / "one.tsv").write_text("1\t他己经来了。\t他已经来了。\n", "utf-8")
-    words = ("power", tmp_path / "one.tsv", "--f1", 99)
-    assert "has too few rows, 1" in cecbench(*words, code=1).output
-
-
 def test_a_folder_of_another_run_is_refused(bench, tmp_path):
     """The same command verifies and exits with 0; another system in the folder exits with 5."""
     run(bench, "copy", "--out", tmp_path / "a")

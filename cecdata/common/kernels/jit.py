@@ -55,10 +55,17 @@ with _hidden(*_UNUSED):
     from numba.core import config, event
     from numba.core.caching import NullCache
     from numba.core.compiler import CompileResult
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
     from numba.core.serialize import dumps
 
 
+# A fork waits until no thread compiles, as the new process has none to free the lock.
+os.register_at_fork(
+    before=global_compiler_lock.acquire,
+    after_in_parent=global_compiler_lock.release,
+    after_in_child=global_compiler_lock.release,
+)
 Uint64s = npt.NDArray[np.uint64]
 
 # Without numba's reference counting: each access to a tuple of arrays would count, which takes
