@@ -134,7 +134,7 @@ def _pieces(said: str, source: str) -> Iterator[tuple[Role, str]]:
     if "\n" in source.strip():
         yield from _blocks(said, source)
         return
-    records = list(_records(said))
+    records = list(_records(said, source))
     for role, text in records:
         yield role, bare(text, source)
     if records:
@@ -240,7 +240,7 @@ def _labelled(line: str, source: str) -> Iterator[tuple[Role | None, str]]:
         before = line[start : max(start, mark.start() - LONGEST_LABEL) + at]
         if before.strip(_NOTHING):
             yield role, before.rstrip(_BETWEEN)
-        role, start = found, mark.end()
+        role, start = found, mark.end() - (mark[0][-1:] == source[:1])  # its own quotation mark
     rest = line[start:]
     if role is None:
         says = SAYS.search(rest[:LONGEST_LABEL])
@@ -249,8 +249,10 @@ def _labelled(line: str, source: str) -> Iterator[tuple[Role | None, str]]:
     yield role, rest
 
 
-def _records(said: str) -> Iterator[tuple[Role, str]]:
+def _records(said: str, source: str) -> Iterator[tuple[Role, str]]:
     """Yield the texts of a structured answer: JSON, a literal of Python, or tags."""
+    if said[:1] == source[:1] and said[-1:] == source[-1:] and _near(said, source):
+        return  # the source is written so itself
     opening = [place for place in (said.find("{"), said.find("[")) if place >= 0]
     start, end = min(opening, default=-1), max(said.rfind("}"), said.rfind("]"))
     value: object = None

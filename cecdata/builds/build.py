@@ -12,16 +12,15 @@ from cecdata.builds.blocks import ChangedError, Input, taken
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Cluster, Step, Threads, engine_of
+from cecdata.builds.near import DistinctNear
 from cecdata.builds.output import identity_of, opened, paths_read
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
 from cecdata.builds.read import Read, look
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
-from cecdata.common.progress import say, step
 from cecdata.common.settings import require
 from cecdata.config import MOST_COPIES, Config
-from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.reading import FileReport, empty_corpus
 from cecdata.filters.cosine import choose_policy
 from cecdata.perturbation.engine import Histogram
@@ -63,7 +62,8 @@ def build(
                 output.drop()
                 return restated(output, finished, about)
             run = Run(output.place, output.build, runner, output.bind)
-            plan = {"read": len(source.blocks), "distinct": 1 << source.bits}
+            buckets = 1 if config.near_duplicates else 1 << source.bits
+            plan = {"read": len(source.blocks), "distinct": buckets}
             output.plan(plan)
             try:
                 found = run.pool(source, config, counts=not pool)
@@ -148,14 +148,10 @@ class Run:
         read = self.all(first, len(source.blocks))
         source.refuse_changed()
         parts = tuple(f.path for done in read for f in done.files if f.path.endswith(".arrow"))
-        second = Distinct(self.place, self.build, 1, config, parts, source.labels, counts)
-        buckets = 1 << source.bits
-        if config.near_duplicates:
-            if not isinstance(self.engine, Threads):
-                say("one process compares each sentence with all earlier ones (--near-duplicates)")
-            distinct = self._one_by_one(second, buckets)
-        else:
-            distinct = self.all(second, buckets)
+        fields = (self.place, self.build, 1, config, parts, source.labels, counts)
+        near, buckets = config.near_duplicates, 1 << source.bits
+        second = DistinctNear(*fields, buckets) if near else Distinct(*fields)
+        distinct = self.all(second, 1 if near else buckets)
         pool = pooled(read, distinct)
         if not pool.sentences:
             damage = [each.damage for each in pool.inputs if each.damage]
@@ -175,16 +171,3 @@ class Run:
             return Publish(*chunks)
         whole = copies_of(config, pool.sentences)[1]
         return Corrupt(*chunks, histogram.config, histogram.rates(), whole)
-
-    def _one_by_one(self, stage: Distinct, count: int) -> list[Done]:
-        """Run the second stage in order of ids: near-duplicates depend on all sentences before."""
-        made = []
-        whole = replace(stage, seen=NearDuplicates())
-        for number in range(count):
-            task = f"{stage.name}/{number:05d}"
-            done = self.place.done(task, self.build)
-            if done is not None:
-                whole.remember(done)
-            made.append(done or whole(number))
-            step("distinct", 1, count)
-        return made

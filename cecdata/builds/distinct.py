@@ -19,11 +19,9 @@ import pyarrow.compute as pc
 
 from cecdata.builds.engine import Step
 from cecdata.builds.place import Done, Place
-from cecdata.builds.read import PLACED, first_of_equal, located, refused, write_batches, write_rows
+from cecdata.builds.read import PLACED, first_of_equal, refused, write_batches, write_rows
 from cecdata.common.codec import Json
 from cecdata.config import Config
-from cecdata.corpus.near_duplicates import NearDuplicates
-from cecdata.corpus.normalise import reject
 from cecdata.corpus.reading import FileReport
 from cecdata.corpus.rows import by_reason
 from cecdata.perturbation.engine import Histogram
@@ -42,16 +40,20 @@ class Distinct(Step):
     parts: tuple[str, ...]  # of the first stage
     labels: tuple[str, ...]
     counts: bool  # whether rates are calibrated
-    # the sentences of the buckets before, if near-duplicates are rejected
-    seen: NearDuplicates | None = None
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Gather a bucket out of all parts and write what is distinct in it."""
+        return self.write_bucket(number, *self.select(number))
+
+    def select(self, number: int) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
+        """Return the distinct sentences of a bucket out of all parts, and the rejected rows."""
         kept, again = first_of_equal(self._gathered(number))
-        bad = [refused(again, self.labels)] if len(again) else []
-        if self.seen is not None:
-            kept, near = _without_near(kept, self.seen, self.labels)
-            bad.append(near)
+        return kept, [refused(again, self.labels)] if len(again) else []
+
+    def write_bucket(
+        self, number: int, kept: pa.RecordBatch, bad: Sequence[pa.RecordBatch]
+    ) -> tuple[list[File], dict[str, Json]]:
+        """Write the sentences of a bucket, their counts and the rejected rows."""
         rejects = pa.Table.from_batches(bad, REJECTED_ROW)
         sentences = kept.select(POOLED.names).cast(POOLED)
         name, files = f"{number:05d}", []
@@ -83,26 +85,6 @@ class Distinct(Step):
         return self.place.write(
             f".cecdata/distinct/{name}.npy", lambda path: path.write_bytes(data.getvalue())
         )
-
-    def remember(self, done: Done) -> None:
-        """Read a finished bucket into `seen`: later sentences are compared with its sentences."""
-        if self.seen is not None:
-            for bucket in _buckets([done]):
-                self.seen.first(rows_of(self.place, [bucket], 0, bucket.rows).column("text"))
-
-
-def _without_near(
-    kept: pa.RecordBatch, seen: NearDuplicates, labels: Sequence[str]
-) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the sentences that are near to none kept before, and the others as rejected rows."""
-    near, edits = seen.first(kept.column("text"))
-    bad = near >= 0
-    details = [
-        f"{apart} edits from {seen.text(row)}"
-        for row, apart in zip(near[bad].tolist(), edits[bad].tolist(), strict=True)
-    ]
-    rows = located(kept.filter(pa.array(bad)), labels)
-    return kept.filter(pa.array(~bad)), reject(rows, "near_duplicate", details)
 
 
 def _origins(kept: pa.RecordBatch) -> list[Json]:

@@ -216,8 +216,7 @@ def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines
         assert source.bits > 1
         run = Run(Place(str(tmp_path / "part")), "x", Threads())
         first = run.pool(source, config, counts=False)
-        for name in ("00001", "00003"):
-            (tmp_path / f"part/.cecdata/done/distinct/{name}.json").unlink()
+        (tmp_path / "part/.cecdata/done/distinct/00000.json").unlink()
         assert run.pool(source, config, counts=False) == first
     assert first.sentences == whole.rows.kept
 
