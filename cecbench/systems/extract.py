@@ -13,8 +13,10 @@ characters, so that each takes time linear in the answer's length.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -24,12 +26,10 @@ from cecbench.systems.unwrap import (
     FAR,
     LONGEST_LABEL,
     SAYS,
-    TAG,
     Role,
     bare,
     last_word,
     own_words,
-    parsed,
     role_of,
 )
 
@@ -50,9 +50,6 @@ _CLOSE = r"[*_】\]）)〕\"”]*"
 _COLON = re.compile(rf"{_CLOSE}\s?(?:[：:]|——|[=-]>|→){_CLOSE}|[】\]](?!\s*[：:])")
 _HEAD = re.compile(r"[^：:]{1,20}[：:]\s*")
 _ARROW = re.compile(r"→|⇒|⟶|➡️?|=+>|-+>|\t|应该?被?(?:改|修改|纠正|更正|订正)(?:为|成)")
-_REMARK_LINE = re.compile(
-    r"[（(【\[*#>\s]{0,9}(?:解释|说明|注|修改说明|理由|原因|分析|改动)\s*[:：]"
-)
 _NO_ERROR = re.compile(
     r"^(?:经检查，?|这个?句(?:子|话)|该句(?:子|话)?|原句|句子|文本)?(?:中|里)?(?:已经)?"
     r"(?:没有|无|未发现|不存在|正确)(?:任何)?(?:错别字|拼写错误|错误|误|问题)?[。，,.！]?"
@@ -122,17 +119,17 @@ def _decide(said: str, source: str) -> str | None:
         return source.strip()
     best = max(changed.values())
     top = [text for text, role in changed.items() if role == best]
-    if best == Role.BARE and len(top) > 1:
-        whole = "".join(top)  # one sentence on several lines
-        if _distance(whole, source) < min(_distance(text, source) for text in top):
-            return whole
     return top[0] if len(top) == 1 else None
 
 
 def _pieces(said: str, source: str) -> Iterator[tuple[Role, str]]:
     """Yield the pieces of an answer, each freed of what is around it, with their roles."""
     if "\n" in source.strip():
-        yield from _blocks(said, source)
+        first, *others = said.split("\n")
+        *_, (_, rest) = _labelled(first.strip(), source)
+        lines = [line for line in (rest, *others) if line and not line.startswith("```")]
+        if len(lines) == len(source.strip().split("\n")):
+            yield Role.BARE, bare("\n".join(lines), source)
         return
     records = list(_records(said, source))
     for role, text in records:
@@ -163,26 +160,9 @@ def _pieces(said: str, source: str) -> Iterator[tuple[Role, str]]:
         waiting = yield from _of_line(line, source, waiting)
 
 
-def _blocks(said: str, source: str) -> Iterator[tuple[Role, str]]:
-    """Yield the pieces of an answer to a source of several lines."""
-    role, lines = Role.BARE, list[str]()
-    for line in said.split("\n")[:_MOST_PIECES]:
-        if line.startswith("```") and "```" not in source:
-            continue
-        *before, (own, rest) = _labelled(line.strip(), source)
-        if own is None or before:
-            lines.append(line)
-            continue
-        yield role, bare("\n".join(lines), source)
-        role, lines = own, [rest] if rest.strip(" *_#】]") else []
-    yield role, bare("\n".join(lines), source)
-
-
 def _of_line(line: str, source: str, waiting: Role) -> Generator[tuple[Role, str], None, Role]:
     """Yield the pieces of a line, and return the role of the next one."""
     parts = list(_labelled(line, source))
-    if _REMARK_LINE.match(line) and len(parts) < 2:
-        return Role.REMARK
     if parts[-1][0] is not None and not parts[-1][1].strip(_NOTHING):
         return parts[-1][0]  # the line introduces the next one
     pieces = [piece for part in parts for piece in _sides(*part, source, waiting)]
@@ -250,31 +230,19 @@ def _labelled(line: str, source: str) -> Iterator[tuple[Role | None, str]]:
 
 
 def _records(said: str, source: str) -> Iterator[tuple[Role, str]]:
-    """Yield the texts of a structured answer: JSON, a literal of Python, or tags."""
+    """Yield the texts of an answer in JSON."""
     if said[:1] == source[:1] and said[-1:] == source[-1:] and _near(said, source):
         return  # the source is written so itself
     opening = [place for place in (said.find("{"), said.find("[")) if place >= 0]
     start, end = min(opening, default=-1), max(said.rfind("}"), said.rfind("]"))
-    value: object = None
+    text = ""
     if 0 <= start < end:
-        value = parsed(said[start : end + 1])
+        text = said[start : end + 1]
     elif said[:1] == said[-1:] == '"':
-        value = parsed(said)
-    if isinstance(value, dict | list | str):
-        yield from _leaves(value, Role.BARE)
+        text = said
+    with suppress(ValueError, RecursionError):
+        yield from _leaves(json.loads(text), Role.BARE)
         return
-    opened: list[tuple[Role, int]] = []
-    for tag in TAG.finditer(said):
-        role = role_of(tag["name"])
-        if tag["name"].lower() in ("text", "sentence", "corrected", "output"):
-            role = role or Role.ANSWER
-        if role is None:
-            continue
-        if not tag["slash"]:
-            opened.append((role, tag.end()))
-        elif opened:
-            role, begin = opened.pop()
-            yield role, said[begin : tag.start()].strip()
 
 
 def _leaves(value: object, role: Role, depth: int = 0) -> Iterator[tuple[Role, str]]:

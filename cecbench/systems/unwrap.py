@@ -5,12 +5,8 @@ What the source has itself is not taken off.
 
 from __future__ import annotations
 
-import ast
-import html
-import json
 import re
 import unicodedata
-from contextlib import suppress
 from enum import IntEnum
 
 _THOUGHT = re.compile(
@@ -31,10 +27,7 @@ _SPECIAL = re.compile(
 _OPENED = re.compile(rf"(?:(?:{_SPECIAL.pattern})\s*)+", re.IGNORECASE)
 TAG = re.compile(r"<(?P<slash>/?)(?P<name>[A-Za-z一-鿿_]{1,20})(?: [^<>]{0,80})?>")
 _INLINE = frozenset({"b", "u", "i", "em", "strong", "mark", "ins", "span", "font", "p", "br"})
-_STRUCK = re.compile(
-    r"~~[^~\n]{0,200}~~|\[-[^\[\]\n]{0,200}-\]|<(?P<tag>del|s)>[^<\n]{0,200}</(?P=tag)>"
-)
-_ADDED = re.compile(r"\{\+([^{}\n]{0,200})\+\}")
+_STRUCK = re.compile(r"~~[^~\n]{0,200}~~|<(?P<tag>del|s)>[^<\n]{0,200}</(?P=tag)>")
 _BRACKETED = re.compile(r"[（(](?P<new>[^（）()\n]{1,20})[）)]")
 _VERDICT = re.compile("正确|无误|有误|不变|无需|错|原")
 _REPLACED = re.compile(r"(?P<old>[\u4e00-\u9fff]{1,8})[（(](?P<new>[\u4e00-\u9fff]{1,8})[）)]")
@@ -141,11 +134,7 @@ def _own_turn(text: str, source: str) -> str:
     if opening := _OPENED.match(text):
         text = text[opening.end() :]
     stop = _SPECIAL.search(text)
-    text = text[: stop.start()] if stop else text
-    if "&" in text and "&" not in source:
-        with suppress(ValueError):  # a reference of thousands of digits stays as it is
-            text = html.unescape(text)
-    return text if "\\" in source else text.replace("\\n", "\n")
+    return text[: stop.start()] if stop else text
 
 
 def bare(text: str, source: str) -> str:
@@ -183,7 +172,6 @@ def _without_marks(text: str, source: str) -> str:
         text = TAG.sub(lambda tag: "" if tag["name"].lower() in _INLINE else tag[0], text)
     if "**" not in source:
         text = text.replace("**", "")
-    text = _ADDED.sub(r"\1", text) if not _ADDED.search(source) else text
     if not _BRACKETED.search(source) and _BRACKETED.sub("", text) == source.strip():
         text = _REPLACED.sub(_replaced, text)
     return text.strip()
@@ -242,17 +230,3 @@ def role_of(text: str) -> Role | None:
     if not words or len(text) > LONGEST_LABEL:
         return None
     return Role[str(words[-1].lastgroup)]
-
-
-def parsed(text: str) -> object:
-    """Return the value of JSON or of a literal of Python; None for other text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    if len(text) > 10_000:  # no answer, and the parser of Python takes its time
-        return None
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
