@@ -192,13 +192,7 @@ def imagined(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
     if errors == 0:
         raise UsageError("no row of this benchmark has an error, so no system can have an F score")
     one, two = simulated(errors, len(rows) - errors, f, np.random.default_rng(SEED))
-    test = paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1)
-    if test.detectable == 0:
-        raise UsageError(
-            f"{len(rows):,} rows are too few: the two simulated systems hardly differ. Give "
-            "a benchmark with more rows, or an F1 further from 100"
-        )
-    return test, len(rows)
+    return paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1), len(rows)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
