@@ -29,6 +29,7 @@ from cectrain.corrector.channel.tables import open_tables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
 from cectrain.corrector.folder import BUILTIN, COMBINED
+from cectrain.corrector.idioms import EVIDENCE, find_idioms
 from cectrain.corrector.rescoring import Rescorer, Weights, overlap
 from cectrain.corrector.wordlists import Term
 
@@ -101,6 +102,10 @@ class CombinedProposer(Proposer):
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is P(c)."""
         readings = self.channel.readings(pieces)
+        for piece, reading in zip(pieces, readings, strict=True):
+            for change in find_idioms(piece):
+                share = reading.posterior.get(change, 0.0)
+                reading.posterior[change] = max(share, EVIDENCE)
         return [
             chosen(piece, scored, self.least, reading.terms)
             for piece, reading, scored in zip(

@@ -14,6 +14,7 @@ from cectrain.corrector.channel.layout import Settings, guards, workspace
 from cectrain.corrector.channel.tables import ChannelTables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
+from cectrain.corrector.idioms import shortens_reduplication
 from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
@@ -105,6 +106,8 @@ class ChannelProposer(Proposer):
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
             key = start, end, "".join(map(chr, written[word, low:high].tolist()))
+            if len(key[2]) < end - start and shortens_reduplication(pieces[place], *key):
+                continue
             posterior, best, terms = readings[place]
             posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
             if out.path[row]:
