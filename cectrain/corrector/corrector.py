@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -282,11 +283,26 @@ class _Text:
         if self._written != plain.text:
             edits, lost = carried(self._written, plain.text, edits)
             kept += (plain.kept(start, end, "script") for start, end in lost)
+        if self._by_user:
+            kept = [part for one in kept for part in self._cut(one)]
         written = [*self._by_user, *map(plain.edit, edits)]
         written.sort(key=lambda edit: (edit.start, edit.end))
         kept.sort(key=lambda part: (part.start, part.end))
         target = apply(plain.source, written)
         return Correction(plain.source, target, tuple(written), tuple(kept))
+
+    def _cut(self, kept: Kept) -> Iterator[Kept]:
+        """Yield the parts of what was kept that the dictionary has not replaced."""
+        start = kept.start
+        first = bisect_left(self._by_user, start, key=lambda edit: edit.start)
+        last = bisect_left(self._by_user, kept.end, key=lambda edit: edit.start)
+        for edit in self._by_user[first:last]:
+            if start < edit.start:
+                source = self._plain.source[start : edit.start]
+                yield Kept(start, edit.start, source, kept.reason)
+            start = edit.end
+        if start < kept.end or kept.start == kept.end:
+            yield Kept(start, kept.end, self._plain.source[start : kept.end], kept.reason)
 
     def _has_han(self, piece: Piece) -> bool:
         """Return whether a model can read a Han character of the piece."""

@@ -225,6 +225,20 @@ def test_nothing_is_inserted_beside_an_unreadable_character():
     assert one.target == "会么怎樣呢？"
 
 
+def test_what_the_dictionary_replaces_is_not_kept():
+    """Where the model strays from the rest of a sentence, the parts beside are named."""
+    text = "明天童鞋去公园看花，童鞋。"
+    corrector = Corrector(Fixed(*changed(text, 9)), dictionary={"童鞋": "同学"})
+    (one,) = corrector.correct(text)
+    assert one.target == "明天同学去公园看花，同学。"
+    assert [(kept.source, kept.reason) for kept in one.kept] == [
+        ("明天", "strayed"),
+        ("去公园看花，", "strayed"),
+        ("。", "strayed"),
+    ]
+    assert all(text[kept.start : kept.end] == kept.source for kept in one.kept)
+
+
 def test_a_long_text_costs_what_its_pieces_cost():
     """The time of a document grows with its length, with names, replacements and forms, too."""
     sentences = [f"他己经来了第{n}次，你呢\u2f42？" for n in range(2000)]
