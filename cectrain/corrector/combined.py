@@ -39,7 +39,10 @@ SHIPPED = Weights(-0.12, 0.85, 0.30)
 INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
 #: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
-KNOWN, LEAST_RATIO = 2.0, -8.0
+KNOWN, LEAST_RATIO = 0.75, -8.0
+#: What is added besides where the term is a word of the n-gram model: its p(c) is that of a word
+#: anywhere, and the user says that the text is of its field.
+LISTED = 1.25
 
 
 class CombinedProposer(Proposer):
@@ -132,7 +135,10 @@ class CombinedProposer(Proposer):
             logits = [own | judged for own, judged in zip(logits, more, strict=True)]
         found = []
         for piece, reading, own in zip(pieces, readings, logits, strict=True):
-            scored = {c: logistic(x + KNOWN * (c in reading.terms)) for c, x in own.items()}
+            scored = {
+                c: logistic(x + KNOWN * (c in reading.terms) + LISTED * (c in reading.listed))
+                for c, x in own.items()
+            }
             if len(piece) > self.scorer.longest:
                 alone = {c: reading.posterior[c] for c in reading.best}
                 scored = {c: p for c, p in alone.items() if p >= proposer.LEAST}

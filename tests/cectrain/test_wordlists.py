@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -107,6 +108,17 @@ def test_terms_take_a_fraction_of_a_second_and_no_lock(corrector):
 def test_a_term_wins_where_it_alone_fits(text, term, target):
     """Without a weight, and also where the word as such is common; right text stays."""
     assert Corrector(lm="words", terms=[term]).correct(text)[0].target == target
+
+
+def test_thousands_of_names_change_no_right_sentence():
+    """Each sounds like something that somebody writes."""
+    draw = random.Random(5)
+    given = "伟芳娜敏静丽强磊军洋勇艳杰涛明超秀兰霞平刚桂英华文辉力建国志新成海波宁福生"
+    family = "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗"
+    names = {family[n % 20] + "".join(draw.choices(given, k=2)) for n in range(9000)}
+    right = "我们明天在学校门口见面。他说的话很有道理。会议室在三楼。明天有雨。"
+    corrector = Corrector(lm="words", terms=sorted(names)[:5000])
+    assert corrector.correct(right)[0].target == right
 
 
 @pytest.mark.parametrize("weight", [1e300, -21.0, float("nan")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,13 +25,15 @@ _MOST_EDITS = 64  # edits of a text for which there is room at first
 
 
 class Reading(NamedTuple):
-    """The possible changes of a piece with their posteriors, those on the likeliest path, and those
-    that lead to a term of the user.
+    """The possible changes of a piece with their posteriors, and which are on the likeliest path.
+
+    terms: those that lead to a term of the user; listed: to one that the n-gram model has.
     """
 
     posterior: dict[Change, float]
     best: set[Change]
     terms: set[Change]
+    listed: Collection[Change] = ()
 
 
 class ChannelProposer(Proposer):
@@ -73,8 +75,10 @@ class ChannelProposer(Proposer):
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
         return [
-            edits_of(piece, (c for c in best if held[c] >= self.least), held, terms)
-            for piece, (held, best, terms) in zip(pieces, self.readings(pieces), strict=True)
+            edits_of(piece, (c for c in best if posterior[c] >= self.least), posterior, terms)
+            for piece, (posterior, best, terms, _) in zip(
+                pieces, self.readings(pieces), strict=True
+            )
         ]
 
     def readings(self, pieces: Sequence[str]) -> list[Reading]:
@@ -102,16 +106,19 @@ class ChannelProposer(Proposer):
             room *= 2
         term_numbers = frozenset(self.tables.terms.tolist())
         written = self.tables.channel.word_points
-        readings = [Reading({}, set(), set()) for _ in pieces]
+        known = [set[Change]() for _ in pieces]
+        readings = [Reading({}, set(), set(), changes) for changes in known]
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
             key = start, end, "".join(map(chr, written[word, low:high].tolist()))
             if len(key[2]) < end - start and shortens_reduplication(pieces[place], *key):
                 continue
-            posterior, best, terms = readings[place]
+            posterior, best, terms, _ = readings[place]
             posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
             if out.path[row]:
                 best.add(key)
             if word in term_numbers:
                 terms.add(key)
+                if word < self.tables.counts[0]:
+                    known[place].add(key)
         return readings
