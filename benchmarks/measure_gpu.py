@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +29,6 @@ from transformers import (
 )
 
 from cecdata import embed
-from cecdata.common.errors import CecError
 from cecdata.hanzi.characters import standard_characters
 from cectrain import config
 from cectrain.corrector.folder import WEIGHTS
@@ -40,7 +36,6 @@ from cectrain.run import metrics_log
 from cectrain.run.results import versions
 from cectrain.train import train
 
-ROOT = Path(__file__).resolve().parents[1]
 #: hidden size, inner size, layers, heads, heads of keys; the second is tiny
 QWEN3 = ((1024, 3072, 28, 16, 8), (32, 64, 1, 2, 1))
 BERT = ((1024, 4096, 24, 16), (32, 64, 1, 2))  # bge-large
@@ -236,35 +231,10 @@ def pretraining(bench: Bench) -> Figures:
     return bench.speed("", step_of(model, rows), 84.0 * count, 3 * flops(model, 0, 84) * count)
 
 
-def fsdp(bench: Bench, launcher: str = "fsdp") -> Figures:
-    """Measure an update of `paper` with the weights in shards of one card."""
-    if bench.device == "cpu":
-        raise CecError("accelerate shards no weights on CPUs")
-    out, shards = bench.folder / launcher, f"configs/accelerate/{launcher}.yaml"
-    command = [sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1"]
-    command += ["--config_file", shards, "-m", "cectrain", "train", str(bench.data.resolve())]
-    command += ["--out", str(out), "--recipe", "paper", "--updates", "2"]
-    command += ["--model", bench.policy(), "--encoder", bench.encoder()]
-    subprocess.run(command, check=True, timeout=300, cwd=ROOT)
-    return update(metrics_log.lines(out / metrics_log.FILE, "ppo"))
-
-
-def zero3(bench: Bench) -> Figures:
-    """Measure the same with DeepSpeed's ZeRO."""
-    if not find_spec("deepspeed"):
-        raise CecError("deepspeed is not installed")
-    return fsdp(bench, "zero3")
-
-
-def vllm(bench: Bench) -> Figures:
-    """Measure an update of `paper` whose candidates vLLM draws."""
-    return paper_update(bench, 'ppo.vllm="colocate"')
-
-
 #: in order of worth, with the seconds that one must have left
 FIGURES: tuple[tuple[Callable[[Bench], Figures], int], ...] = (
     (matrix_product, 5), (qwen3, 40), (encoder, 40), (paper_update, 60), (builtin_batch, 40),
-    (pretraining, 15), (fsdp, 60), (zero3, 60), (vllm, 90),
+    (pretraining, 15),
 )  # fmt: skip
 
 

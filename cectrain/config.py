@@ -24,7 +24,6 @@ WHITEN = ("batch", "none")
 CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
 DTYPES = ("float32", "bfloat16")
-VLLM = ("off", "colocate", "server")
 ROLLOUTS = ("auto", "generate")
 KINDS = ("consensus", "majority")  # of rewards
 LARGEST_GROUP = 64  # L; memory grows with L²
@@ -89,7 +88,6 @@ class PpoConfig:
     top_k: int = 0  # 0: off
     new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
     rollout: str = "auto"  # speculative decoding from the source where possible; generate: by token
-    vllm: str = "off"  # or colocate, server, with settings in `trl`; a resume is not bit-exact
 
     # advantages
     baseline: str = "value"  # or frozen_value, leave_one_out, group, none (docs/paper.md row 3)
@@ -245,7 +243,6 @@ def _check_choices(config: Config) -> None:
     for name, value, known in (
         ("baseline", ppo.baseline, BASELINES),
         ("whitening", ppo.whiten, WHITEN),
-        ("vllm mode", ppo.vllm, VLLM),
         ("value of ppo.rollout", ppo.rollout, ROLLOUTS),
         ("value of constants", config.constants, CONSTANTS),
         ("precision", config.sft.precision, PRECISIONS),

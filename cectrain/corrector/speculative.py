@@ -82,9 +82,7 @@ def supported(model: Any) -> bool:
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     if config.model_type not in KNOWN or kinds != {"full_attention"}:
         return False
-    head = getattr(model, "lm_head", None)
-    # FSDP gathers shards when the whole model is called, but this module calls its parts.
-    return head is not None and not hasattr(head.weight, "full_tensor")
+    return getattr(model, "lm_head", None) is not None
 
 
 @contextmanager

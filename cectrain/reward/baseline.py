@@ -125,7 +125,7 @@ def zero_advantage_share(rewards_P_L: torch.Tensor) -> float:
 class ValueNetwork:
     """Linear, tanh, linear, on the CPU in fp32, so that every rank computes the same bits.
 
-    It is not part of the policy's model, so DDP, FSDP and LoRA do not affect it. With `frozen` it
+    It is not part of the policy's model, so DDP and LoRA do not affect it. With `frozen` it
     is fitted to the first batch only.
     """
 

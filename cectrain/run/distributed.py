@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TIMEOUT = timedelta(minutes=30)  # of a collective operation; transformers takes the same
-_SHARDING = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")  # set by `accelerate launch`
 
 
 def world_size() -> int:
@@ -90,9 +89,3 @@ def wait() -> None:
         from torch import distributed
 
         distributed.barrier()
-
-
-def sharded() -> bool:
-    """Return whether each rank holds a part of the weights only, by FSDP or DeepSpeed."""
-    asked = any(os.environ.get(name, "").lower() == "true" for name in _SHARDING)
-    return asked and world_size() > 1

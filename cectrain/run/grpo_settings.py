@@ -13,7 +13,6 @@ from cecdata.models.causal import THINKING_OFF
 from cectrain.config import Config, PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.folder import BUILTIN
-from cectrain.run import distributed
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -60,10 +59,7 @@ def arguments(
         bf16=ppo.bf16,
         gradient_checkpointing=ppo.gradient_checkpointing,
         chat_template_kwargs=dict(THINKING_OFF),
-        use_vllm=ppo.vllm != "off",
-        vllm_mode=ppo.vllm if ppo.vllm != "off" else "colocate",
-        # With nucleus sampling the correction compares two distributions and biases sequences.
-        vllm_importance_sampling_correction=ppo.top_p == 1.0,
+        use_vllm=False,
         save_strategy="steps",
         # A resume is exact only from the end of a cycle, because candidates are not stored.
         save_steps=ppo.save_every * ppo.epochs,
@@ -99,12 +95,8 @@ def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
 
 
 def may_draft(ppo: PpoConfig, model: object) -> bool:
-    """Return whether candidates are drawn by speculative decoding with the source as the draft.
-
-    Ranks draw independently, but a rank that holds shards of the weights cannot.
-    """
-    asked = ppo.rollout == "auto" and ppo.vllm == "off" and ppo.top_k == 0
-    return asked and not distributed.sharded() and speculative.supported(model)
+    """Return whether candidates are drawn by speculative decoding with the source as the draft."""
+    return ppo.rollout == "auto" and ppo.top_k == 0 and speculative.supported(model)
 
 
 def uses_fast_forward(ppo: PpoConfig, model: object, processes: int) -> bool:
@@ -114,8 +106,7 @@ def uses_fast_forward(ppo: PpoConfig, model: object, processes: int) -> bool:
     """
     from cectrain.model import qwen3_forward
 
-    allowed = ppo.fast_forward and ppo.vllm == "off" and processes == 1
-    return allowed and qwen3_forward.supports(model)
+    return ppo.fast_forward and processes == 1 and qwen3_forward.supports(model)
 
 
 def longest_candidate(config: Config) -> int:

@@ -7,9 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cectrain.config import RewardConfig
-from cectrain.corrector.policy import Policy
 from cectrain.model.heldout import HeldOut
-from cectrain.model.policy import load_policy, with_adapter
 from cectrain.run import checkpoints, distributed
 from cectrain.run.grpo_settings import arguments, longest_candidate
 from cectrain.run.stages import Job, Trained
@@ -34,9 +32,8 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     trainer = _trainer(job, rewarder)
 
     def score() -> HeldOut:
-        """Gather the weights on every rank, score them, and return rank 0's scores on each."""
-        with trainer.whole_policy() as policy:
-            return distributed.broadcast_from_rank0(job.score(policy))
+        """Score the policy, and return rank 0's scores on every rank."""
+        return distributed.broadcast_from_rank0(job.score(trainer.current_policy()))
 
     before = partial(job.score_before_ppo, score)
     watch = EvalCallback(job.config.ppo, job.metrics, score, job.log, before)
@@ -48,7 +45,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
             f"{rewarder.encoded:,} computed because they are missing there"
         )
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
-    return Trained(batches, watch.before, score(), _gathered_policy(job, trainer))
+    return Trained(batches, watch.before, score(), job.policy)
 
 
 def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
@@ -59,16 +56,10 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     from cectrain.run.trainer import GroupTrainer
 
     logging.disable_progress_bar()
-    # TRL, and the transformers that vLLM needs, know only the older names.
+    # TRL knows only the older name.
     old = ".*gradient_checkpointing` is deprecated"
     warnings.filterwarnings("ignore", old, FutureWarning)
     config = job.config
-    if config.ppo.vllm != "off" and config.ppo.top_p < 1:
-        job.log(
-            f"with ppo.top_p = {config.ppo.top_p:g} and vLLM, the importance ratios of TRL before "
-            "1.17 are biased, because vLLM draws from the nucleus and TRL counts all tokens; "
-            "ppo.top_p=1.0 avoids the bias"
-        )
     args = arguments(
         config.ppo,
         out=job.state / "ppo",
@@ -97,18 +88,3 @@ def _newest_checkpoint(job: Job) -> str | None:
         return None
     job.log(f"resuming from {newest[0].name}")
     return str(newest[0])
-
-
-def _gathered_policy(job: Job, trainer: GroupTrainer) -> Policy:
-    """Return the policy with all weights on rank 0; other ranks of a sharded run get the old one.
-
-    A sharded policy is loaded anew, because its model holds shards, which no adapter merges with.
-    """
-    # A collective call: every rank must make it.
-    weights = trainer.accelerator.get_state_dict(trainer.model_wrapped)
-    if not distributed.sharded() or not distributed.is_rank0():
-        return job.policy  # without sharding every rank has all weights
-    policy = load_policy(job.config.policy, "cpu")
-    policy = with_adapter(policy, job.config.policy)
-    policy.model.load_state_dict(weights)
-    return policy

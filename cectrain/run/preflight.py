@@ -9,7 +9,6 @@ from cectrain.config import Config, DataConfig, check_shares
 from cectrain.data.shards import HELD_OUT, PairSource
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.reward.function import functions_of, load
-from cectrain.run import distributed
 from cectrain.run.grpo_settings import check_trl
 
 #: packages that every run imports
@@ -30,14 +29,12 @@ def check_settings(config: Config, processes: int) -> None:
 
     The latter is a MissingPackageError and names the setting that needs the package.
     """
-    if config.policy.lora_rank:
-        _need("policy.lora_rank", "peft", how_to_install("train"))
-    ppo = config.ppo
-    if config.sft.steps and distributed.sharded():
-        raise UsageError(
-            "this run splits the weights, so it allows no supervised steps: run `cectrain sft` in "
-            "one process (or with ddp.yaml), then train with --sft-steps 0 and --model THAT_RUN"
+    if config.policy.lora_rank and not find_spec("peft"):
+        raise MissingPackageError(
+            f"policy.lora_rank needs peft, which is not installed: {how_to_install('train')}, or "
+            "leave the setting out"
         )
+    ppo = config.ppo
     if config.sft.steps and config.sft.batch < processes:
         raise UsageError(f"sft.batch = {config.sft.batch} must be ≥ {processes}, one per process")
     if not ppo.updates:
@@ -49,8 +46,6 @@ def check_settings(config: Config, processes: int) -> None:
         load(name)
     if ppo.trl:
         check_trl(ppo)
-    if ppo.vllm != "off":
-        _need("ppo.vllm", "vllm", how_to_install("vllm"))
 
 
 def check_data(dataset: PairSource, config: DataConfig) -> None:
@@ -69,12 +64,4 @@ def check_ppo(config: Config, pairs: TrainingPairs) -> None:
         raise UsageError(
             f"{len(pairs)} pairs are too few for a batch of {sources} sources: lower ppo.groups or "
             "ppo.oversampling, or train on more pairs"
-        )
-
-
-def _need(setting: str, package: str, install: str) -> None:
-    if not find_spec(package):
-        raise MissingPackageError(
-            f"{setting} needs {package}, which is not installed: {install}, or leave the setting "
-            "out"
         )

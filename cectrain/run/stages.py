@@ -168,9 +168,7 @@ def prepare(
     """
     state = Path(out).absolute() / STATE
     set_up_torch(config.seed, deterministic=config.deterministic)
-    device = "cpu" if distributed.sharded() else "auto"  # its shards are moved afterwards
-    policy = load_policy(config.policy, device)
-    policy = with_adapter(policy, config.policy)
+    policy = with_adapter(load_policy(config.policy), config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, longest_candidate(config))
     heldout_pairs, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
@@ -216,8 +214,7 @@ def warm_start(job: Job) -> None:
     sft, own = job.config.sft, learning_rate(SftConfig(), job.policy)
     if not sft.steps:
         return
-    if not distributed.sharded():
-        job.score_at_start()
+    job.score_at_start()
     job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
     if sft.learning_rate is not None and sft.learning_rate > 5 * own:
         job.log(f"sft.learning_rate is high for this policy; the default is {own:.2g}")

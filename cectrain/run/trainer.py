@@ -17,15 +17,13 @@ compares all of this with TRL, which the extra pins to >=1.16,<1.17.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from trl import GRPOConfig, GRPOTrainer
-from trl.models.utils import unwrap_model_for_generation
 
 from cecdata.common.durable.files import naming
 from cectrain.config import PpoConfig
@@ -94,8 +92,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         processes = self.accelerator.num_processes
         self._fast_forward = uses_fast_forward(ppo, self.model, processes)
         self._drafts = may_draft(ppo, self._bare_model())
-        if self.is_fsdp_enabled:  # otherwise a rank that ends early makes the others wait
-            self.model._is_fsdp_managed_module = True  # noqa: SLF001 - `generate` reads it
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
         """Train, also on from a checkpoint; errors of the disk and the device become ours."""
@@ -131,12 +127,9 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self._note(training_tokens_per_s=tokens / max(seconds, 1e-9), training_seconds=seconds)
         return loss
 
-    @contextmanager
-    def whole_policy(self) -> Iterator[Policy]:
-        """Gather all weights on every rank, and yield the policy with them; a collective call."""
-        kwargs = {"gradient_checkpointing_kwargs": self.args.gradient_checkpointing_kwargs}
-        with unwrap_model_for_generation(self.model_wrapped, self.accelerator, **kwargs) as model:
-            yield replace(self._policy, model=model)
+    def current_policy(self) -> Policy:
+        """Return the policy as it is now, without the wrapping of several ranks."""
+        return replace(self._policy, model=self._bare_model())
 
     def _get_train_sampler(self, dataset: datasets.Dataset | None = None) -> GroupSampler:  # noqa: ARG002
         ppo = self._ppo
@@ -151,13 +144,13 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         started, size = time.perf_counter(), self.num_generations
-        policy = replace(self._policy, model=self._bare_model())
-        inputs, figures = select(policy, inputs, size, self._ppo.oversampling, self.temperature)
+        oversampling, policy = self._ppo.oversampling, self.current_policy()
+        inputs, figures = select(policy, inputs, size, oversampling, self.temperature)
         self._note(**figures)
         sources = [row["source"] for row in inputs]
         drafts = self.processing_class(sources, add_special_tokens=False).input_ids
         self._cycle = cycle = Cycle(drafts)
-        cycle.old_log_probs_later = self._ppo.vllm == "off"  # vLLM's correction reads TRL's
+        cycle.old_log_probs_later = True
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
         cycle.old_log_probs_later = False
         generated = time.perf_counter()
@@ -181,9 +174,9 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def _with_fewer_rows(self, out: dict[str, Any]) -> dict[str, Any]:
         """Return the batch without rows that have no gradient, and with its old log-probs."""
         ppo, before = self._ppo, len(out["advantages"])
-        if ppo.drop_zero_advantages and ppo.vllm == "off":
+        if ppo.drop_zero_advantages:
             out = drop_zero_advantages(out, self.args.steps_per_generation)
-        if ppo.vllm == "off" and out.get("old_per_token_logps") is not None:  # K ≥ 2
+        if out.get("old_per_token_logps") is not None:  # K ≥ 2
             # Both sides of the ratio come from one pass and from equal rows: drawing rounds
             # differently, by more than the clip in bf16.
             ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
@@ -242,7 +235,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if not size:
             return
         step = self.state.global_step
-        policy = replace(self._policy, model=self._bare_model())
+        policy = self.current_policy()
         pairs = supervised_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
         batch = collate(policy, pairs)
         loss = loss_function(policy, "bf16" if self._ppo.bf16 else "auto")(batch)

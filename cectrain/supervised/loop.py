@@ -50,7 +50,7 @@ def train_sft(
     """
     model, rate = policy.model, learning_rate(config, policy)
     if config.gradient_checkpointing:
-        # The older name is that of transformers before 5.18, which vLLM needs.
+        # The older name is that of transformers before 5.18.
         now = "activation_checkpointing_enable"
         getattr(model, now if hasattr(model, now) else "gradient_checkpointing_enable")()
         model.enable_input_require_grads()  # so that the gradient reaches an adapter

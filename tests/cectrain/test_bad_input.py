@@ -154,7 +154,6 @@ def test_a_run_logs_samples_and_keeps_answers(dataset_path, start, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "package", "advice"),
     [
-        ('ppo.vllm="server"', "vllm", r"cec-zero\[vllm\]"),
         ("policy.lora_rank=4", "peft", r"cec-zero\[train\]"),
         ("ppo.groups=2", "trl", r"not installed.*cec-zero\[train\]"),
     ],

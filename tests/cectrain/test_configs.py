@@ -36,14 +36,6 @@ def test_a_shipped_configuration_loads_and_divides(path, tmp_path):
         assert args.per_device_train_batch_size * args.steps_per_generation % 4 == 0
 
 
-def test_the_14b_configuration_is_the_papers():
-    """It equals the recipe `paper`, apart from how often it saves."""
-    ours, paper = config.load(str(CONFIGS / "qwen3-14b.toml")), config.load("paper")
-    assert ours.reward == paper.reward
-    for name in ("updates", "groups", "candidates", "epochs", "clip", "learning_rate", "decay"):
-        assert getattr(ours.ppo, name) == getattr(paper.ppo, name)
-
-
 @pytest.mark.parametrize("name", ["consensus", "paper", "paper-calibrated"])
 def test_the_papers_recipes_have_nothing_else(name):
     """Both terms of the reward, K = 2, a value head, the nucleus and the schedule, but no
