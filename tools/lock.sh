@@ -6,7 +6,7 @@ compile() { "${UV:-.venv/bin/uv}" pip compile --quiet --universal --python-versi
 compile requirements/build.in -o requirements/build.lock
 compile pyproject.toml -o requirements/base.lock
 compile pyproject.toml --extra dev --extra bench --extra embed --extra train --extra ray \
-    --extra serve --extra experiments --extra lm \
+    --extra serve --extra experiments --extra lm --extra documents --extra lsp --extra mcp \
     -c requirements/base.lock -o requirements/dev.lock
 compile pyproject.toml --extra docs -c requirements/base.lock -c requirements/dev.lock \
     -o requirements/docs.lock

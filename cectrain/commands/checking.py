@@ -6,7 +6,9 @@ import contextlib
 import fnmatch
 import json
 import os
+import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,11 +19,12 @@ import click
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import tell
-from cecdata.common.text import decoded, escape_controls, named_folder, unreadable
+from cecdata.common.text import escape_controls, named_folder, unreadable
 from cecdata.hanzi.errortypes import EDITS, MEANING
-from cectrain.corrector.corrector import Corrector, correct_lines
-from cectrain.corrector.prose import Fences
+from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import read_lines
+from cectrain.documents.document import Document, correct_document, edits_of
+from cectrain.documents.table import read_document
 
 IGNORED = ".cec-ignore"  # patterns of files that are not checked, one a line
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -45,7 +48,7 @@ class Suspicion:
         return f"{self.source or '∅'} → {self.target or '∅'} ({self.type}, {self.confidence:.2f})"
 
 
-def check(corrector: Corrector, names: Sequence[str], form: str) -> bool:
+def check(corrector: Corrector, names: Sequence[str], form: str, encoding: str | None) -> bool:
     """Print the suspicions of files, `-` for standard input; return whether all is well.
 
     A file that cannot be read is named on stderr, and those after it are checked.
@@ -53,9 +56,9 @@ def check(corrector: Corrector, names: Sequence[str], form: str) -> bool:
     well = True
     shown = {"text": _text, "github": _github, "json": _json}
     held: list[Suspicion] = []
-    for name in _files_of(names):
+    for name in find_files(names):
         try:
-            for suspicion in _suspicions(corrector, name):
+            for suspicion in _suspicions(corrector, name, encoding):
                 well = False
                 if form == "sarif":
                     held.append(suspicion)
@@ -69,7 +72,7 @@ def check(corrector: Corrector, names: Sequence[str], form: str) -> bool:
     return well
 
 
-def _files_of(names: Iterable[str]) -> Iterator[str]:
+def find_files(names: Iterable[str]) -> Iterator[str]:
     """Yield the files of names and patterns, each once; say which `.cec-ignore` leaves out."""
     path = Path(IGNORED)
     ignored = [line.strip() for _, line in read_lines(path)] if path.is_file() else []
@@ -105,26 +108,44 @@ def opened(name: str) -> IO[bytes]:
     return click.open_file(name, "rb")
 
 
-def _suspicions(corrector: Corrector, name: str) -> Iterator[Suspicion]:
-    """Yield what looks wrong in a file. Raises InputError where it is not UTF-8 text."""
+def open_document(name: str, encoding: str | None) -> Document:
+    """Return the document in a file, `-` for standard input.
+
+    Raises InputError where it cannot be read.
+    """
     try:
-        with opened(name) as stream:
-            text = decoded(stream.read())
+        with opened(name) as stream, naming_file(name):
+            return read_document(name, stream.read(), encoding)
     except FileNotFoundError as error:
         raise InputError(f"{name}: no file has this name or matches this pattern") from error
     except IsADirectoryError as error:
         raise InputError(f"{name} is a folder: name its files, such as '{name}/**/*.md'") from error
     except OSError as error:
         raise InputError(f"{name} {unreadable(error)}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} {unreadable(error)}, or list it in {IGNORED}") from error
-    lines = (line.removesuffix("\r") for line in text.split("\n"))
-    corrections = correct_lines(corrector, lines, Fences.of_file(name))
-    for number, correction in enumerate(corrections, 1):
-        for edit in correction.edits:
-            yield Suspicion(
-                name, number, edit.start + 1, edit.source, edit.target, edit.type, edit.confidence
-            )
+
+
+@contextlib.contextmanager
+def naming_file(name: str) -> Iterator[None]:
+    """Begin the message of an InputError with the name of a file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name} {error}") from error
+
+
+def _suspicions(corrector: Corrector, name: str, encoding: str | None) -> Iterator[Suspicion]:
+    """Yield what looks wrong in a file. Raises InputError where it cannot be read."""
+    document = open_document(name, encoding)
+    with naming_file(name):
+        edits = edits_of(correct_document(corrector, document))
+    starts = [
+        0,
+        *(match.end() for match in re.finditer(r"\r\n?|\n", document.source)),
+    ]
+    for edit in edits:
+        line = bisect_right(starts, edit.start)
+        column = edit.start - starts[line - 1] + 1
+        yield Suspicion(name, line, column, edit.source, edit.target, edit.type, edit.confidence)
 
 
 def _text(one: Suspicion) -> str:

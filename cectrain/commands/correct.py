@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import itertools
 import json
 import sys
 from collections import Counter
@@ -17,11 +16,12 @@ import click
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError, how_to_install
 from cecdata.common.progress import Progress, tell
-from cecdata.common.text import encoding, unreadable
+from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, POLICY
+from cectrain.documents.table import find_encoding, find_format
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -30,6 +30,7 @@ F = TypeVar("F", bound=Callable[..., object])
 _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
 _PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
+PROTECTED = ".cec-protect"  # a project's protected names, where --protect names no other file
 _EXAMPLES = 12  # unreadable characters that stderr shows
 
 
@@ -117,6 +118,15 @@ def corrector_of(
     return corrector
 
 
+def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None) -> str | None:
+    """Return the encoding that a user names; raise BadParameter where Python has none."""
+    try:
+        "".encode(encoding or "utf-8")
+    except LookupError as error:
+        raise click.BadParameter(f"{encoding}: name one such as gb18030, big5, utf-16") from error
+    return encoding
+
+
 @click.command()
 @click.argument("sentences", nargs=-1)
 @corrector_options
@@ -126,6 +136,12 @@ def corrector_of(
     is_flag=True,
     help="Read SENTENCES as file names, patterns of file names, or - (standard input), and list "
     "the places that look wrong. The exit code is 1 if any is found or a file is unreadable.",
+)
+@click.option(
+    "--write",
+    "writes",
+    is_flag=True,
+    help="Read SENTENCES as file names or patterns of them, and correct the files in place.",
 )
 @click.option(
     "--format",
@@ -138,7 +154,20 @@ def corrector_of(
     "--file",
     "path",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="File with one text per line; - is standard input.",
+    help="File to correct; - is standard input. Of Markdown, HTML, XML and LaTeX only the prose is "
+    "read; any other file has one text per line.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the corrected --file here.")
+@click.option(
+    "--encoding",
+    callback=_known_encoding,
+    help="Encoding of the files.  [default: UTF-8, or what their bytes show]",
+)
+@click.option(
+    "--interactive",
+    is_flag=True,
+    help="Ask before each edit of --write or --out. `never` adds its word to the file of --protect "
+    f"[default: {PROTECTED}].",
 )
 @click.option(
     "--threads",
@@ -148,13 +177,20 @@ def corrector_of(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(
-    "--diff", is_flag=True, help="Print each edit as [removed text] and replacement, in colour."
+    "--diff",
+    is_flag=True,
+    help="Print a unified diff of a file, or each edit of a sentence as [removed text] and "
+    "replacement, in colour.",
 )
 def correct(
     sentences: tuple[str, ...],
     checks: bool,
+    writes: bool,
     form: str,
     path: Path | None,
+    out: Path | None,
+    encoding: str | None,
+    interactive: bool,
     as_json: bool,
     diff: bool,
     **settings: Any,
@@ -169,35 +205,67 @@ def correct(
     cectrain correct 他己经来了。
     cectrain correct --check README.md 'docs/**/*.md' --format github
     """
-    if checks and (path is not None or as_json or diff or not sentences):
-        raise click.UsageError(
-            "--check needs files, as in `cectrain correct --check FILE…`, and does not work with "
-            "--file, --diff and --json (use --format json)"
-        )
+    files = checks or writes
+    for wrong, message in (
+        (
+            checks and (path is not None or as_json or diff or not sentences),
+            "--check needs files, as in `--check FILE…`, and no --file, --diff or --json",
+        ),
+        (writes and (path is not None or checks or not sentences), "--write needs files alone"),
+        (out is not None and (path is None or files), "--out needs --file"),
+        (path is not None and sentences, "--file and SENTENCES do not go together"),
+        (interactive and not writes and out is None, "--interactive needs --write or --out"),
+    ):
+        if wrong:
+            raise click.UsageError(message)
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("no text to correct: add SENTENCES or --file, or pipe text in")
         path = Path("-")
-    from cectrain.corrector.corrector import correct_lines
-    from cectrain.corrector.prose import Fences
-
+    if settings["protect"] is None and Path(PROTECTED).is_file():
+        settings["protect"] = Path(PROTECTED)
     corrector = corrector_of(**settings)
-    if checks:
-        from cectrain.commands.checking import check
-
-        click.get_current_context().exit(int(not check(corrector, sentences, form)))
-    diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report(simplified=settings["script"] == "simplified")
-    number: Counter[str] = Counter()
-    fences = Fences.of_file(str(path)) if path is not None and not sentences else None
-    total = len(sentences) + _lines(path) if path is None or path.is_file() else None
     with contextlib.ExitStack() as stack:
-        stack.callback(report.end)  # also where the file ends in an error
+        stack.callback(report.end)  # also where a file ends in an error
+        if checks:
+            from cectrain.commands.checking import check
+
+            well = check(corrector, sentences, form, encoding)
+        elif writes or (path is not None and (out is not None or diff or find_format(path.name))):
+            from cectrain.commands.rewriting import Questions, Rewriter
+
+            questions = Questions(settings["protect"] or Path(PROTECTED)) if interactive else None
+            shape = "json" if as_json else "diff" if diff else ""
+            rewriter = Rewriter(corrector, encoding, shape, report.add, questions)
+            well = rewriter.write_files(sentences) if writes else rewriter.correct(str(path), out)
+        else:
+            sources = _of_file(path, encoding) if path else [("sentence", [*sentences])]
+            total = len(sentences) + _lines(path) if path is None or path.is_file() else None
+            diff = diff or (sys.stdout.isatty() and not as_json)
+            _print_corrections(corrector, sources, total, report, as_json=as_json, diff=diff)
+            well = True
+    if not well:
+        click.get_current_context().exit(1)
+
+
+def _print_corrections(
+    corrector: Corrector,
+    sources: Iterable[tuple[str, Sequence[str]]],
+    total: int | None,
+    report: _Report,
+    *,
+    as_json: bool,
+    diff: bool,
+) -> None:
+    """Print the corrections of texts as they come, with what they are called."""
+    number: Counter[str] = Counter()
+    with contextlib.ExitStack() as stack:
         # Where the corrections appear on the terminal, they are the progress.
         seen = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
         progress = stack.enter_context(Progress()) if seen else None
-        for origin, texts in itertools.chain([("sentence", [*sentences])], _of_file(path)):
-            for correction in correct_lines(corrector, texts, fences):
+        for origin, texts in sources:
+            for correction in corrector.stream(texts):
                 number[origin] += 1
                 report.add(f"{origin} {number[origin]}", correction.kept)
                 record = json.dumps(as_record(correction), ensure_ascii=False) if as_json else None
@@ -261,7 +329,7 @@ class _Report:
         return sum(self._counts[reason] for reason in _PIECES)
 
 
-def _of_file(path: Path | None) -> Iterator[tuple[str, list[str]]]:
+def _of_file(path: Path | None, encoding: str | None) -> Iterator[tuple[str, list[str]]]:
     """Yield the lines of a file, or of a pipe as they come, with what they are called."""
     from cectrain.commands.checking import opened
 
@@ -270,13 +338,13 @@ def _of_file(path: Path | None) -> Iterator[tuple[str, list[str]]]:
     name = "standard input, line" if str(path) == "-" else f"{path}, line"
     try:
         with opened(str(path)) as stream:
-            for lines in _arrived(stream):
+            for lines in _arrived(stream, encoding):
                 yield name, lines
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} {unreadable(error)}") from error
 
 
-def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
+def _arrived(stream: IO[bytes], encoding: str | None = None) -> Iterator[list[str]]:
     """Yield whole lines as soon as they arrive, because people wait for an answer.
 
     A line ends with a line feed, or a carriage return and a line feed; other control characters
@@ -291,7 +359,9 @@ def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
         read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
         if decoder is None and read in {b"\xff", b"\xfe"}:  # half a byte order mark
             read += stream.read1(_PIPE)  # type: ignore[attr-defined]
-        decoder = decoder or codecs.getincrementaldecoder(encoding(read))()
+        if decoder is None:
+            name = encoding or find_encoding(read)
+            decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()
         ended, size = not read, size + len(read)
         try:
             text = decoder.decode(read, final=ended)

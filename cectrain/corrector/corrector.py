@@ -26,7 +26,7 @@ from cectrain.corrector.edit_guard import (
     put_stand_ins,
 )
 from cectrain.corrector.folder import COMBINED
-from cectrain.corrector.prose import Fences, find_not_prose
+from cectrain.corrector.prose import find_not_prose
 from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditional, simplified
 from cectrain.corrector.table import Settings, find_model, refuse_unsupported
 from cectrain.corrector.wordlists import Term, Wordlists, terms_of
@@ -190,21 +190,6 @@ class Corrector:
                 yield from self.correct(chunk)
                 chunk, size = [], 0
         yield from self.correct(chunk)
-
-
-def correct_lines(
-    corrector: Corrector, lines: Iterable[str], fences: Fences | None
-) -> Iterator[Correction]:
-    """Yield one correction a line of a file; those within `fences` stay as they are."""
-    if fences is None:
-        yield from corrector.stream(lines)
-        return
-    for is_code, run in groupby(lines, fences.holds):
-        if is_code:
-            for line in run:
-                yield Correction(line, line, (), (Kept(0, len(line), line, "code"),))
-        else:
-            yield from corrector.stream(run)
 
 
 def _each(texts: str | Iterable[str]) -> Iterator[str]:

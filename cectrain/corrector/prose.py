@@ -1,20 +1,18 @@
 """What in a text is no prose: addresses and code, which a corrector never changes.
 
-The places are those that a plain line shows; no format is parsed. All patterns take time that is
-linear in the text: an alternative that may fail late begins only where its first sign stands, and
-ends at the next such sign.
+The places are those that a plain line shows; no format is parsed, but a reader of documents puts
+the object replacement character (U+FFFC) where one has code, a formula or an image. All patterns
+take time that is linear in the text: an alternative that may fail late begins only where its first
+sign stands, and ends at the next such sign.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from cecdata.hanzi.characters import HAN_RANGES
-
-_MARKDOWN = {".md", ".markdown", ".mdx"}  # suffixes of files in which a fence spans lines
 
 _HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
 _MARKS = "，。；：！？、（）《》〈〉【】〔〕「」『』“”‘’…—·￥"
@@ -49,7 +47,8 @@ _HAN_SITE = r"[\w-]+(?:\.[\w-]+)*\.(?:中国|公司|网络|网址)"
 _NOT_PROSE = re.compile(
     rf"""
     (?P<code>
-      (?m:^)[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?P<fence>`{{3,}}|~{{3,}})[^`\n]*\n(?s:.*?)
+      \ufffc
+    | (?m:^)[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?P<fence>`{{3,}}|~{{3,}})[^`\n]*\n(?s:.*?)
           (?:(?<=\n)[ \t>]*(?P=fence)[`~]*[ \t]*(?m:$)|\Z)
     | (?<!`)(?P<ticks>`{{1,3}})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)
     | <(?i:(?P<element>code|kbd|pre|script|style))\b[^<>]*>[^<]*</(?P=element)\s*>
@@ -84,13 +83,12 @@ _NOT_PROSE = re.compile(
     """,
     re.VERBOSE,
 )
-_SIGNS = re.compile(r"[`<{$%\\\[\]@:/~.=]")  # each place that is no prose has one of these
+_SIGNS = re.compile(r"[`<{$%\\\[\]@:/~.=\ufffc]")  # each place that is no prose has one of these
 _FILE = re.compile(rf".*?(?:{_SUFFIX})+")
 # The prose before a name of ASCII, or before the beginning of a path: 请看README.md, 运行./按装.sh.
 _GLUED = re.compile(
     rf"[^/\\@]*[{_HAN}](?=[A-Za-z0-9]{{3,}}(?:[._%+-][A-Za-z0-9]+)*\Z|\.{{1,2}}/|~/|/(?:{_ROOTS})/|www\.)"
 )
-_FENCE = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*(`{3,}|~{3,})([^`\n]*)")
 
 
 class NotProse(NamedTuple):
@@ -127,30 +125,3 @@ def _without_prose(text: str, start: int, end: int) -> int:
     """Return where a name begins in a run of characters that may have prose before the name."""
     glued = _GLUED.match(text[start:end])
     return start + glued.end() if glued else start
-
-
-class Fences:
-    """The fenced code blocks of a file of Markdown that is read line by line.
-
-    >>> inside = Fences().holds
-    >>> [inside(line) for line in ["我门", "```sh", "按装", "```", "己经"]]
-    [False, True, True, True, False]
-    """
-
-    def __init__(self) -> None:
-        self._open = ""  # the signs that began the block
-
-    @classmethod
-    def of_file(cls, name: str) -> Fences | None:
-        """Return those of a file with this name; None where it is none of Markdown."""
-        return cls() if Path(name).suffix.lower() in _MARKDOWN else None
-
-    def holds(self, line: str) -> bool:
-        """Return whether the next line belongs to a block; its first and last line do."""
-        fence = _FENCE.match(line)
-        if not self._open:
-            self._open = fence[1] if fence else ""
-            return bool(fence)
-        if fence and fence[1].startswith(self._open) and not fence[2].strip():
-            self._open = ""
-        return True

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from proposers import Silent
+from proposers import Corrects
 
 from cectrain.cli import cli
-from cectrain.corrector.correction import Edit
-from cectrain.corrector.corrector import Corrector, correct_lines
-from cectrain.corrector.prose import Fences, find_not_prose
+from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.prose import find_not_prose
 
 #: texts whose 我门 and 己经 are parts of addresses and of code
 ADDRESSES = """\
@@ -114,29 +113,6 @@ def test_prose_with_signs_is_prose(text):
     assert found(text) == []
 
 
-class Corrects(Silent):
-    """Corrects two errors wherever it sees them."""
-
-    longest = most = None
-
-    def propose(self, pieces):
-        pairs = {"我门": "我们", "己经": "已经"}
-        return [
-            [
-                Edit(
-                    start=at,
-                    end=at + 2,
-                    source=piece[at : at + 2],
-                    target=pairs[piece[at : at + 2]],
-                    confidence=0.9,
-                )
-                for at in range(len(piece))
-                if piece[at : at + 2] in pairs
-            ]
-            for piece in pieces
-        ]
-
-
 def test_errors_beside_are_corrected_and_the_rest_is_kept_with_its_reason():
     """Nor does the user's dictionary change an address."""
     text = "我门看 https://例己经.中国/我门 和 `己经`，己经看完。"
@@ -147,16 +123,6 @@ def test_errors_beside_are_corrected_and_the_rest_is_kept_with_its_reason():
         ("`己经`", "code"),
     ]
     assert all(text[kept.start : kept.end] == kept.source for kept in one.kept)
-
-
-def test_a_fence_spans_the_lines_of_a_file():
-    """Also in a list and a quotation; a longer or other fence does not end it."""
-    lines = ["我门", "- ```sh", "我门", "~~~", "````", "己经", "> ~~~", "我门", "> ~~~", "己经"]
-    made = correct_lines(Corrector(Corrects()), lines, Fences.of_file("a.md"))
-    changed = [number for number, one in enumerate(made) if one.edits]
-    assert changed == [0, 5, 9]
-    plain = correct_lines(Corrector(Corrects()), lines, Fences.of_file("a.txt"))
-    assert sum(bool(one.edits) for one in plain) == 5
 
 
 HOSTILE = [

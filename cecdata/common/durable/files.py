@@ -62,7 +62,7 @@ def write(
 
     `check` reads the temporary file (a footer, a row count) and raises where it is not complete.
     `tmp` is a folder on the same filesystem. Without it, `path` is one that a user named: a link is
-    followed, and a device or a pipe is refused. An existing file is replaced.
+    followed, and a device or a pipe is refused. An existing file is replaced and keeps its mode.
     Raises `DiskFullError` or `CecError` with the path, and leaves nothing behind.
     """
     path = Path(path)
@@ -85,7 +85,8 @@ def write(
             if tmp is None:
                 _sweep(path)
             fill(temporary)
-            _give_mode(temporary, _usual_mode())
+            exists = tmp is None and path.exists()
+            _give_mode(temporary, path.stat().st_mode & 0o777 if exists else _usual_mode())
             _fsync(temporary)
             if check is not None:
                 check(temporary)

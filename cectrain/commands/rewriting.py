@@ -1,0 +1,148 @@
+"""`cectrain correct --out`, `--write` and `--diff`: files with their corrections."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from cecdata.common.durable import write_bytes, write_text
+from cecdata.common.errors import CecError, UsageError
+from cecdata.common.progress import tell
+from cecdata.common.text import escape_controls, text_of
+from cecdata.hanzi.characters import is_han
+from cecdata.hanzi.edits import splice
+from cectrain.commands.checking import find_files, naming_file, open_document
+from cectrain.corrector.correction import Edit, Kept, as_record
+from cectrain.corrector.corrector import Corrector
+from cectrain.documents.document import correct_document, edits_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Corrects files one by one.
+
+    shape: what is printed: the `diff`, `json` of the passages, or "". report: takes what was kept.
+    questions: which edits are made; None: all.
+    """
+
+    corrector: Corrector
+    encoding: str | None
+    shape: str
+    report: Callable[[str, Iterable[Kept]], None]
+    questions: Questions | None
+
+    def write_files(self, names: Iterable[str]) -> bool:
+        """Correct files in place; return whether all could be. Others are named on stderr."""
+        well = True
+        for name in find_files(names):
+            try:
+                if name == "-":
+                    raise UsageError("standard input cannot be written: name files")
+                self.correct(name, Path(name))
+            except CecError as error:
+                well = False
+                tell(escape_controls(f"Error: {error}"))
+        return well
+
+    def correct(self, name: str, out: Path | None) -> bool:
+        """Write the corrected file to `out`, or print it where nothing else is; return True.
+
+        A file is not written over itself where it stays the same. Raises InputError where it
+        cannot be read.
+        """
+        document = open_document(name, self.encoding)
+        with naming_file(name):
+            corrections = correct_document(self.corrector, document)
+            edits = edits_of(corrections)
+            if self.questions is not None:
+                edits = self.questions.choose(document.source, edits)
+            data = document.write(edits)
+        target = splice(document.source, ((edit.start, edit.end, edit.target) for edit in edits))
+        for correction in corrections:
+            self.report(name, correction.kept)
+            if self.shape == "json":
+                click.echo(json.dumps(as_record(correction), ensure_ascii=False))
+        if self.shape == "diff":
+            _print_diff(name, document.source, target)
+        if out is not None:
+            if edits or str(out) != name:
+                write_bytes(out, data)
+        elif not self.shape:
+            click.echo(target, nl=False)
+        return True
+
+
+_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
+
+
+def _print_diff(name: str, source: str, target: str) -> None:
+    """Print a unified diff, in colour on a terminal."""
+    before, after = (text.splitlines(keepends=True) for text in (source, target))
+    for line in difflib.unified_diff(before, after, name, name):
+        whole = line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        click.secho(whole, fg=_COLOURS.get(line[0]), nl=False)
+
+
+class Questions:
+    """Asks for each edit whether to make it, and remembers the answers `always` and `never`.
+
+    path: the file of protected names, to which `never` adds a word.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._always: set[tuple[str, str]] = set()
+        self._never: set[str] = set()
+        self._ended = False
+
+    def choose(self, source: str, edits: Sequence[Edit]) -> list[Edit]:
+        """Return the edits of a document that the user wants."""
+        return [edit for edit in edits if self._wants(source, edit)]
+
+    def _wants(self, source: str, edit: Edit) -> bool:
+        change, word = (edit.source, edit.target), find_word(source, edit)
+        if self._ended or word in self._never:
+            return False
+        if change in self._always:
+            return True
+        begin = source.rfind("\n", 0, edit.start) + 1
+        end = source.find("\n", edit.end)
+        line = source[begin : edit.start], source[edit.end : end if end >= 0 else None]
+        old = click.style(f"[{edit.source}]", fg="red", strikethrough=True)
+        click.echo(line[0] + old + click.style(edit.target, fg="green", bold=True) + line[1])
+        question = f"{edit.source} → {edit.target} ({edit.type}, {edit.confidence:.2f})"
+        answers = click.Choice(["y", "n", "always", "never", "quit"])
+        answer = click.prompt(question, type=answers, default="y")
+        if answer == "always":
+            self._always.add(change)
+        elif answer == "never":
+            self._never.add(word)
+            keep_word(self._path, word)
+        self._ended = answer == "quit"
+        return answer in {"y", "always"}
+
+
+def find_word(source: str, edit: Edit) -> str:
+    """Return the word that an edit would change; one character takes that before it, or after it.
+
+    >>> find_word("每日优鲜", Edit(start=3, end=4, source="鲜", target="先", confidence=0.9))
+    '优鲜'
+    """
+    start, end = edit.start, edit.end
+    if end - start < 2 and start and is_han(ord(source[start - 1])):
+        start -= 1
+    elif end - start < 2 and end < len(source) and is_han(ord(source[end])):
+        end += 1
+    return source[start:end]
+
+
+def keep_word(path: Path, word: str) -> None:
+    """Add a word to a file of protected names."""
+    text = text_of(path) if path.exists() else ""
+    if word not in text.splitlines():
+        write_text(path, f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{word}\n")

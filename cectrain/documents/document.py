@@ -1,0 +1,173 @@
+"""What a document is: texts with their places, and the bytes that edits at places lead to.
+
+A format reads a file into a `Document`. Its passages are prose that is read as one text, whatever
+markup and line breaks the file has in between. Edits of passages become edits of the document's
+source, and the document writes itself with them: what was not edited stays the same byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from cecdata.common.errors import InputError
+from cecdata.hanzi.edits import splice
+from cectrain.corrector.correction import Correction, Edit
+from cectrain.corrector.corrector import Corrector
+
+OBJECT = "\ufffc"  # stands in a passage for code, a formula or an image: nothing changes it
+_BREAK = re.compile(r"[^\S\n]*\n\s*")  # one space, which parts no words between Han characters
+_IGNORE = re.compile(
+    r"(?:<!--|%|#|//)[ \t]*cec-ignore(?P<start>-start)?\b(?!-)"
+    r"(?(start)(?s:.*?)(?:cec-ignore-end|\Z)|[^\n]*(?:\n[^\n]*)?)"
+)
+
+
+class Part(NamedTuple):
+    """A stretch of a passage: where it begins there and in the source, and its characters."""
+
+    at: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text that is read as one; what belongs to no part of it has no place in the source."""
+
+    text: str
+    parts: tuple[Part, ...]
+
+    def place(self, edit: Edit) -> Iterator[Edit]:
+        """Yield an edit of the text as edits of the source: one for each part that it changes.
+
+        >>> passage = join_parts("他**己**经", [(0, 1), (3, 4), (6, 7)])
+        >>> edit = Edit(start=0, end=2, source="他己", target="她已", confidence=1.0)
+        >>> [(one.start, one.end, one.target) for one in passage.place(edit)]
+        [(0, 1, '她'), (3, 4, '已')]
+        """
+        first = bisect_right(self.parts, edit.start, key=lambda part: part.at) - 1
+        if edit.start == edit.end:  # what is inserted belongs to the character before it
+            for at, start, size in self.parts[max(first - 1, 0) : first + 1]:
+                if at <= edit.start <= at + size:
+                    place = start + edit.start - at
+                    yield replace(edit, start=place, end=place)
+                    return
+            return
+        even, rest = len(edit.source) == len(edit.target), edit.target
+        for at, start, size in self.parts[max(first, 0) :]:
+            low, high = max(at, edit.start), min(at + size, edit.end)
+            if at >= edit.end:
+                break
+            if low < high:
+                source = self.text[low:high]
+                target = edit.target[low - edit.start : high - edit.start] if even else rest
+                rest = ""
+                if source != target:
+                    begin = low - at + start
+                    end = begin + high - low
+                    yield replace(edit, start=begin, end=end, source=source, target=target)
+
+
+def join_parts(source: str, parts: Iterable[tuple[int, int] | str]) -> Passage:
+    """Return the passage of spans of a source and of signs that stand for something, in order."""
+    texts: list[str] = []
+    places: list[Part] = []
+    at = 0
+
+    def add(text: str, start: int | None) -> None:
+        nonlocal at
+        if text and start is not None:
+            places.append(Part(at, start, len(text)))
+        texts.append(text)
+        at += len(text)
+
+    for part in parts:
+        if isinstance(part, str):
+            add(part, None)
+            continue
+        done, end = part
+        for match in _BREAK.finditer(source, *part):
+            add(source[done : match.start()], done)
+            add(" ", None)
+            done = match.end()
+        add(source[done:end], done)
+    return Passage("".join(texts), tuple(places))
+
+
+class Document(Protocol):
+    """A file that was read."""
+
+    @property
+    def source(self) -> str:
+        """The text in which edits have their places."""
+
+    def passages(self) -> Iterable[Passage]:
+        """Return the prose, in order."""
+
+    def write(self, edits: Sequence[Edit]) -> bytes:
+        """Return the file with edits of the source, which are sorted and do not overlap."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDocument:
+    """A file of text. mark: its byte order mark. find: the passages of its text."""
+
+    source: str
+    encoding: str
+    mark: bytes
+    find: Callable[[str], Iterable[Passage]]
+
+    def passages(self) -> Iterable[Passage]:
+        """Return the prose, in order."""
+        # Text of the same length, in which lines end as formats expect it.
+        return self.find(self.source.replace("\r\n", " \n").replace("\r", "\n"))
+
+    def write(self, edits: Sequence[Edit]) -> bytes:
+        """Return the file with edits; raise InputError where its encoding lacks a character."""
+        changes = ((edit.start, edit.end, edit.target) for edit in edits)
+        try:
+            return self.mark + splice(self.source, changes).encode(self.encoding)
+        except UnicodeEncodeError as error:
+            sign = error.object[error.start]
+            raise InputError(
+                f"cannot hold {sign}, which a correction needs, in {self.encoding}: convert it to "
+                "UTF-8"
+            ) from error
+
+
+def correct_document(corrector: Corrector, document: Document) -> list[Correction]:
+    """Return the correction of each passage, with its edits at their places in the source.
+
+    Between `cec-ignore-start` and `cec-ignore-end` in comments, in a line with `cec-ignore`, and in
+    the line after it, everything stays.
+    """
+    passages = [passage for passage in document.passages() if passage.text.strip()]
+    source = document.source
+    ignored = [
+        (source.rfind("\n", 0, match.start()) + 1, match.end())
+        for match in _IGNORE.finditer(source)
+    ]
+    made: list[Correction] = []
+    for passage, correction in zip(
+        passages, corrector.stream(passage.text for passage in passages), strict=True
+    ):
+        placed = (edit for found in correction.edits for edit in passage.place(found))
+        edits = tuple(edit for edit in placed if not _is_inside(edit, ignored))
+        made.append(replace(correction, edits=edits))
+    return made
+
+
+def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
+    """Return whether an edit begins in one of the spans, which are sorted."""
+    before = bisect_right(spans, edit.start, key=lambda span: span[0]) - 1
+    return before >= 0 and edit.start < spans[before][1]
+
+
+def edits_of(corrections: Iterable[Correction]) -> list[Edit]:
+    """Return the edits of a document, sorted; a footnote may stand within another passage."""
+    edits = (edit for correction in corrections for edit in correction.edits)
+    return sorted(edits, key=lambda edit: (edit.start, edit.end))

@@ -1,0 +1,76 @@
+"""LaTeX: the text of a document, without commands, formulas, listings and comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cectrain.documents.document import OBJECT, Passage, join_parts
+
+_LISTINGS = "verbatim|Verbatim|lstlisting|minted|comment|filecontents"
+_FORMULAS = "math|displaymath|equation|align|alignat|gather|multline|flalign|eqnarray|tikzpicture"
+#: commands whose last argument is prose: within a sentence, beside it, or between two
+_STYLES = "text(?:bf|it|rm|sf|tt|sl|sc|md|up|normal)|emph|underline|uline|uwave|mbox|fbox"
+_ASIDES = "footnote|footnotetext|thanks|marginpar"
+_HEADS = "part|chapter|(?:sub){0,2}section|(?:sub)?paragraph|title|author|caption"
+_OPTION = r"[ \t]*\[[^\[\]\n]*\]"
+_TOKEN = re.compile(
+    rf"""
+      (?P<comment>%[^\n]*\n?[ \t]*)
+    | (?P<object>
+        \\begin\{{(?P<code>(?:{_LISTINGS}|{_FORMULAS})\*?)\}}(?s:.*?)(?:\\end\{{(?P=code)\}}|\Z)
+      | \\(?:verb|lstinline)\*?(?:{_OPTION})?(?P<sign>[^\s\w])[^\n]*?(?P=sign)
+      | \$\$[^$]*\$\$ | \$(?:[^$\\\n]|\\.|\n(?![ \t]*\n))+\$
+      | \\\((?:[^\\]|\\[^()])*\\\) | \\\[(?:[^\\]|\\[^\[\]])*\\\])
+    | (?P<style>\\(?:{_STYLES}|(?:href|textcolor|colorbox)\{{[^{{}}]*\}})\{{)
+    | (?P<aside>\\(?:{_ASIDES})(?:{_OPTION})?\{{)
+    | (?P<head>\\(?:{_HEADS})\*?(?:{_OPTION})?\{{)
+    | (?P<end>\n[ \t]*\n\s* | & | \\item\b(?:{_OPTION})? | \\par\b
+      | \\(?:begin|end)\{{[^{{}}]*\}}(?:{_OPTION}|\{{(?:[^{{}}]|\{{[^{{}}]*\}})*\}})*)
+    | (?P<command>\\[A-Za-z@]+\*?(?:{_OPTION})*\{{)
+    | (?P<switch>\\[A-Za-z@]+\*?(?:{_OPTION})*[ \t]*)
+    | (?P<space>\\\\(?:{_OPTION})? | ~)
+    | (?P<escape>\\.)
+    | (?P<open>\{{) | (?P<close>\}})
+    """,
+    re.VERBOSE,
+)
+_MORE = re.compile(rf"(?:{_OPTION})*[ \t]*\{{")  # a further argument of a command
+
+
+def find_passages(source: str) -> Iterator[Passage]:
+    """Yield paragraphs, headings, captions, cells and footnotes."""
+    parts: list[tuple[int, int] | str] = []
+    stack: list[
+        tuple[str, list[tuple[int, int] | str]]
+    ] = []  # what opened a group, what was before
+    at = hidden = 0  # place; the groups around it that are arguments of commands
+    while match := _TOKEN.search(source, at):
+        parts.append((at, match.start()))
+        at, kind = match.end(), str(match.lastgroup)
+        if kind in {"end", "head"}:
+            if not hidden:
+                yield join_parts(source, parts)
+            parts = []
+        if kind in {"style", "aside", "head", "command", "open"}:
+            stack.append((kind, parts))
+            parts = parts if kind in {"style", "open"} else []
+            hidden += kind == "command"
+        elif kind == "close" and stack:
+            opened, before = stack.pop()
+            if opened in {"aside", "head"} and not hidden:
+                yield join_parts(source, parts)
+            if opened not in {"style", "open"}:
+                parts = before
+            if opened == "command":
+                hidden -= 1
+                parts.append(OBJECT)
+                if more := _MORE.match(source, at):
+                    stack.append((opened, parts))
+                    parts, at, hidden = [], more.end(), hidden + 1
+        elif kind in {"object", "space"}:
+            parts.append(OBJECT if kind == "object" else " ")
+        elif kind == "escape":
+            parts.append(match[0][1:])
+    if not hidden:
+        yield join_parts(source, [*parts, (at, len(source))])

@@ -1,0 +1,308 @@
+"""Only prose is corrected, and what was not edited stays the same byte for byte."""
+
+import stat
+import subprocess
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from proposers import Corrects
+
+from cecdata.common.errors import InputError
+from cecdata.hanzi.edits import splice
+from cectrain.cli import cli
+from cectrain.corrector.corrector import Corrector
+from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.table import FORMATS, read_document
+
+ROOT = Path(__file__).resolve().parents[2]
+#: of each format; 按装 stands in prose alone, 我门 and 己经 elsewhere
+MARKDOWN = """\
+---
+title: 己经
+---
+# 按装来了 #
+
+我*按*装**来了**，`己经` [按装](己经.md "己经") ![己经](我门.png) <b>按</b>装<code>己经</code>
+硬换行按
+装 $x_己经$ 价格$5和$6&lt;\\*按装 <http://己经.com>[^1] ``a`己经``
+
+> - 引用按
+>   装
+
+1. 一
+   ```
+   己经
+   ```
+
+\t    己经
+
+| 按装 | b \\| 我门 |
+|---|---|
+| 按装 | `己经` |
+
+$$
+己经
+$$
+
+<div class="己经">
+他按<b>装</b>来&nbsp;按装<!-- 己经 -->
+<pre>己经</pre>
+</div>
+
+[^1]: 按装来了。
+
+[我]: 己经.md
+"""
+HTML = """\
+<!DOCTYPE html><html><head><title>按装</title><style>己经{}</style><script>"己经<b>"</script>
+<body><p class="己经" title='我门>我门'>按装<b>按</b>
+装好了以后他就回家去了<code>己经 <code>我门</code>我门</code>来了，我们一起去看看吧<br>
+你&amp;按装 &#24049;经<img src="己经"></p>
+<!-- 己经 --><div translate="no">己经<div>我门</div>己经</div><p>按装 < 5 & 按装<td>按装
+"""
+XML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<?己经 我门?><!DOCTYPE a [<!ENTITY b "己经">]>
+<a 己经="我门"><para>按装<emphasis>按</emphasis>装</para><![CDATA[己经]]><code>我门</code>&b;</a>
+"""
+TEX = r"""\documentclass{article}% 己经
+\newcommand{\x}[1]{己经{我{门{我门}}}}
+\title{按装}
+\begin{document}
+\section*{按装}\label{己经}
+我\textbf{按}装来了\footnote{按装\textit{按装}}，见\ref{我门}50\%的
+按%己经
+  装
+\begin{verbatim}
+己经 } \end{x}
+\end{verbatim}
+\begin{equation*}己经\end{equation*}
+\[ 己经 \] \( 我门 \) $$己经$$ $x_己经$ \verb|己经| \href{己经}{按装}
+\mycmd{我门}[己经]{己经}文 {\heiti 按装}
+\begin{itemize}\item[甲] 按装\end{itemize}
+\begin{tabular}{l|l} 按装 & 按装 \\ 按装\end{tabular}
+\includegraphics[width=1cm]{我门}
+\end{document}
+"""
+SAMPLES = {"a.md": MARKDOWN, "a.html": HTML, "a.xml": XML, "a.tex": TEX, "a.txt": "按装\n他按装\n"}
+
+
+def correct(name, data, encoding=None):
+    """Return a corrected file, and the edits that lead to it."""
+    document = read_document(name, data, encoding)
+    edits = edits_of(correct_document(Corrector(Corrects()), document))
+    return document.write(edits), edits
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16", "utf-16-be"])
+def test_errors_in_prose_are_corrected_and_all_else_stays(name, ending, encoding):
+    """Also where emphasis, a tag or a line's end parts the word; the encoding and its mark stay."""
+    data = SAMPLES[name].replace("\n", ending).encode(encoding)
+    made, edits = correct(name, data, encoding)
+    assert made.decode(encoding) == data.decode(encoding).replace("按", "安")
+    assert len(edits) == SAMPLES[name].count("按")
+    assert len(made) == len(data)
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16-le", "big5"])
+def test_an_encoding_is_detected(encoding):
+    """As cecdata detects it, without a byte order mark."""
+    text = "今天天气很好，大家到公司工作。" * 9 + ("按装" if encoding != "big5" else "")
+    made, _ = correct("a.md", text.encode(encoding))
+    assert made.decode(encoding) == text.replace("按", "安")
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "end"),
+    [
+        ("a.md", "<!-- cec-ignore-start -->\n\n", "\n\n<!-- cec-ignore-end -->"),
+        ("a.md", "<!-- cec-ignore -->\n", "\n\n"),
+        ("a.html", "<p>", "<!-- cec-ignore --></p>\n\n"),
+        ("a.tex", "% cec-ignore-start\n", "\n% cec-ignore-end\n"),
+        ("a.tex", "", " % cec-ignore\n\n"),
+        ("a.txt", "# cec-ignore\n", "\n"),
+    ],
+)
+def test_what_a_comment_asks_to_ignore_stays(name, begin, end):
+    """From start to end, in the line of the comment, and in the next."""
+    text = f"按装\n\n{begin}己经{end}\n\n按装\n"
+    made, _ = correct(name, text.encode())
+    assert made.decode() == text.replace("按", "安")
+
+
+def test_a_character_without_a_place_in_the_encoding_is_named():
+    """Rather than written as something else."""
+    document = read_document("a.txt", "我們來了".encode("big5"), "big5")
+    corrector = Corrector(Corrects(), dictionary={"我們": "我们"})
+    with pytest.raises(InputError, match=r"cannot hold 们.*big5"):
+        document.write(edits_of(correct_document(corrector, document)))
+
+
+PARTS = [
+    "我",
+    "按装",
+    "\n",
+    " ",
+    "*",
+    "**",
+    "`码`",
+    "[",
+    "](码)",
+    "<b>",
+    "</b>",
+    "$码$",
+    "&amp;",
+    "\\",
+]
+PARTS += [
+    "> ",
+    "- ",
+    "# ",
+    "| ",
+    "<!--",
+    "-->",
+    "```\n",
+    "$",
+    "{",
+    "}",
+    "\\emph{",
+    "%",
+    "<p>",
+    "\r",
+    "<",
+    "\t",
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=30), st.sampled_from(sorted(SAMPLES)))
+@settings(max_examples=300, deadline=None)
+def test_no_markup_is_touched_however_broken(parts, name):
+    """Undoing the corrections gives the same bytes."""
+    data = "".join(parts).encode()
+    made, edits = correct(name, data)
+    assert made.decode().replace("安", "按").encode() == data
+    assert len(edits) <= data.decode().count("按")
+
+
+def real_files(count):
+    """Yield files of the documentation of this system and of this repository."""
+    suffixes = {suffix for form in FORMATS if not form.is_binary for suffix in form.suffixes}
+    for folder in (ROOT / "docs", Path("/usr/share/doc")):
+        paths = (path for path in sorted(folder.rglob("*")) if path.suffix in suffixes)
+        yield from islice((p for p in paths if p.is_file() and p.stat().st_size < 100_000), count)
+
+
+def plant(document):
+    """Return the text of a document with an error in the middle of each long stretch of prose."""
+    places = []
+    for passage in document.passages():
+        if not set("<`$/") & set(passage.text):  # which a corrector of plain text leaves alone
+            places += [start + size // 2 for _, start, size in passage.parts if size > 20]
+    return splice(
+        document.source, [(at, at, "，请先在这台机器上按装程序，") for at in sorted(places)]
+    ), len(places)
+
+
+@pytest.mark.parametrize("path", [*real_files(20)], ids=str)
+def test_of_real_files_nothing_else_changes(path):
+    """Whether untouched or with errors planted in their prose, which nearly all are corrected."""
+    data = path.read_bytes()
+    document = read_document(path.name, data)
+    assert document.write([]) == data
+    text, count = plant(document)
+    made, edits = correct(path.name, text.encode(document.encoding), document.encoding)
+    planted = [edit for edit in edits if edit.source == "按装"]
+    assert len(planted) >= 0.99 * count - 1
+    back = read_document(path.name, made, document.encoding).source
+    assert (
+        splice(back, [(e.start, e.end, e.source) for e in edits if len(e.source) == len(e.target)])
+        == text
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words, **settings):
+    return CliRunner().invoke(
+        cli, ["correct", "--model", "channel", "--lm", "words", *words], **settings
+    )
+
+
+WRONG, RIGHT = (
+    "# 题\r\n\r\n我**门**明天见，他己经来了。\r\n",
+    "# 题\r\n\r\n我**们**明天见，他已经来了。\r\n",
+)
+
+
+def test_a_file_is_corrected_into_another_or_in_place(folder):
+    """In its encoding, with its mode, and not at all where nothing changes."""
+    Path("a.md").write_bytes(WRONG.encode("utf-16"))
+    Path("a.md").chmod(0o600)
+    Path("b.md").write_text(RIGHT, "utf-8")
+    before = Path("b.md").stat().st_ino
+    assert run("--file", "a.md", "--out", "c.md").exit_code == 0
+    assert Path("c.md").read_bytes() == RIGHT.encode("utf-16")
+    assert run("--write", "*.md").exit_code == 0
+    assert Path("a.md").read_bytes() == RIGHT.encode("utf-16")
+    assert stat.S_IMODE(Path("a.md").stat().st_mode) == 0o600
+    assert Path("b.md").stat().st_ino == before
+
+
+def test_a_unified_diff_can_be_applied(folder):
+    """By `patch`, and it is printed without colours where it goes into a file."""
+    Path("a.md").write_text("一\n" * 9 + "我门明天见，他己经来了。", "utf-8")
+    done = run("--file", "a.md", "--diff")
+    Path("diff").write_bytes(done.stdout_bytes)
+    subprocess.run(["patch", "-s", "a.md", "diff"], check=True)
+    assert Path("a.md").read_text("utf-8") == "一\n" * 9 + "我们明天见，他已经来了。"
+    assert "\x1b" not in done.stdout
+    assert run("--file", "a.md", "--diff").stdout == ""
+
+
+def test_questions_are_asked_for_each_edit(folder):
+    """`always` and `never` answer for the same ones, `never` in later runs too, `quit` for all."""
+    lines = ["他己经来了。", "我门明天见。", "他己经来了。", "我门明天见。", "他己经走了。"]
+    Path("a.txt").write_text("\n".join(lines), "utf-8")
+    done = run("--write", "a.txt", "--interactive", input="always\nnever\n")
+    assert done.exit_code == 0
+    made = Path("a.txt").read_text("utf-8").split("\n")
+    assert made == ["他已经来了。", lines[1], "他已经来了。", lines[3], "他已经走了。"]
+    assert Path(".cec-protect").read_text("utf-8") == "我门\n"
+    assert run("--check", "a.txt").stdout == ""
+    Path("a.txt").write_text("他己经来了。\n他己经走了。", "utf-8")
+    run("--write", "a.txt", "--interactive", input="y\nquit\n")
+    assert Path("a.txt").read_text("utf-8") == "他已经来了。\n他己经走了。"
+
+
+def test_a_check_names_the_line_and_the_column_in_the_file(folder):
+    """Also of a place that emphasis parts."""
+    Path("a.md").write_bytes(WRONG.encode("gb18030"))
+    places = [line.split(" ")[0] for line in run("--check", "a.md").stdout.splitlines()]
+    assert places == ["a.md:3:4:", "a.md:3:12:"]
+
+
+def test_one_bad_file_is_named_and_the_next_goes_on(folder):
+    """Nothing of it changes; the exit code is 1."""
+    Path("a.md").write_text("他己经来了。" * 200_000, "utf-8")
+    Path("b.txt").write_bytes(b"PK\x03\x04\xff\xfe")
+    Path("c.md").write_text("他己经来了。", "utf-8")
+    begin = time.monotonic()
+    done = run("--write", "a.md", "b.txt", "no.md", "c.md")
+    assert done.exit_code == 1
+    first, second, third = done.stderr.splitlines()
+    assert "a.md has a line of 1,200,001 characters" in first
+    assert "b.txt is compressed" in second
+    assert "no.md: no file" in third
+    assert Path("c.md").read_text("utf-8") == "他已经来了。"
+    assert time.monotonic() - begin < 10
