@@ -24,7 +24,7 @@ from cecdata.hanzi.errortypes import EDITS, MEANING
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import read_lines
 from cectrain.documents.document import Document, correct_document, edits_of
-from cectrain.documents.table import read_document
+from cectrain.documents.table import Reading, read_document
 
 IGNORED = ".cec-ignore"  # patterns of files that are not checked, one a line
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -48,7 +48,7 @@ class Suspicion:
         return f"{self.source or '∅'} → {self.target or '∅'} ({self.type}, {self.confidence:.2f})"
 
 
-def check(corrector: Corrector, names: Sequence[str], form: str, encoding: str | None) -> bool:
+def check(corrector: Corrector, names: Sequence[str], form: str, reading: Reading) -> bool:
     """Print the suspicions of files, `-` for standard input; return whether all is well.
 
     A file that cannot be read is named on stderr, and those after it are checked.
@@ -58,7 +58,7 @@ def check(corrector: Corrector, names: Sequence[str], form: str, encoding: str |
     held: list[Suspicion] = []
     for name in find_files(names):
         try:
-            for suspicion in _suspicions(corrector, name, encoding):
+            for suspicion in _suspicions(corrector, name, reading):
                 well = False
                 if form == "sarif":
                     held.append(suspicion)
@@ -108,14 +108,14 @@ def opened(name: str) -> IO[bytes]:
     return click.open_file(name, "rb")
 
 
-def open_document(name: str, encoding: str | None) -> Document:
+def open_document(name: str, reading: Reading) -> Document:
     """Return the document in a file, `-` for standard input.
 
     Raises InputError where it cannot be read.
     """
     try:
         with opened(name) as stream, naming_file(name):
-            return read_document(name, stream.read(), encoding)
+            return read_document(name, stream.read(), reading)
     except FileNotFoundError as error:
         raise InputError(f"{name}: no file has this name or matches this pattern") from error
     except IsADirectoryError as error:
@@ -133,9 +133,9 @@ def naming_file(name: str) -> Iterator[None]:
         raise InputError(f"{name} {error}") from error
 
 
-def _suspicions(corrector: Corrector, name: str, encoding: str | None) -> Iterator[Suspicion]:
+def _suspicions(corrector: Corrector, name: str, reading: Reading) -> Iterator[Suspicion]:
     """Yield what looks wrong in a file. Raises InputError where it cannot be read."""
-    document = open_document(name, encoding)
+    document = open_document(name, reading)
     with naming_file(name):
         edits = edits_of(correct_document(corrector, document))
     starts = [

@@ -21,7 +21,7 @@ from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, POLICY
-from cectrain.documents.table import find_encoding, find_format
+from cectrain.documents.table import Reading, find_encoding, find_format
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -154,8 +154,8 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     "--file",
     "path",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="File to correct; - is standard input. Of Markdown, HTML, XML and LaTeX only the prose is "
-    "read; any other file has one text per line.",
+    help="File to correct; - is standard input. Of Markdown, HTML, XML, LaTeX and subtitles only "
+    "the prose is read; any other file has one text per line.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write the corrected --file here.")
 @click.option(
@@ -163,6 +163,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     callback=_known_encoding,
     help="Encoding of the files.  [default: UTF-8, or what their bytes show]",
 )
+@click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
 @click.option(
     "--interactive",
     is_flag=True,
@@ -190,6 +191,7 @@ def correct(
     path: Path | None,
     out: Path | None,
     encoding: str | None,
+    column: str | None,
     interactive: bool,
     as_json: bool,
     diff: bool,
@@ -226,18 +228,19 @@ def correct(
         settings["protect"] = Path(PROTECTED)
     corrector = corrector_of(**settings)
     report = _Report(simplified=settings["script"] == "simplified")
+    reading = Reading(encoding, column)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:
             from cectrain.commands.checking import check
 
-            well = check(corrector, sentences, form, encoding)
-        elif writes or (path is not None and (out is not None or diff or find_format(path.name))):
+            well = check(corrector, sentences, form, reading)
+        elif writes or (path and (out or diff or column or find_format(path.name))):
             from cectrain.commands.rewriting import Questions, Rewriter
 
             questions = Questions(settings["protect"] or Path(PROTECTED)) if interactive else None
             shape = "json" if as_json else "diff" if diff else ""
-            rewriter = Rewriter(corrector, encoding, shape, report.add, questions)
+            rewriter = Rewriter(corrector, reading, shape, report.add, questions)
             well = rewriter.write_files(sentences) if writes else rewriter.correct(str(path), out)
         else:
             sources = _of_file(path, encoding) if path else [("sentence", [*sentences])]

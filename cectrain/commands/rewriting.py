@@ -20,6 +20,7 @@ from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.corrector.correction import Edit, Kept, as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.table import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Rewriter:
     """
 
     corrector: Corrector
-    encoding: str | None
+    reading: Reading
     shape: str
     report: Callable[[str, Iterable[Kept]], None]
     questions: Questions | None
@@ -55,7 +56,7 @@ class Rewriter:
         A file is not written over itself where it stays the same. Raises InputError where it
         cannot be read.
         """
-        document = open_document(name, self.encoding)
+        document = open_document(name, self.reading)
         with naming_file(name):
             corrections = correct_document(self.corrector, document)
             edits = edits_of(corrections)

@@ -7,6 +7,7 @@ source, and the document writes itself with them: what was not edited stays the 
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,11 +28,15 @@ _IGNORE = re.compile(
 
 
 class Part(NamedTuple):
-    """A stretch of a passage: where it begins there and in the source, and its characters."""
+    """A stretch of a passage: where it begins there and in the source, and its characters.
+
+    width: of each character in the source; 6 where it is written as JSON writes U+5DF1, `\\u5df1`.
+    """
 
     at: int
     start: int
     size: int
+    width: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,14 @@ class Passage:
         """
         first = bisect_right(self.parts, edit.start, key=lambda part: part.at) - 1
         if edit.start == edit.end:  # what is inserted belongs to the character before it
-            for at, start, size in self.parts[max(first - 1, 0) : first + 1]:
+            for at, start, size, width in self.parts[max(first - 1, 0) : first + 1]:
                 if at <= edit.start <= at + size:
-                    place = start + edit.start - at
-                    yield replace(edit, start=place, end=place)
+                    place = start + (edit.start - at) * width
+                    yield replace(edit, start=place, end=place, target=_write(edit.target, width))
                     return
             return
         even, rest = len(edit.source) == len(edit.target), edit.target
-        for at, start, size in self.parts[max(first, 0) :]:
+        for at, start, size, width in self.parts[max(first, 0) :]:
             low, high = max(at, edit.start), min(at + size, edit.end)
             if at >= edit.end:
                 break
@@ -67,9 +72,14 @@ class Passage:
                 target = edit.target[low - edit.start : high - edit.start] if even else rest
                 rest = ""
                 if source != target:
-                    begin = low - at + start
-                    end = begin + high - low
+                    begin, end = start + (low - at) * width, start + (high - at) * width
+                    target = _write(target, width)
                     yield replace(edit, start=begin, end=end, source=source, target=target)
+
+
+def _write(text: str, width: int) -> str:
+    """Return a text as the source writes its characters."""
+    return text if width == 1 else json.dumps(text)[1:-1]
 
 
 def join_parts(source: str, parts: Iterable[tuple[int, int] | str]) -> Passage:

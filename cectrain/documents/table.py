@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,30 +42,53 @@ FORMATS = (
     Format((".md", ".markdown", ".mdx"), "markdown"),
     Format((".html", ".htm", ".xhtml", ".xml", ".svg"), "tags"),
     Format((".tex", ".ltx"), "tex"),
+    Format((".srt", ".vtt"), "subtitles"),
+    Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
 )
-_BY_SUFFIX = {suffix: form for form in FORMATS for suffix in form.suffixes}
+#: formats of tables, of which one column is read
+TABLES = (
+    Format((".csv", ".tsv"), "columns", "find_cells"),
+    Format((".jsonl", ".ndjson"), "columns", "find_values"),
+    Format((".parquet",), "columns", "ParquetDocument", is_binary=True),
+)
 
 
-def find_format(name: str) -> Format | None:
-    """Return the format of a file with this name; None for lines of text."""
-    return _BY_SUFFIX.get(Path(name).suffix.lower())
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read.
 
-
-def read_document(name: str, data: bytes, encoding: str | None = None) -> Document:
-    """Return the document in the bytes of a file; raise InputError where they are none.
-
-    encoding: of a text; None: UTF-8, or the one that its bytes show.
+    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables.
     """
+
+    encoding: str | None = None
+    column: str | None = None
+
+
+def find_format(name: str, formats: Sequence[Format] = FORMATS) -> Format | None:
+    """Return the format of a file with this name; None where it is none of these."""
+    suffix = Path(name).suffix.lower()
+    return next((form for form in formats if suffix in form.suffixes), None)
+
+
+def read_document(name: str, data: bytes, reading: Reading) -> Document:
+    """Return the document in the bytes of a file; raise InputError where they are none."""
     from cectrain.documents.document import TextDocument
 
     form = find_format(name) or LINES
+    if reading.column is not None:
+        if (table := find_format(name, TABLES)) is None:
+            known = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
+            raise InputError(f"has no columns: --column is for {known}")
+        form = table
     function: Any = getattr(import_module(f"cectrain.documents.{form.module}"), form.function)
+    if reading.column is not None:
+        function = partial(function, column=reading.column)
     if form.is_binary:
         document: Document = function(data)
         return document
     mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
     body = data[len(mark) :]
-    encoding = _MARKS.get(mark) or encoding or find_encoding(body)
+    encoding = _MARKS.get(mark) or reading.encoding or find_encoding(body)
     try:
         source = body.decode(encoding)
     except UnicodeDecodeError as error:

@@ -1,11 +1,15 @@
 """Only prose is corrected, and what was not edited stays the same byte for byte."""
 
+import io
+import json
 import stat
 import subprocess
 import time
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -17,7 +21,7 @@ from cecdata.hanzi.edits import splice
 from cectrain.cli import cli
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
-from cectrain.documents.table import FORMATS, read_document
+from cectrain.documents.table import FORMATS, Reading, read_document
 
 ROOT = Path(__file__).resolve().parents[2]
 #: of each format; 按装 stands in prose alone, 我门 and 己经 elsewhere
@@ -89,12 +93,48 @@ TEX = r"""\documentclass{article}% 己经
 \includegraphics[width=1cm]{我门}
 \end{document}
 """
+SRT = """\
+1
+00:00:01,000 --> 00:00:02,000 己经
+<i>我们来按</i>
+装这台
+
+2
+00:00:02,000 --> 00:00:03,000
+机器，请你按
+
+3
+00:00:03,000 --> 00:00:04,000
+装好。
+
+"""
+VTT = "WEBVTT 己经\n\nNOTE 己经\n我门\n\n" + SRT.replace(",000", ".000").replace("<i>", "<v 我门>")
+ASS = """\
+[Script Info]
+Title: 己经
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:01.00,0:00:02.00,己经,,0,0,0,,己经
+Dialogue: 0,0:00:01.00,0:00:02.00,己经,我门,0,0,0,,{\\i1 己经}我们，按\\N装这台机器，请按
+Dialogue: 0,0:00:02.00,0:00:03.00,己经,,0,0,0,,装好。
+"""
 SAMPLES = {"a.md": MARKDOWN, "a.html": HTML, "a.xml": XML, "a.tex": TEX, "a.txt": "按装\n他按装\n"}
+SAMPLES |= {"a.srt": SRT, "a.vtt": VTT, "a.ass": ASS}
+CSV = 'sep=;\n我门;文;己经\n己经;"他;""按装"";\n按装";我门\n己经; 按装 ;\n己经;;"我\n门"\n'
+TSV = "我门\t文\n己经\t按装\n己经\n"
+ROWS = [
+    {"我门": "己经", "文": '按装"\\\n\t按装𠀀按装', "子": {"文": "己经", "丙": ["文", "我门"]}},
+    {"文": None, "己经": 1.50},
+    {"文": "按装"},
+]
+JSONL = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS)
+ESCAPED = "\n".join(json.dumps(row) for row in ROWS)
+TABLES = {"a.csv": CSV, "a.tsv": TSV, "a.jsonl": JSONL, "b.jsonl": ESCAPED}
 
 
-def correct(name, data, encoding=None):
+def correct(name, data, encoding=None, column=None):
     """Return a corrected file, and the edits that lead to it."""
-    document = read_document(name, data, encoding)
+    document = read_document(name, data, Reading(encoding, column))
     edits = edits_of(correct_document(Corrector(Corrects()), document))
     return document.write(edits), edits
 
@@ -109,6 +149,59 @@ def test_errors_in_prose_are_corrected_and_all_else_stays(name, ending, encoding
     assert made.decode(encoding) == data.decode(encoding).replace("按", "安")
     assert len(edits) == SAMPLES[name].count("按")
     assert len(made) == len(data)
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_one_column_of_a_table_is_corrected(name, ending):
+    """Quoted or escaped as it was; other columns, keys and nested objects stay."""
+    data = TABLES[name].replace("\n", ending).encode("gb18030")
+    made, _ = correct(name, data, "gb18030", "文")
+    right = TABLES[name].replace("按", "安").replace("\\u6309", "\\u5b89")
+    assert made.decode("gb18030") == right.replace("\n", ending)
+
+
+def test_a_column_of_parquet_is_corrected():
+    """Its types, metadata and other columns stay; without an error its bytes do."""
+    texts, others = ["按装\n按装", None, "", "他按装"], [1, 2, 3, 4]
+    schema = pa.schema([("n", pa.int8()), ("文", pa.large_string())], metadata={"a": "b"})
+    table = pa.table({"n": others, "文": texts}, schema)
+    file = io.BytesIO()
+    pq.write_table(table, file, compression="zstd", row_group_size=3)
+    made, _ = correct("a.parquet", file.getvalue(), None, "文")
+    right = [text and text.replace("按", "安") for text in texts]
+    read = pq.ParquetFile(io.BytesIO(made))
+    assert read.read().equals(
+        table.set_column(1, schema.field(1), pa.array(right, pa.large_string()))
+    )
+    assert read.schema_arrow.equals(schema, check_metadata=True)
+    assert read.metadata.row_group(0).num_rows == 3
+    assert read.metadata.row_group(0).column(1).compression == "ZSTD"
+    assert correct("a.parquet", made, None, "文") == (made, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.csv", "甲,乙\n", "has no column '文'.*available: 甲, 乙"),
+        ("a.jsonl", '{"文本": "好"}\n', "has no column '文': did you mean '文本'"),
+        ("a.jsonl", '{"文": "好"}\n{"文": \n', "no object of JSON in line 2"),
+        ("a.parquet", "甲", "is no Parquet file"),
+        ("a.md", "甲", "has no columns: --column is for .csv"),
+    ],
+)
+def test_what_has_no_such_column_is_refused(name, data, message):
+    """In a sentence that says which columns there are."""
+    with pytest.raises(InputError, match=message):
+        correct(name, data.encode(), None, "文")
+
+
+def test_speech_without_marks_is_read_cue_by_cue():
+    """Otherwise all cues of a film would be one sentence."""
+    cues = [f"{n}\n00:00:0{n},000 --> 00:00:0{n},900\n第{n}句按装\n\n" for n in range(1, 9)]
+    source = "".join(cues)
+    texts = [p.text.strip() for p in read_document("a.srt", source.encode(), Reading()).passages()]
+    assert texts == [f"第{n}句按装" for n in range(1, 9)]
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "utf-16-le", "big5"])
@@ -139,7 +232,7 @@ def test_what_a_comment_asks_to_ignore_stays(name, begin, end):
 
 def test_a_character_without_a_place_in_the_encoding_is_named():
     """Rather than written as something else."""
-    document = read_document("a.txt", "我們來了".encode("big5"), "big5")
+    document = read_document("a.txt", "我們來了".encode("big5"), Reading("big5"))
     corrector = Corrector(Corrects(), dictionary={"我們": "我们"})
     with pytest.raises(InputError, match=r"cannot hold 们.*big5"):
         document.write(edits_of(correct_document(corrector, document)))
@@ -204,7 +297,7 @@ def plant(document):
     places = []
     for passage in document.passages():
         if not set("<`$/") & set(passage.text):  # which a corrector of plain text leaves alone
-            places += [start + size // 2 for _, start, size in passage.parts if size > 20]
+            places += [part.start + part.size // 2 for part in passage.parts if part.size > 20]
     return splice(
         document.source, [(at, at, "，请先在这台机器上按装程序，") for at in sorted(places)]
     ), len(places)
@@ -214,13 +307,13 @@ def plant(document):
 def test_of_real_files_nothing_else_changes(path):
     """Whether untouched or with errors planted in their prose, which nearly all are corrected."""
     data = path.read_bytes()
-    document = read_document(path.name, data)
+    document = read_document(path.name, data, Reading())
     assert document.write([]) == data
     text, count = plant(document)
     made, edits = correct(path.name, text.encode(document.encoding), document.encoding)
     planted = [edit for edit in edits if edit.source == "按装"]
     assert len(planted) >= 0.99 * count - 1
-    back = read_document(path.name, made, document.encoding).source
+    back = read_document(path.name, made, Reading(document.encoding)).source
     assert (
         splice(back, [(e.start, e.end, e.source) for e in edits if len(e.source) == len(e.target)])
         == text

@@ -1,0 +1,158 @@
+"""One column of a table: of CSV and TSV, JSON lines, and Parquet."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from cecdata.common.errors import InputError, did_you_mean
+from cecdata.common.text import SEP
+from cecdata.hanzi.edits import splice
+from cectrain.corrector.correction import Edit
+from cectrain.documents.document import Part, Passage, join_parts
+
+_DELIMITERS = ",;\t|"
+_QUOTED = re.compile(r'""|\n|[^"\n]+')
+_NUMBER = r"\\u[0-9a-fA-F]{4}"
+_ESCAPES = re.compile(rf"(?:(?!\\u[dD][89a-fA-F]){_NUMBER})+|(?:{_NUMBER}){{2}}|\\.|[^\\]+")
+_BETWEEN = re.compile(r"[\s,:]*")
+
+
+def find_cells(source: str, column: str) -> Iterator[Passage]:
+    """Yield the lines in the cells of a column of CSV or TSV; the first row has the names."""
+    first = source.partition("\n")[0]
+    at = len(first) + 1 if SEP.fullmatch(first.strip()) else 0
+    names, wanted, number = list[str](), -1, 0
+    for start, end, is_last in _fields(source, at):
+        if wanted < 0:
+            names.append(source[start:end].replace('""', '"').strip())
+            if is_last:
+                wanted = _position(names, column)
+        elif number == wanted:
+            yield from _lines(source, start, end)
+        number = 0 if is_last else number + 1
+
+
+def _fields(source: str, at: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield where each field begins and ends, and whether it is the last of its row."""
+    head = source[at:].partition("\n")[0]
+    mark = re.escape(max(_DELIMITERS, key=head.count))
+    field = re.compile(rf'(?:"((?:[^"]|"")*)"|([^{mark}\n]*?))[ ]?({mark}|\n|\Z)')
+    while at < len(source) and (match := field.match(source, at)):
+        start, end = match.span(2 if match[1] is None else 1)
+        yield start, end, match[3] in {"\n", ""}
+        at = match.end()
+
+
+def _lines(source: str, start: int, end: int) -> Iterator[Passage]:
+    """Yield the lines of a field; two quotation marks in it stand for one."""
+    parts: list[tuple[int, int] | str] = []
+    for run in _QUOTED.finditer(source, start, end):
+        if run[0] == "\n":
+            yield join_parts(source, parts)
+            parts = []
+        else:
+            parts.append('"' if run[0] == '""' else run.span())
+    yield join_parts(source, parts)
+
+
+def _position(names: Sequence[str], column: str) -> int:
+    if column not in names:
+        raise InputError(f"has no column {column!r}: {did_you_mean(column, [*names])}")
+    return names.index(column)
+
+
+def find_values(source: str, column: str) -> Iterator[Passage]:
+    """Yield the texts under a key of JSON lines. Raises InputError for a line that is no object."""
+    decoder = json.JSONDecoder()
+    for number, line in enumerate(re.finditer(r"[^\n]*\S[^\n]*", source), 1):
+        at, keys = line.start() + line[0].find("{") + 1, list[str]()
+        try:
+            while source[at : at + 1] != "}":
+                key, at = decoder.raw_decode(source, _skip(source, at))
+                at = _skip(source, at)
+                value, end = decoder.raw_decode(source, at)
+                if key == column and isinstance(value, str):
+                    yield _value(source, at + 1, end - 1)
+                keys.append(key)
+                at = _skip(source, end)
+        except ValueError as error:
+            raise InputError(f"has no object of JSON in line {number} ({error})") from error
+        if number == 1:
+            _position(keys, column)
+
+
+def _skip(source: str, at: int) -> int:
+    match = _BETWEEN.match(source, at)
+    return match.end() if match else at
+
+
+def _value(source: str, start: int, end: int) -> Passage:
+    """Return a string of JSON; a character that is written by its number stays written so."""
+    texts, parts, at = list[str](), list[Part](), 0
+    for run in _ESCAPES.finditer(source, start, end):
+        width = 6 if run[0].startswith("\\u") else 1
+        text = run[0] if run[0][0] != "\\" else json.loads(f'"{run[0]}"')
+        if len(text) * width == len(run[0]):  # neither an escaped sign nor a pair of surrogates
+            parts.append(Part(at, run.start(), len(text), width))
+        texts.append(text)
+        at += len(text)
+    return Passage("".join(texts), tuple(parts))
+
+
+class ParquetDocument:
+    """A Parquet file; its source is the texts of the column, one after another."""
+
+    def __init__(self, data: bytes, column: str) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            self._file = pq.ParquetFile(io.BytesIO(data))
+            self._table = self._file.read()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"is no Parquet file ({error})") from error
+        self._data, self._column = data, _position(self._table.column_names, column)
+        values = self._table.column(self._column)
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            raise InputError(f"has no text in the column {column!r}, but {values.type}")
+        self._texts: list[str | None] = values.to_pylist()
+        lengths = (len(text or "") + 1 for text in self._texts)
+        self._starts = [0, *accumulate(lengths)]
+        self.source = "".join(f"{text or ''}\n" for text in self._texts)
+
+    def passages(self) -> Iterator[Passage]:
+        """Yield each line of each text."""
+        for line in re.finditer(r"[^\n]+", self.source):
+            yield join_parts(self.source, [line.span()])
+
+    def write(self, edits: Sequence[Edit]) -> bytes:
+        """Return the table with edits, compressed and grouped as before."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not edits:
+            return self._data
+        changes: dict[int, list[tuple[int, int, str]]] = {}
+        for edit in edits:
+            row = bisect_right(self._starts, edit.start) - 1
+            start = self._starts[row]
+            changes.setdefault(row, []).append((edit.start - start, edit.end - start, edit.target))
+        texts = [*self._texts]
+        for row, spans in changes.items():
+            texts[row] = splice(texts[row] or "", spans)
+        field = self._table.schema.field(self._column)
+        table = self._table.set_column(self._column, field, pa.array(texts, field.type))
+        groups = self._file.metadata
+        made = io.BytesIO()
+        pq.write_table(
+            table,
+            made,
+            compression=groups.row_group(0).column(self._column).compression,
+            row_group_size=groups.row_group(0).num_rows,
+        )
+        return made.getvalue()

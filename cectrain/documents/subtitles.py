@@ -1,0 +1,50 @@
+"""Subtitles: SubRip, WebVTT and Advanced SubStation; times, tags and breaks of lines stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from cectrain.documents.document import Passage, join_parts
+
+_CUE = re.compile(r"^[^\n]*-->[^\n]*\n(?P<text>(?:[^\n]*\S[^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_DIALOGUE = re.compile(r"^Dialogue:(?:[^,\n]*,){9}(?P<text>[^\n]*)", re.MULTILINE)
+_TAG = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\\[Nnh]|[^\S\n]*\n")
+_END = re.compile(r"[。！？…!?.][”’」』）)]*\s*\Z")
+_MOST = 4  # cues of a sentence; speech without marks is read cue by cue
+
+Parts = list[tuple[int, int] | str]
+
+
+def find_passages(source: str) -> Iterator[Passage]:
+    """Yield the sentences of cues of SubRip and WebVTT."""
+    return _join_cues(source, _CUE.finditer(source))
+
+
+def find_dialogues(source: str) -> Iterator[Passage]:
+    """Yield the sentences of the dialogues of Advanced SubStation."""
+    return _join_cues(source, _DIALOGUE.finditer(source))
+
+
+def _join_cues(source: str, cues: Iterable[re.Match[str]]) -> Iterator[Passage]:
+    """Yield cues up to one that ends a sentence as one passage."""
+    waiting: list[Parts] = []
+    for cue in cues:
+        start = cue.start("text")
+        waiting.append(_parts(source, start, start + len(cue["text"].rstrip())))
+        if _END.search(_TAG.sub("", cue["text"])):
+            yield join_parts(source, [part for parts in waiting for part in (*parts, " ")])
+            waiting = []
+        elif len(waiting) == _MOST:
+            yield join_parts(source, waiting.pop(0))
+    for parts in waiting:
+        yield join_parts(source, parts)
+
+
+def _parts(source: str, start: int, end: int) -> Parts:
+    """Return the text of a cue between its tags."""
+    parts: Parts = []
+    for tag in _TAG.finditer(source, start, end):
+        parts += [(start, tag.start()), "" if tag[0][0] in "<{" else " "]
+        start = tag.end()
+    return [*parts, (start, end)]
