@@ -8,6 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -154,8 +155,8 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     "--file",
     "path",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="File to correct; - is standard input. Of Markdown, HTML, XML, LaTeX and subtitles only "
-    "the prose is read; any other file has one text per line.",
+    help="File to correct; - is standard input. Of Word files, Markdown, HTML, XML, LaTeX and "
+    "subtitles only the prose is read; any other file has one text per line.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write the corrected --file here.")
 @click.option(
@@ -164,6 +165,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     help="Encoding of the files.  [default: UTF-8, or what their bytes show]",
 )
 @click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
+@click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option(
     "--interactive",
     is_flag=True,
@@ -192,6 +194,7 @@ def correct(
     out: Path | None,
     encoding: str | None,
     column: str | None,
+    date: datetime | None,
     interactive: bool,
     as_json: bool,
     diff: bool,
@@ -228,7 +231,7 @@ def correct(
         settings["protect"] = Path(PROTECTED)
     corrector = corrector_of(**settings)
     report = _Report(simplified=settings["script"] == "simplified")
-    reading = Reading(encoding, column)
+    reading = Reading(encoding, column, f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:

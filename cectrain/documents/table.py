@@ -42,6 +42,7 @@ FORMATS = (
     Format((".md", ".markdown", ".mdx"), "markdown"),
     Format((".html", ".htm", ".xhtml", ".xml", ".svg"), "tags"),
     Format((".tex", ".ltx"), "tex"),
+    Format((".docx", ".docm"), "word", "WordDocument", is_binary=True),
     Format((".srt", ".vtt"), "subtitles"),
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
 )
@@ -57,11 +58,13 @@ TABLES = (
 class Reading:
     """How files are read.
 
-    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables.
+    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables. date: of
+    tracked changes, in the form of ISO 8601; None: now.
     """
 
     encoding: str | None = None
     column: str | None = None
+    date: str | None = None
 
 
 def find_format(name: str, formats: Sequence[Format] = FORMATS) -> Format | None:
@@ -83,6 +86,8 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     function: Any = getattr(import_module(f"cectrain.documents.{form.module}"), form.function)
     if reading.column is not None:
         function = partial(function, column=reading.column)
+    if form.module == "word":
+        function = partial(function, date=reading.date)
     if form.is_binary:
         document: Document = function(data)
         return document

@@ -1,0 +1,261 @@
+"""Corrections of Word files are tracked changes, and all parts without them stay."""
+
+import io
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from lxml import etree
+from proposers import Corrects
+
+from cectrain.cli import cli
+from cectrain.corrector.corrector import Corrector
+from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.table import Reading, read_document
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+NAMES = (
+    f'xmlns:w="{W}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
+    'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" '
+    'xmlns:v="urn:schemas-microsoft-com:vml"'
+)
+HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+#: 按装 stands where it is to be corrected; 己经 is deleted, inserted by others, or of a field
+BODY = """\
+<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>请按装这个程序</w:t></w:r></w:p>
+<w:p><w:bookmarkStart w:id="7" w:name="己经"/>
+<w:r w:rsidR="00AA"><w:t xml:space="preserve">我们来 按</w:t></w:r>
+<w:r><w:rPr><w:b/></w:rPr><w:t>装</w:t><w:tab/><w:t>他请你按</w:t><w:br/></w:r>
+<w:hyperlink r:id="rId9"><w:r><w:t>装这台机器</w:t></w:r></w:hyperlink><w:bookmarkEnd w:id="7"/>
+<w:ins w:id="3" w:author="某" w:date="2020-01-01T00:00:00Z"><w:r><w:t>他己经来了</w:t></w:r></w:ins>
+<w:del w:id="4" w:author="某" w:date="2020-01-01T00:00:00Z">
+<w:r><w:delText>己经</w:delText></w:r></w:del>
+<w:r><w:footnoteReference w:id="2"/></w:r></w:p>
+<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>REF 己经</w:instrText></w:r>
+<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>己经</w:t></w:r>
+<w:r><w:fldChar w:fldCharType="end"/></w:r><w:r><w:t>在这里按装程序。</w:t></w:r></w:p>
+<w:tbl><w:tblPr/><w:tblGrid><w:gridCol w:w="4000"/></w:tblGrid><w:tr><w:tc><w:tcPr/>
+<w:p><w:r><w:t>表里按装</w:t></w:r></w:p></w:tc></w:tr></w:tbl>
+<w:p><w:r><w:t>外面按装</w:t><mc:AlternateContent><mc:Fallback><w:pict><v:shape><v:textbox>
+<w:txbxContent><w:p><w:r><w:t>框里按装</w:t></w:r></w:p></w:txbxContent></v:textbox></v:shape></w:pict>
+</mc:Fallback></mc:AlternateContent></w:r></w:p>
+<w:sectPr><w:headerReference w:type="default" r:id="rId1"/></w:sectPr>
+"""
+TYPES = """<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">\
+<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>\
+<Default Extension="xml" ContentType="application/xml"/>\
+<Default Extension="png" ContentType="image/png"/>{}</Types>"""
+OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+KINDS = {"document": "document.main", "header1": "header", "footnotes": "footnotes"}
+
+
+def relations(*rows):
+    lines = "".join(
+        f'<Relationship Id="{i}" Type="{RELATED}/{kind}" Target="{target}"{more}/>'
+        for i, kind, target, more in rows
+    )
+    space = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return f'{HEAD}<Relationships xmlns="{space}">{lines}</Relationships>'
+
+
+def word_file(body=BODY, **more):
+    """Return the bytes of a Word file with a header, a footnote, a picture and odd parts."""
+    overrides = "".join(
+        f'<Override PartName="/word/{name}.xml" ContentType="{OFFICE}.{kind}+xml"/>'
+        for name, kind in KINDS.items()
+    )
+    note = '<w:footnote w:id="{}"{}><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:footnote>'
+    notes = note.format(0, ' w:type="separator"', "") + note.format(2, "", "注里按装程序")
+    parts = {
+        "[Content_Types].xml": HEAD + TYPES.format(overrides),
+        "_rels/.rels": relations(("rId1", "officeDocument", "word/document.xml", "")),
+        "word/_rels/document.xml.rels": relations(
+            ("rId1", "header", "header1.xml", ""),
+            ("rId2", "footnotes", "footnotes.xml", ""),
+            ("rId9", "hyperlink", "http://己经.com/", ' TargetMode="External"'),
+        ),
+        "word/document.xml": f"{HEAD}<w:document {NAMES}><w:body>{body}</w:body></w:document>",
+        "word/header1.xml": f"<w:hdr {NAMES}><w:p><w:r><w:t>眉上按装</w:t></w:r></w:p></w:hdr>",
+        "word/footnotes.xml": f"{HEAD}<w:footnotes {NAMES}>{notes}</w:footnotes>",
+        "word/media/a.png": bytes(range(256)),
+        "docProps/己经.xml": "<a>己经</a>",
+        **more,
+    }
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in parts.items():
+            file.writestr(name, data)
+    return made.getvalue()
+
+
+def correct(data, name="a.docx"):
+    """Return a corrected file, and its edits."""
+    document = read_document(name, data, Reading(date="2026-01-02T03:04:05Z"))
+    edits = edits_of(correct_document(Corrector(Corrects()), document))
+    return document.write(edits), edits
+
+
+def parts_of(data):
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def settle(part, *, accept):
+    """Return the characters of a part, each with its run, changes accepted or rejected."""
+    signs = []
+    for run in etree.fromstring(part).iter(f"{{{W}}}r"):
+        change = run.getparent()
+        if change.get(f"{{{W}}}author") == "CEC-Zero":
+            if accept != (change.tag == f"{{{W}}}ins"):
+                continue
+            change = change.getparent()
+        shape = [etree.tostring(child) for child in run.iterchildren(f"{{{W}}}rPr")]
+        path = tuple(element.tag for element in (change, *change.iterancestors()))
+        for child in run:
+            if child.tag in {f"{{{W}}}t", f"{{{W}}}delText"}:
+                signs += [
+                    (sign, *shape, path, run.get(f"{{{W}}}rsidR")) for sign in child.text or ""
+                ]
+            elif child.tag != f"{{{W}}}rPr":
+                signs.append((child.tag, *shape, path))
+    return signs
+
+
+def test_all_changes_accepted_are_the_correction_and_rejected_the_source():
+    """In paragraphs, tables, links, notes, headers and text boxes; properties of runs stay."""
+    data = word_file()
+    made, edits = correct(data)
+    before, after = parts_of(data), parts_of(made)
+    assert [*before] == [*after]
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"word/document.xml", "word/header1.xml", "word/footnotes.xml"}
+    for name in changed:
+        source = settle(before[name], accept=False)
+        right = settle(before[name].replace("按".encode(), "安".encode()), accept=True)
+        assert settle(after[name], accept=False) == source
+        assert settle(after[name], accept=True) == right
+    assert len(edits) == sum(part.decode("utf-8", "ignore").count("按") for part in before.values())
+
+
+def test_a_change_has_its_author_its_date_and_a_number_of_its_own():
+    """The same date gives the same bytes; without an edit, the file stays as it is."""
+    made, _ = correct(word_file())
+    text = b"".join(parts_of(made).values()).decode("utf-8", "ignore")
+    marks = re.findall(r'<w:(?:ins|del) w:id="(\d+)" w:author="CEC-Zero" w:date="([^"]*)"', text)
+    assert {date for _, date in marks} == {"2026-01-02T03:04:05Z"}
+    assert len({number for number, _ in marks} | {"3", "4", "7"}) == len(marks) + 3
+    assert correct(word_file())[0] == made
+    assert read_document("a.docx", made, Reading()).write([]) == made
+
+
+ENTITIES = (
+    f'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><w:document {NAMES}>&b;</w:document>'
+)
+BOMB = {"word/media/b.png": b"\0" * (1 << 28)}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"PK\3\4" + bytes(99), "is no Word file, or a damaged one"),
+        (word_file()[:-400], "is no Word file, or a damaged one"),
+        ("他己经来了。".encode(), "is no Word file, or a damaged one"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "has a password"),
+        (word_file(**{"word/vbaProject.bin": b"1"}), "has macros"),
+        (word_file(**BOMB), r"unpacks to 268,\d{3},\d{3} bytes"),
+        (word_file(**{"word/document.xml": ENTITIES}), "defines entities of XML"),
+        (
+            word_file(**{"word/document.xml": "<w:document>"}),
+            "has damaged XML in word/document.xml",
+        ),
+    ],
+)
+def test_a_bad_file_is_named_and_the_next_goes_on(data, message, tmp_path, monkeypatch):
+    """In one sentence; nothing of it changes."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.docx").write_bytes(data)
+    Path("b.md").write_text("他己经来了。", "utf-8")
+    options = ("--model", "channel", "--lm", "words")
+    done = CliRunner().invoke(cli, ["correct", *options, "--write", "a.docx", "b.md"])
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert re.match(f"Error: a.docx {message}", line)
+    assert Path("a.docx").read_bytes() == data
+    assert Path("b.md").read_text("utf-8") == "他已经来了。"
+
+
+def test_the_command_line_writes_a_copy(tmp_path, monkeypatch):
+    """With the date that is given."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.docx").write_bytes(word_file("<w:p><w:r><w:t>他己经来了。</w:t></w:r></w:p>"))
+    options = ("--model", "channel", "--lm", "words", "--date", "2026-01-02")
+    done = CliRunner().invoke(
+        cli, ["correct", *options, "--file", "a.docx", "--out", "b.docx", "--diff"]
+    )
+    assert "-他己经来了。\n" in done.stdout
+    text = parts_of(Path("b.docx").read_bytes())["word/document.xml"].decode()
+    assert '<w:ins w:id="4" w:author="CEC-Zero" w:date="2026-01-02T00:00:00Z">' in text
+
+
+MACRO = """<?xml version="1.0" encoding="UTF-8"?>
+<script:module xmlns:script="http://openoffice.org/2000/script" script:name="Module1" \
+script:language="StarBasic">
+Sub Settle(source, target, command)
+  Dim hidden(0) As New com.sun.star.beans.PropertyValue
+  hidden(0).Name = "Hidden"
+  hidden(0).Value = True
+  document = StarDesktop.loadComponentFromURL(source, "_blank", 0, hidden())
+  helper = createUnoService("com.sun.star.frame.DispatchHelper")
+  helper.executeDispatch(document.CurrentController.Frame, command, "", 0, Array())
+  Dim export(0) As New com.sun.star.beans.PropertyValue
+  export(0).Name = "FilterName"
+  export(0).Value = "MS Word 2007 XML"
+  document.storeToURL(target, export())
+  document.close(True)
+End Sub
+</script:module>"""
+LIBRARY = """<?xml version="1.0" encoding="UTF-8"?>
+<library:library xmlns:library="http://openoffice.org/2000/library" library:name="Standard" \
+library:readonly="false" library:passwordprotected="false">
+<library:element library:name="Module1"/></library:library>"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("soffice"), reason="needs Debian's libreoffice-writer-nogui")
+def test_libreoffice_agrees(tmp_path):
+    """It opens the file; all changes accepted are the corrected texts, rejected those before."""
+    profile, basic = tmp_path / "profile", tmp_path / "profile/user/basic/Standard"
+    office = ["soffice", f"-env:UserInstallation={profile.as_uri()}", "--headless", "--norestore"]
+    subprocess.run([*office, "--terminate_after_init"], check=True, timeout=120)
+    (basic / "Module1.xba").write_text(MACRO, "utf-8")
+    (basic / "script.xlb").write_text(LIBRARY, "utf-8")
+    data = word_file()
+    made, _ = correct(data)
+    right = {
+        name: part.replace("按".encode(), "安".encode()) for name, part in parts_of(data).items()
+    }
+
+    def settle_in_office(data, command):
+        source, target = tmp_path / "a.docx", tmp_path / "b.docx"
+        source.write_bytes(data)
+        macro = (
+            f"macro:///Standard.Module1.Settle({source.as_uri()},{target.as_uri()},.uno:{command})"
+        )
+        subprocess.run([*office, macro], check=True, timeout=120)
+        texts = parts_of(target.read_bytes())
+        target.unlink()
+        root = etree.fromstring(texts["word/document.xml"])
+        return ["".join(p.itertext(f"{{{W}}}t")) for p in root.iter(f"{{{W}}}p")]
+
+    accepted = settle_in_office(made, "AcceptAllTrackedChanges")
+    assert accepted == settle_in_office(word_file(**right), "AcceptAllTrackedChanges")
+    assert "请安装这个程序" in accepted
+    rejected = settle_in_office(made, "RejectAllTrackedChanges")
+    assert rejected == settle_in_office(data, "RejectAllTrackedChanges")
+    assert "请按装这个程序" in rejected
