@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from cecdata.builds.blocks import taken
+from cecdata.builds.blocks import take_input
 from cecdata.builds.build import Run
 from cecdata.builds.distinct import Pool, histogram_of, pooled
 from cecdata.builds.engine import Threads
@@ -28,7 +28,7 @@ BUCKETS = 1 << 10
 def write(out: Path, chunks: int) -> None:
     """Run the first two stages on the sample, and write the markers of `chunks` chunks."""
     config = load("paper", filters=("levenshtein",))
-    with taken(["sample"], config) as source:
+    with take_input(["sample"], config) as source:
         Run(Place(str(out)), "x", Threads()).pool(source, config, counts=True)
     tasks = {"read": 1, "distinct": 1, "corrupt": chunks, "sentences": chunks * SENTENCES}
     (out / PLAN).write_text(json.dumps(tasks))

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.builds.build import build as build_dataset
-from cecdata.builds.output import copied
+from cecdata.builds.output import sync_copy
 from cecdata.builds.pairs import pairs_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.common.store import is_remote
@@ -92,7 +92,7 @@ def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
     read from a local copy, which is updated first. Raises InputError if `out` is no dataset,
     VerificationError if it is damaged, and UsageError for an unknown split.
     """
-    dataset = open_dataset(copied(str(out)) if is_remote(out) else Path(out))
+    dataset = open_dataset(sync_copy(str(out)) if is_remote(out) else Path(out))
     names = SPLITS if split is None else (split,)
     return pl.concat([dataset.scan(n).with_columns(split=pl.lit(n, _SPLIT)) for n in names])
 

@@ -12,11 +12,12 @@ from cecdata.common.durable import Workspace
 from cecdata.common.durable.files import naming
 from cecdata.embed import folders_of
 from cecdata.models.hub import prepare_hub
+from cectrain import distributed
 from cectrain.config import Config
 from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.model.policy import load_policy
-from cectrain.run import distributed, preflight, results
+from cectrain.run import preflight, results
 from cectrain.run.metrics_log import Logger, OnStep, ignore
 from cectrain.run.ppo import ppo
 from cectrain.run.stages import (

@@ -72,7 +72,7 @@ class Input:
 
 
 @contextmanager
-def taken(corpus: Sequence[str], config: Config, named: str = "") -> Iterator[Input]:
+def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterator[Input]:
     """Find, hash and cut the files of a corpus; standard input is spooled to a file meanwhile.
 
     `named` takes the place of the files' names.

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cecdata.builds.blocks import ChangedError, Input, taken
+from cecdata.builds.blocks import ChangedError, Input, take_input
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Cluster, Step, Threads, engine_of
+from cecdata.builds.identity import identity_of, paths_read
 from cecdata.builds.near import DistinctNear
-from cecdata.builds.output import identity_of, opened, paths_read
+from cecdata.builds.output import open_output
 from cecdata.builds.place import Done, Place
-from cecdata.builds.publish import embeddings_whole, publish, restated, run_of
+from cecdata.builds.publish import (
+    Finished,
+    embeddings_whole,
+    publish_pairs,
+    publish_pool,
+    restate,
+    run_of,
+)
 from cecdata.builds.read import Read, look
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
@@ -49,19 +57,19 @@ def build(
     call the corpus `named`, if that is given. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    with taken(corpus, config, named) as source:
+    with take_input(corpus, config, named) as source:
         if overwrite:  # before anything is removed
             copies_of(config, look(source, -(-(config.pairs or 1) // MOST_COPIES)))
         identity, reads = identity_of(source, config, pool=pool), paths_read(source.given, config)
         with (
-            opened(out, identity, overwrite=overwrite, reads=reads) as output,
+            open_output(out, identity, overwrite=overwrite, reads=reads) as output,
             engine_of(engine, workers) as runner,
         ):
             finished = output.finished()
             if finished is not None and embeddings_whole(output):
                 output.drop()
-                return restated(output, finished, about)
-            run = Run(output.place, output.build, runner, output.bind)
+                return restate(output, finished, about)
+            run = Run(output.place, output.build, runner)
             buckets = 1 if config.near_duplicates else 1 << source.bits
             plan = {"read": len(source.blocks), "distinct": buckets}
             output.plan(plan)
@@ -74,8 +82,12 @@ def build(
             stage = run.last_stage(found, config, histogram)
             output.plan({**plan, stage.name: stage.count, "sentences": found.sentences})
             chunks = run.all(stage, stage.count)
-            facts = run_of(started, workers, command)
-            return publish(output, source, found, histogram or config, chunks, facts, about)
+            finished_build = Finished(
+                source, found, chunks, run_of(started, workers, command), about
+            )
+            if histogram is None:
+                return publish_pool(output, finished_build, config)
+            return publish_pairs(output, finished_build, histogram)
 
 
 def copies_of(config: Config, sentences: int) -> tuple[int, int]:
@@ -99,7 +111,7 @@ def survey(
 
     Nothing is written to its output.
     """
-    with taken(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
+    with take_input(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
         identity_of(source, config)  # opens all models: a bad one is refused before rows are read
         run = Run(Place(folder), "survey", Threads(workers))
         pool = run.pool(source, config, counts=True)
@@ -129,16 +141,11 @@ class Run:
     place: Place
     build: str
     engine: Threads | Cluster
-    bind: Callable[[], None] = lambda: None  # called as soon as there are sentences
 
     def all(self, stage: Step, count: int) -> list[Done]:
         """Return the markers of all tasks of a stage, by number."""
-        made = []
-        for done in self.engine.map(stage, range(count)):
-            if any(file.path.endswith(".arrow") for file in done.files):
-                self.bind()
-            made.append(done)
-        return sorted(made, key=lambda done: int(done.task.split("/")[1]))
+        done = self.engine.map(stage, range(count))
+        return sorted(done, key=lambda marker: int(marker.task.split("/")[1]))
 
     def pool(self, source: Input, config: Config, *, counts: bool) -> Pool:
         """Run the first two stages, and return the distinct sentences of the corpus."""

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.builds.distinct import rows_of
 from cecdata.builds.engine import Step
 from cecdata.builds.pairs import pairs_of_chunk
-from cecdata.builds.read import write_rows
+from cecdata.builds.rows import read_sentences, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.config import Config
@@ -62,7 +61,9 @@ class Chunks(Step):
     def chunk(self, number: int) -> pa.RecordBatch:
         """Return the sentences of a chunk (schema POOLED), sorted by id."""
         start = number * self.size
-        return rows_of(self.place, self.buckets, start, min(start + self.size, self.sentences))
+        return read_sentences(
+            self.place, self.buckets, start, min(start + self.size, self.sentences)
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,13 @@ import pyarrow.compute as pc
 
 from cecdata.builds.engine import Step
 from cecdata.builds.place import Done, Place
-from cecdata.builds.read import PLACED, first_of_equal, refused, write_batches, write_rows
+from cecdata.builds.rows import (
+    PLACED,
+    first_of_equal,
+    reject_repeated,
+    write_rows,
+    write_sentences,
+)
 from cecdata.common.codec import Json
 from cecdata.config import Config
 from cecdata.corpus.reading import FileReport
@@ -27,8 +33,6 @@ from cecdata.corpus.rows import by_reason
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import File, Origin
 from cecdata.shards.schema import POOLED, REJECTED_ROW
-
-_ROWS = 8_192  # sentences in a batch of a bucket's file
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Distinct(Step):
     def select(self, number: int) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
         """Return the distinct sentences of a bucket out of all parts, and the rejected rows."""
         kept, again = first_of_equal(self._gathered(number))
-        return kept, [refused(again, self.labels)] if len(again) else []
+        return kept, [reject_repeated(again, self.labels)] if len(again) else []
 
     def write_bucket(
         self, number: int, kept: pa.RecordBatch, bad: Sequence[pa.RecordBatch]
@@ -58,8 +62,7 @@ class Distinct(Step):
         sentences = kept.select(POOLED.names).cast(POOLED)
         name, files = f"{number:05d}", []
         if len(kept):
-            parts = [sentences.slice(at, _ROWS) for at in range(0, len(kept), _ROWS)]
-            files.append(write_batches(self, f"distinct/{name}.arrow", parts, sentences.schema))
+            files.append(write_sentences(self.place, f"distinct/{name}.arrow", sentences))
             if self.counts:
                 files.append(self._counted(name, sentences.column("text")))
         if len(rejects):
@@ -177,21 +180,3 @@ def histogram_of(place: Place, pool: Pool, config: Config) -> Histogram:
             where, count = np.load(io.BytesIO(file.read()), allow_pickle=False)
         flat[where] += count
     return histogram
-
-
-def rows_of(place: Place, buckets: Sequence[File], start: int, stop: int) -> pa.RecordBatch:
-    """Return the sentences `start` to `stop` of a pool (schema POOLED), in the order of ids."""
-    pieces: list[pa.RecordBatch] = []
-    before = 0
-    for bucket in buckets:
-        low, high = max(start - before, 0), min(stop - before, bucket.rows)
-        before += bucket.rows
-        if low >= high:
-            continue
-        with place.opened(bucket.path) as file, pa.ipc.open_file(file) as reader:
-            for number in range(low // _ROWS, -(-high // _ROWS)):
-                at = number * _ROWS
-                batch = reader.get_batch(number)
-                first = max(low - at, 0)
-                pieces.append(batch.slice(first, min(high - at, len(batch)) - first))
-    return pa.concat_batches(pieces)

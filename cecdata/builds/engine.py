@@ -55,6 +55,11 @@ class Step:
     build: str  # the digest of the build's identity
     threads: int
 
+    @property
+    def encoder(self) -> str:
+        """Return the name of the encoder that needs a GPU; "" where none does."""
+        return ""
+
     @abstractmethod
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Run a task; return the files that it wrote, and what later stages need to know."""
@@ -184,7 +189,7 @@ class Cluster:
 
     def _run(self, ray: Any, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
         task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_make)
-        models = _models(ray, getattr(step, "encoder", ""))
+        models = _models(ray, step.encoder)
         shared = ray.put(step)
         waiting = iter(numbers)
         running: set[Any] = set()
@@ -242,7 +247,7 @@ def _models(ray: Any, name: str) -> list[Any]:
 
 def _make(step: Step, number: int, models: Sequence[Any]) -> Done:
     if models:
-        _ask(tuple(models), step.encoder)  # type: ignore[attr-defined]
+        _ask(tuple(models), step.encoder)
     return step(number)
 
 

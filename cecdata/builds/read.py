@@ -9,26 +9,30 @@ part one is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cecdata.builds.blocks import Block, Input, columns_of
 from cecdata.builds.engine import Step, ahead
-from cecdata.builds.place import Place
+from cecdata.builds.rows import (
+    PLACED,
+    first_of_equal,
+    reject_repeated,
+    write_batches,
+    write_rows,
+)
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.common.store import fetched, is_remote
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import by_benchmark, decontaminate, load
 from cecdata.contamination.index import Index
-from cecdata.corpus.normalise import LOCATED_SENTENCE, Normalised, Options, normalise, reject
+from cecdata.corpus.normalise import Normalised, Options, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.quality import sieve
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
@@ -37,10 +41,7 @@ from cecdata.corpus.sentences import split
 from cecdata.corpus.sources import Source
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import REJECTED_ROW
-from cecdata.shards.writer import check_whole, write_pairs
 
-# A sentence with its place in the corpus; `file` is its number among the labels.
-PLACED = pa.schema([f.with_type(pa.int32()) if f.name == "file" else f for f in LOCATED_SENTENCE])
 _PART = 1 << 25  # bytes of sentences, or of rejected rows, in a part
 _RANGES = 4  # bits of an id: of the ranges of a part that are copied one after the other
 
@@ -104,8 +105,8 @@ class Read(Step):
         name, files = f"{number:05d}-{part:04d}", []
         if any(map(len, runs)):
             batches = _merged(runs, self.bits, repeated.append)
-            files.append(write_batches(self, f"read/{name}.arrow", batches, PLACED))
-        again = [refused(rows, self.labels) for rows in repeated]
+            files.append(write_batches(self.place, f"read/{name}.arrow", batches, PLACED))
+        again = [reject_repeated(rows, self.labels) for rows in repeated]
         bad = pa.concat_tables([bad, pa.Table.from_batches(again, REJECTED_ROW)])
         if len(bad):
             rejects = f"rejects/rows-{name}.parquet"
@@ -182,41 +183,6 @@ def _coded(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=PLACED)
 
 
-def first_of_equal(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the rows of distinct ids, sorted by id, and the other rows (schema PLACED).
-
-    Of equal sentences the one with the smallest (origin, licence, file, row) is left, a stated
-    licence before none: so the order in which they come does not matter.
-    """
-    ids = np.asarray(batch.column("id"))
-    if (ids[1:] > ids[:-1]).all():
-        return batch, batch.slice(0, 0)
-    order = np.argsort(ids, kind="stable")
-    ranked = ids[order]
-    again = np.zeros(len(ids), np.bool_)
-    again[1:] = ranked[1:] == ranked[:-1]
-    if not again.any():
-        return batch.take(pa.array(order)), batch.slice(0, 0)
-    several = again.copy()
-    several[:-1] |= again[1:]
-    equal = batch.take(pa.array(order[several]))
-    keys = [(name, "ascending") for name in ("id", "origin", "licence", "file", "row")]
-    order[several] = order[several][np.asarray(pc.sort_indices(equal, keys))]
-    return batch.take(pa.array(order[~again])), batch.take(pa.array(order[again]))
-
-
-def refused(again: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
-    """Return repeated sentences as rejected rows."""
-    details = [f"id {value}" for value in again.column("id").to_pylist()]
-    return reject(located(again, labels), "duplicate", details)
-
-
-def located(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
-    """Return a batch of the schema PLACED with the labels of its files."""
-    names = pa.array(labels, pa.string()).take(batch.column("file"))
-    return batch.set_column(batch.schema.get_field_index("file"), "file", names)
-
-
 def _merged(
     runs: Sequence[pa.RecordBatch], bits: int, repeated: Callable[[pa.RecordBatch], object]
 ) -> Iterator[pa.RecordBatch]:
@@ -238,26 +204,3 @@ def _cut(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch
     starts = [(number << 64 - bits) - 2**63 for number in buckets]  # ids are signed
     cuts = np.searchsorted(np.asarray(rows.column("id")), np.array(starts, np.int64))
     return [rows.slice(a, b - a) for a, b in pairwise([*cuts.tolist(), len(rows)])]
-
-
-def write_batches(
-    task: Step, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
-) -> File:
-    """Write batches of one schema as an Arrow file of the state of a build."""
-    rows = 0
-
-    def fill(path: Path) -> None:
-        nonlocal rows
-        # uncompressed: lz4 made a file of 35 MB a quarter smaller for twice the CPU time
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-                rows += len(batch)
-
-    return replace(task.place.write(f".cecdata/{name}", fill), rows=rows)
-
-
-def write_rows(place: Place, name: str, rows: pa.Table, schema: pa.Schema) -> File:
-    """Write rows of a schema as a Parquet file of the dataset."""
-    fill = partial(write_pairs, table=rows)
-    return place.write(name, fill, lambda path: check_whole(path, len(rows), schema), len(rows))

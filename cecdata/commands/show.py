@@ -39,9 +39,9 @@ class DatasetPath(click.ParamType[Path]):
     ) -> Path:
         if not is_remote(value):
             return Path(value)
-        from cecdata.builds.output import copied
+        from cecdata.builds.output import sync_copy
 
-        return copied(str(value))
+        return sync_copy(str(value))
 
 
 def print_json(value: object) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cectrain.checkpoints import load_optimizer, optimizer_tensors
 from cectrain.config import PpoConfig
-from cectrain.run.checkpoints import load_optimizer, optimizer_tensors
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

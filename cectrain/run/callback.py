@@ -10,11 +10,11 @@ import torch
 from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig
-from cectrain.model import heldout
-from cectrain.model.heldout import HeldOut
 from cectrain.reward.baseline import ValueNetwork
-from cectrain.run import checkpoints, distributed, metrics_log
+from cectrain.run import heldout, metrics_log
+from cectrain.run.heldout import HeldOut
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
 #: a rise of the reward and a fall of the held-out exact rate that together count as hacking

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from cecdata.common.codec import Json, parse
-from cectrain.model.heldout import HeldOut
 from cectrain.reward.terms import TERMS
+from cectrain.run.heldout import HeldOut
 
 Logger = Callable[[str], None]  # receives one line of text
 OnStep = Callable[[str, int, Mapping[str, float]], None]  # receives phase, step and its figures

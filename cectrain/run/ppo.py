@@ -6,10 +6,10 @@ import warnings
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cectrain import checkpoints, distributed
 from cectrain.config import RewardConfig
-from cectrain.model.heldout import HeldOut
-from cectrain.run import checkpoints, distributed
 from cectrain.run.grpo_settings import arguments, longest_candidate
+from cectrain.run.heldout import HeldOut
 from cectrain.run.stages import Job, Trained
 
 if TYPE_CHECKING:

@@ -24,12 +24,13 @@ from cecdata.common.version import git_commit
 from cecdata.embed import Encoder
 from cecdata.embed.store import Store
 from cecdata.models.identity import checkpoint_identity
+from cectrain import checkpoints
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder
 from cectrain.data.shards import PairSource
+from cectrain.distributed import world_size
 from cectrain.reward.function import digest, functions_of
-from cectrain.run import checkpoints, metrics_log
-from cectrain.run.distributed import world_size
+from cectrain.run import metrics_log
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
 
 

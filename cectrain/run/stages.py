@@ -14,17 +14,17 @@ from cecdata.common.codec import Json, encode
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.embed import Encoder, encoder
+from cectrain import distributed
 from cectrain.config import Config, RewardConfig, SftConfig
 from cectrain.corrector.folder import MODEL, weights_sha256
 from cectrain.corrector.policy import Policy, check_context, reader
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, training_pairs
-from cectrain.model import heldout
-from cectrain.model.heldout import HeldOut
 from cectrain.model.policy import load_policy, save_model, with_adapter
-from cectrain.run import distributed, metrics_log, preflight, results
+from cectrain.run import heldout, metrics_log, preflight, results
 from cectrain.run.grpo_settings import longest_candidate
+from cectrain.run.heldout import HeldOut
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
 if TYPE_CHECKING:

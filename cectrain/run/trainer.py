@@ -26,17 +26,18 @@ import torch
 from trl import GRPOConfig, GRPOTrainer
 
 from cecdata.common.durable.files import naming
+from cectrain import checkpoints
 from cectrain.config import PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
-from cectrain.data.sampling import GroupSampler, View, select
+from cectrain.data.sampling import GroupSampler, View
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.model import qwen3_forward
 from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
-from cectrain.run import checkpoints
 from cectrain.run.callback import SealCallback
 from cectrain.run.grpo_settings import may_draft, rate_share, uses_fast_forward
+from cectrain.run.selection import select
 from cectrain.supervised.loop import full_device, refuse_nan, supervised_batch, trim_sometimes
 from cectrain.supervised.loss import collate, loss_function
 

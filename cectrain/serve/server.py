@@ -29,7 +29,6 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cecdata.common import html
 from cecdata.common.cancellation import asking, stop_if_given_up
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 PATH = "/correct"
 _BACKLOG = 2048  # connections that the system holds while all of them come at once
-_FIRST_S = 5  # after which a connection without a whole head of a request is closed
 _LEAVE_S = 7  # that requests still have when the server is told to end
 _HERE = Path(__file__).parent
 _WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
@@ -202,23 +200,6 @@ class Service:
         return b"".join(parts)
 
 
-class _Connection(H11Protocol):
-    """A connection that is closed where no request begins in it.
-
-    uvicorn counts only after an answer; others wait for the descriptors that such clients hold.
-    """
-
-    def connection_made(self, transport: Any) -> None:
-        """Begin to watch."""
-        super().connection_made(transport)
-        self.loop.call_later(_FIRST_S, self._close_unused)
-
-    def _close_unused(self) -> None:
-        unused = self.cycle is None
-        if unused:
-            self.transport.close()
-
-
 class _Uvicorn(uvicorn.Server):
     """A server that ends a few seconds after it is told to."""
 
@@ -226,7 +207,6 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 service.application,
-                http=_Connection,
                 access_log=False,  # a request holds what somebody wrote
                 log_level="warning",
                 backlog=_BACKLOG,

@@ -16,12 +16,12 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 
 from cecdata.common.errors import CecError
+from cectrain import checkpoints, distributed
+from cectrain.checkpoints import load_optimizer, optimizer_tensors
 from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.run import checkpoints, distributed
-from cectrain.run.checkpoints import load_optimizer, optimizer_tensors
 from cectrain.supervised.loss import IGNORED, collate, loss_function
 
 _ADVICE = "raise sft.accumulation, or set sft.gradient_checkpointing=true"

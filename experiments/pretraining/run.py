@@ -23,14 +23,15 @@ from cecdata.hanzi.characters import is_han, table
 from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
 from cecdata.models.device import pick_device
+from cectrain import checkpoints
 from cectrain.config import PolicyConfig, SftConfig
 from cectrain.corrector.folder import MODEL, model_folder, weights_sha256
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
-from cectrain.model.heldout import exact_by_operator
 from cectrain.model.policy import load_policy, save_model
-from cectrain.run import checkpoints, metrics_log, results, stages
+from cectrain.run import metrics_log, results, stages
+from cectrain.run.heldout import exact_by_operator
 from cectrain.run.metrics_log import MetricsLog
 from cectrain.run.results import finished, write_run, write_summary
 from cectrain.supervised.loop import fit

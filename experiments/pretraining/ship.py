@@ -24,10 +24,9 @@ from cectrain.config import PolicyConfig
 from cectrain.corrector.folder import MODEL, RUN
 from cectrain.data import shards
 from cectrain.data.shards import HELD_OUT, Pair, open_shards
-from cectrain.model import heldout
-from cectrain.model.heldout import HeldOut
 from cectrain.model.policy import CARD, load_policy, save_model
-from cectrain.run import metrics_log
+from cectrain.run import heldout, metrics_log
+from cectrain.run.heldout import HeldOut
 from cectrain.run.results import finished
 from experiments.pretraining.config import PretrainConfig, Stage
 

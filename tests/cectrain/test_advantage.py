@@ -10,10 +10,10 @@ from cecdata.common.errors import UsageError
 from cectrain.config import RewardConfig, load
 from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
-from cectrain.model import heldout
 from cectrain.reward import baseline as module
 from cectrain.reward.baseline import ValueNetwork
 from cectrain.reward.group_reward import GroupReward, behaviour, text_of
+from cectrain.run import heldout
 from cectrain.run.stages import load_encoder
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])

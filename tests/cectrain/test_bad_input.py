@@ -15,11 +15,10 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from cecdata.common.errors import DiskFullError, InputError, UsageError, VerificationError
 from cecdata.corpus.ids import ids
 from cecdata.embed.store import open_store
-from cectrain import config
+from cectrain import checkpoints, config
 from cectrain.config import RewardConfig
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward
-from cectrain.run import checkpoints
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

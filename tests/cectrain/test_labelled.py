@@ -20,7 +20,7 @@ from cectrain.cli import cli
 from cectrain.corrector.policy import load, reader
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import labelled_pairs, training_pairs
-from cectrain.model.heldout import evaluate
+from cectrain.run.heldout import evaluate
 from cectrain.supervised.loop import learning_rate, set_gradient
 from cectrain.supervised.loss import collate, loss_function
 

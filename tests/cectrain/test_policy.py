@@ -14,12 +14,12 @@ import torch
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
 from cecdata.models.causal import prompt_ids
+from cectrain import checkpoints
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
 from cectrain.corrector.policy import Policy, check_context, target_ids
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
-from cectrain.run import checkpoints
 from cectrain.supervised import loop, loss
 from experiments.pretraining.model import SPECIAL, character_tokenizer, placeholders, small_qwen3
 

@@ -251,20 +251,6 @@ def test_a_deadline_holds_for_the_whole_request():
             assert connection.recv(1000).split()[1] == b"504"
 
 
-def test_a_client_that_asks_nothing_is_hung_up_on(monkeypatch):
-    """Whether it sends nothing or half a head; one that waits for its answer is not."""
-    monkeypatch.setattr("cectrain.serve.server._FIRST_S", 0.3)
-    slow = Slow()
-    with running(Corrector(slow)) as server, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(ask, server, body=json.dumps({"texts": ["他己经来了。"]}).encode())
-        for head in (b"", b"GET /health HT"):
-            with socket.create_connection(server.server_address[:2], timeout=10) as connection:
-                connection.sendall(head)
-                assert connection.recv(1000) == b""
-        slow.go.set()
-        assert waiting.result()[0] == 200
-
-
 class Judge(loopback.Handler):
     """Tells 已 from 己 by vLLM's log-probabilities; of other texts, `server.trouble` decides."""
 

@@ -10,12 +10,12 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from cecdata.common.codec import encode
 from cecdata.common.errors import InputError, RefusedError, VerificationError
 from cecdata.embed import encoder
-from cectrain import config
+from cectrain import checkpoints, config
 from cectrain.corrector import folder
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
-from cectrain.model.heldout import HeldOut, read_held_out, write_held_out
-from cectrain.run import checkpoints, metrics_log
+from cectrain.run import metrics_log
+from cectrain.run.heldout import HeldOut, read_held_out, write_held_out
 from cectrain.run.preflight import check_data
 from cectrain.run.results import run_identity
 from cectrain.train import train

@@ -15,13 +15,12 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 
 from cecdata.common.errors import CecError
-from cectrain import config
+from cectrain import checkpoints, config
 from cectrain.config import DataConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.training_pairs import training_pairs
 from cectrain.reward.group_reward import GroupReward
-from cectrain.run import checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 

@@ -13,7 +13,8 @@ import harness
 import pytest
 import scenarios
 
-from cectrain.run import checkpoints, metrics_log
+from cectrain import checkpoints
+from cectrain.run import metrics_log
 
 PROGRAM = """
     import ctypes, os, sys
@@ -44,7 +45,7 @@ AGAIN = """
 SAVED = """
     import numpy as np
     from safetensors.numpy import save_file
-    from cectrain.run import checkpoints
+    from cectrain import checkpoints
     def fill(folder):
         save_file({"a": np.ones((50, 50))}, folder / "model.safetensors")
         (folder / "state.json").write_text("{}")
@@ -56,7 +57,7 @@ SAVED = """
 SEALED = """
     import numpy as np
     from safetensors.numpy import save_file
-    from cectrain.run import checkpoints
+    from cectrain import checkpoints
     armed()
     folder = here / "checkpoint-1"
     (folder / "deep").mkdir(parents=True)

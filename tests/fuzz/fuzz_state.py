@@ -240,7 +240,7 @@ def _train_recipes() -> tuple[bytes, ...]:
 
 def _checkpoint(path: Path) -> None:
     """A checkpoint whose list of files reads so: used only where every file is as listed."""
-    from cectrain.run.checkpoints import newest, step_of
+    from cectrain.checkpoints import newest, step_of
 
     folder = path.parent / "checkpoint-7"
     folder.mkdir(exist_ok=True)
@@ -273,7 +273,7 @@ def _metric_lines() -> tuple[bytes, ...]:
 
 
 def _held_out(path: Path) -> None:
-    from cectrain.model.heldout import read_held_out
+    from cectrain.run.heldout import read_held_out
 
     read_held_out(path)
 

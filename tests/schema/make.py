@@ -91,7 +91,7 @@ def checkpoint(out: Path) -> None:
     """A checkpoint of two tensors."""
     from safetensors.numpy import save_file
 
-    from cectrain.run import checkpoints
+    from cectrain import checkpoints
 
     draw = np.random.default_rng(0)
 
@@ -105,7 +105,7 @@ def training(out: Path) -> None:
     """What a training run keeps beside its weights."""
     from cecdata.common.codec import sealed
     from cecdata.models.causal import PROMPT_FILE
-    from cectrain.model.heldout import HeldOut, write_held_out
+    from cectrain.run.heldout import HeldOut, write_held_out
     from cectrain.run.metrics_log import FILE, MetricsLog
 
     out.mkdir()

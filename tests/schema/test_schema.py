@@ -20,7 +20,7 @@ from cecdata.embed.store import open_store
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
-from cectrain.run import checkpoints
+from cectrain import checkpoints
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path for path in HERE.glob("v*") if path.is_dir())
@@ -132,7 +132,7 @@ def test_checkpoints(version, expected):
 def test_a_training_run(version, expected):
     """Held-out scores, the log, the summary and the prompt of a run."""
     from cectrain.corrector.folder import trained_prompt
-    from cectrain.model.heldout import read_held_out
+    from cectrain.run.heldout import read_held_out
     from cectrain.run.metrics_log import FILE, kept_lines
     from cectrain.run.results import read_summary
 

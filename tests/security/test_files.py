@@ -152,7 +152,7 @@ def test_no_path_out_of_a_store(tmp_path):
 
 def test_no_path_out_of_a_checkpoint(tmp_path):
     """A checkpoint whose list names a file elsewhere is not whole."""
-    from cectrain.run.checkpoints import step_of
+    from cectrain.checkpoints import step_of
 
     (tmp_path / "secret").write_bytes(b"x")
     folder = tmp_path / "checkpoint-1"

@@ -39,6 +39,7 @@ class Workspace:
     `overwrite` removes the files that earlier runs wrote here, and refuses where others exist.
     With the same identity the run resumes: `journal` has the finished steps. `reads` are the files
     and folders that the run reads; one inside `out` is refused, as `overwrite` would remove it.
+    A run without steps in the journal has begun when each of the globs `begins` has a file.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Workspace:
         *,
         overwrite: bool = False,
         reads: Iterable[Path | str] = (),
+        begins: Iterable[str] = (),
     ) -> None:
         self.root = Path(out).absolute()
         self.state = self.root / STATE
@@ -55,7 +57,7 @@ class Workspace:
         self.resumed = False
         self.identity: Mapping[str, object] = json.loads(json.dumps(identity))
         self._fingerprint = self.state / FINGERPRINT
-        self._overwrite = overwrite
+        self._overwrite, self._begins = overwrite, tuple(begins)
         self._reads = [Path(name) for name in reads if name != ""]
         self._lock = Lock(self.state / "lock")
         self._journal: Journal | None = None
@@ -152,7 +154,9 @@ class Workspace:
         # Answers of an endpoint have a journal of their own, before they are a step of this one.
         kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
         answered = any(path.stat().st_size for path in kept)
-        return bool(steps or self.journal.damage or answered or _files(self.root, self.state))
+        marked = self._begins and all(any(self.root.glob(files)) for files in self._begins)
+        recorded = steps or self.journal.damage or answered or marked
+        return bool(recorded or _files(self.root, self.state))
 
     def _owned(self) -> set[Path]:
         """Return the files outside `.cecdata` that runs here wrote or were about to write."""

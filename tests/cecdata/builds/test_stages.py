@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from cecdata.builds import blocks, read
-from cecdata.builds.blocks import taken
+from cecdata.builds.blocks import take_input
 from cecdata.builds.build import Run, build, survey
 from cecdata.builds.distinct import Distinct
 from cecdata.builds.engine import Threads, ahead
 from cecdata.builds.place import Place
-from cecdata.builds.read import PLACED, Read, first_of_equal
+from cecdata.builds.read import Read
+from cecdata.builds.rows import PLACED, first_of_equal
 from cecdata.common.codec import unsealed
 from cecdata.common.durable import Workspace
 from cecdata.config import load
@@ -180,7 +181,7 @@ def test_only_what_has_no_true_marker_is_made_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("cecdata.builds.build.publish", stopped)
+        patch.setattr("cecdata.builds.build.publish_pairs", stopped)
         with pytest.raises(KeyboardInterrupt):
             build(files, out, CONFIG)
     made = Counter()
@@ -212,7 +213,7 @@ def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines
     near = whole.rows.rejected["near_duplicate"]
     assert (whole.rows.read, whole.rows.kept) == (120, 120 - near)
     assert near >= 60
-    with taken([str(path)], config) as source:
+    with take_input([str(path)], config) as source:
         assert source.bits > 1
         run = Run(Place(str(tmp_path / "part")), "x", Threads())
         first = run.pool(source, config, counts=False)
@@ -241,7 +242,7 @@ def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
     sums = []
     for n in range(2):
         place = Place(str(tmp_path / f"out{n}"))
-        with taken(files, config) as source:
+        with take_input(files, config) as source:
             stage = Read(place, "x", 1, source.blocks, source.labels, 2, None)
             done = sent(stage, n)(0)
         parts = (next(file.path for file in done.files if file.path.endswith(".arrow")),)
