@@ -13,9 +13,9 @@ from cecdata.models.causal import prompt_ids
 from cectrain import config
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import target_ids
-from cectrain.data import sampling as source_selection
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
+from cectrain.run import selection as source_selection
 
 END = 3
 

@@ -350,7 +350,7 @@ def coin(model, tokenizer):
 
 def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_path):
     """Of two sources for each that is used, those of the greatest variance are kept."""
-    from cectrain.data import sampling as source_selection
+    from cectrain.run import selection as source_selection
 
     made = trainer_for(
         tmp_path / "run", "ppo.oversampling=2", "ppo.candidates=4", "ppo.updates=2", "ppo.groups=2",
