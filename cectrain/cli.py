@@ -11,6 +11,8 @@ COMMANDS = {
     "Correct text": {
         "correct": ("correct", "Correct sentences, or list suspicious places in files."),
         "serve": ("serve", "Serve a web page for correcting text."),
+        "lsp": ("servers", "Show the edits in an editor (language server protocol)."),
+        "mcp": ("servers", "Let agents check and correct text (model context protocol)."),
         "lm": ("lm", "Compile an n-gram model for the noisy channel."),
         "calibrate": ("lm", "Fit the weight of a causal language model for `correct --rescore`."),
     },

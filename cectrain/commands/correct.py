@@ -22,6 +22,7 @@ from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, POLICY
+from cectrain.documents.protected import PROTECTED
 from cectrain.documents.table import Reading, find_encoding, find_format
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ F = TypeVar("F", bound=Callable[..., object])
 _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
 _PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
-PROTECTED = ".cec-protect"  # a project's protected names, where --protect names no other file
 _EXAMPLES = 12  # unreadable characters that stderr shows
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import click
 
-from cecdata.common.durable import write_bytes, write_text
+from cecdata.common.durable import write_bytes
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.progress import tell
-from cecdata.common.text import escape_controls, text_of
-from cecdata.hanzi.characters import is_han
+from cecdata.common.text import escape_controls
 from cecdata.hanzi.edits import splice
 from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.corrector.correction import Edit, Kept, as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.protected import find_word, keep_word
 from cectrain.documents.table import Reading
 
 
@@ -126,24 +126,3 @@ class Questions:
             keep_word(self._path, word)
         self._ended = answer == "quit"
         return answer in {"y", "always"}
-
-
-def find_word(source: str, edit: Edit) -> str:
-    """Return the word that an edit would change; one character takes that before it, or after it.
-
-    >>> find_word("每日优鲜", Edit(start=3, end=4, source="鲜", target="先", confidence=0.9))
-    '优鲜'
-    """
-    start, end = edit.start, edit.end
-    if end - start < 2 and start and is_han(ord(source[start - 1])):
-        start -= 1
-    elif end - start < 2 and end < len(source) and is_han(ord(source[end])):
-        end += 1
-    return source[start:end]
-
-
-def keep_word(path: Path, word: str) -> None:
-    """Add a word to a file of protected names."""
-    text = text_of(path) if path.exists() else ""
-    if word not in text.splitlines():
-        write_text(path, f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{word}\n")

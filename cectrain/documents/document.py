@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import splice
 from cectrain.corrector.correction import Correction, Edit
-from cectrain.corrector.corrector import Corrector
 
 OBJECT = "\ufffc"  # stands in a passage for code, a formula or an image: nothing changes it
 _BREAK = re.compile(r"[^\S\n]*\n\s*")  # one space, which parts no words between Han characters
@@ -149,7 +148,14 @@ class TextDocument:
             ) from error
 
 
-def correct_document(corrector: Corrector, document: Document) -> list[Correction]:
+class Reader(Protocol):
+    """A corrector, or what stands before one."""
+
+    def stream(self, texts: Iterable[str]) -> Iterable[Correction]:
+        """Yield one correction a text."""
+
+
+def correct_document(corrector: Reader, document: Document) -> list[Correction]:
     """Return the correction of each passage, with its edits at their places in the source.
 
     Between `cec-ignore-start` and `cec-ignore-end` in comments, in a line with `cec-ignore`, and in

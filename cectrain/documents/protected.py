@@ -1,0 +1,38 @@
+"""The words that a project keeps: those of its file, and those that its people add."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cecdata.common.durable import write_text
+from cecdata.common.text import text_of
+from cecdata.hanzi.characters import HAN_RANGES
+from cectrain.corrector.correction import Edit
+
+PROTECTED = ".cec-protect"  # in the working directory, where a user names no other file
+_HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
+_NEAR = 20  # signs of markup that may part a word, and the character beyond them
+_MARKUP = rf"[^{_HAN}，。！？；：、…\s]*"
+_BEFORE, _AFTER = re.compile(rf"([{_HAN}]){_MARKUP}\Z"), re.compile(rf"{_MARKUP}([{_HAN}])")
+
+
+def find_word(source: str, edit: Edit) -> str:
+    """Return the word that an edit would change; one character takes that before it, or after it.
+
+    >>> edit = Edit(start=2, end=3, source="鲜", target="先", confidence=0.9)
+    >>> find_word("日优鲜", edit), find_word("\\n*鲜*果", edit)
+    ('优鲜', '鲜果')
+    """
+    if len(edit.source) > 1:
+        return edit.source
+    before = _BEFORE.search(source[max(0, edit.start - _NEAR) : edit.start])
+    after = _AFTER.match(source, edit.end, edit.end + _NEAR)
+    return before[1] + edit.source if before else edit.source + (after[1] if after else "")
+
+
+def keep_word(path: Path, word: str) -> None:
+    """Add a word to a file of protected names."""
+    text = text_of(path) if path.exists() else ""
+    if word not in text.splitlines():
+        write_text(path, f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{word}\n")

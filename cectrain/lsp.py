@@ -1,0 +1,228 @@
+"""A server of the language server protocol: an editor shows the edits, and makes those wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+from pygls.workspace import PositionCodec
+
+from cecdata.common.cancellation import GivenUpError, asking
+from cecdata.common.errors import CecError
+from cectrain.corrector.correction import Correction, Edit
+from cectrain.corrector.corrector import Corrector
+from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.protected import PROTECTED, find_word, keep_word
+from cectrain.documents.table import Reading, read_document
+
+DELAY_S = 0.1  # after a change, so that what is typed at once is read at once
+KEEP = "cectrain.keepWord"
+#: formats of texts that have no file yet, by the editor's name of their language
+_NAMES = {"markdown": "a.md", "html": "a.html", "xml": "a.xml", "latex": "a.tex", "tex": "a.tex"}
+_REMEMBERED = 10_000  # passages
+
+Load = Callable[[Mapping[str, Any]], Corrector]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """An edit as an editor shows it, and the word that it would change."""
+
+    edit: Edit
+    word: str
+    diagnostic: types.Diagnostic
+
+
+class _Remembering:
+    """A corrector that asks its model once for each passage, however often a document changes."""
+
+    def __init__(self, corrector: Corrector) -> None:
+        self.corrector = corrector
+        self._corrections: dict[str, Correction] = {}
+
+    def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
+        """Yield one correction a text."""
+        texts = [*texts]
+        new = [text for text in dict.fromkeys(texts) if text not in self._corrections]
+        if len(self._corrections) > _REMEMBERED:
+            self._corrections, new = {}, [*dict.fromkeys(texts)]
+        for correction in self.corrector.stream(new):
+            self._corrections[correction.source] = correction
+        return map(self._corrections.__getitem__, texts)
+
+
+class Server:
+    """Checks the documents that an editor has open.
+
+    load: the corrector for the settings of a workspace: `model`, `terms`, `dictionary`, `protect`,
+    `confidence`, `rescore`, `script` and `lm`, as the options of `cectrain correct`.
+    """
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._reader: _Remembering | None = None
+        self._settings: Mapping[str, Any] = {}
+        self._pool = ThreadPoolExecutor(1)  # models answer one after another
+        self._waiting: dict[str, tuple[asyncio.Task[None], Event]] = {}
+        self._findings: dict[str, tuple[int | None, list[_Finding]]] = {}
+        self.editor = editor = LanguageServer("cectrain", version("cec-zero"))
+        fix = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+        for feature, answer in (
+            (types.INITIALIZE, self._begin),
+            (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._configure),
+            (types.TEXT_DOCUMENT_DID_OPEN, self._check_soon),
+            (types.TEXT_DOCUMENT_DID_CHANGE, self._check_soon),
+            (types.TEXT_DOCUMENT_DID_CLOSE, self._forget),
+        ):
+            editor.feature(feature)(partial(answer))  # pygls marks what it is given
+        editor.feature(types.TEXT_DOCUMENT_CODE_ACTION, fix)(partial(self._offer))
+        editor.command(KEEP)(partial(self._keep))
+
+    def _begin(self, params: types.InitializeParams) -> None:
+        options = params.initialization_options
+        self._settings = options if isinstance(options, dict) else {}
+
+    def _configure(self, params: types.DidChangeConfigurationParams) -> None:
+        settings = params.settings if isinstance(params.settings, dict) else {}
+        self._settings = settings.get("cectrain", settings)
+        self._reader = None
+        self._check_all()
+
+    def _check_all(self) -> None:
+        for uri in self.editor.workspace.text_documents:
+            self._check_soon_in(uri)
+
+    def _check_soon(
+        self, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams
+    ) -> None:
+        self._check_soon_in(params.text_document.uri)
+
+    def _check_soon_in(self, uri: str) -> None:
+        """Check a document after a while, in place of the check that it waits for."""
+        self._cancel(uri)
+        given_up = Event()
+        task = asyncio.get_running_loop().create_task(self._check(uri, given_up))
+        self._waiting[uri] = task, given_up
+
+    def _cancel(self, uri: str) -> None:
+        if uri in self._waiting:
+            task, given_up = self._waiting.pop(uri)
+            given_up.set()
+            task.cancel()
+
+    def _forget(self, params: types.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        self._cancel(uri)
+        self._findings.pop(uri, None)
+        self._publish(uri, None, [])
+
+    async def _check(self, uri: str, given_up: Event) -> None:
+        await asyncio.sleep(DELAY_S)
+        document = self.editor.workspace.get_text_document(uri)
+        name = _NAMES.get(document.language_id or "", to_fs_path(uri) or uri)
+        text, number = document.source, document.version
+        loop = asyncio.get_running_loop()
+        try:
+            edits = await loop.run_in_executor(self._pool, self._find, name, text, given_up)
+        except GivenUpError:
+            return
+        except CecError as error:
+            shown = types.ShowMessageParams(types.MessageType.Error, f"cectrain: {error}")
+            self.editor.window_show_message(shown)
+            return
+        findings = list(_findings(edits, text, document.position_codec))
+        self._publish(uri, number, findings)
+
+    def _find(self, name: str, text: str, given_up: Event) -> list[Edit]:
+        """Return the edits of a document, in a thread of the pool."""
+        with asking(given_up.is_set):
+            if self._reader is None:
+                self._reader = _Remembering(self._load(self._rooted_settings()))
+            document = read_document(name, text.encode(), Reading("utf-8"))
+            return edits_of(correct_document(self._reader, document))
+
+    def _root(self) -> Path:
+        return Path(self.editor.workspace.root_path or ".")
+
+    def _rooted_settings(self) -> dict[str, Any]:
+        """Return the settings with names of files below the root of the workspace."""
+        settings, root = dict(self._settings), self._root()
+        for key in ("terms", "dictionary"):
+            settings[key] = [root / name for name in settings.get(key) or ()]
+        protect = root / (settings.get("protect") or PROTECTED)
+        settings["protect"] = protect if protect.exists() else None
+        return settings
+
+    def _publish(self, uri: str, number: int | None, findings: list[_Finding]) -> None:
+        self._findings[uri] = number, findings
+        shown = [finding.diagnostic for finding in findings]
+        self.editor.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri, shown, number)
+        )
+
+    def _offer(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """Return what can be done about the findings in a range, the best first."""
+        uri = params.text_document.uri
+        number, findings = self._findings.get(uri, (None, []))
+        if number != self.editor.workspace.get_text_document(uri).version:
+            return []  # the text has changed since
+        actions: list[types.CodeAction] = []
+        for finding in findings:
+            place = finding.diagnostic.range
+            if place.end < params.range.start or params.range.end < place.start:
+                continue
+            targets = [finding.edit.target, *(a.target for a in finding.edit.alternatives)]
+            for target in targets:
+                change = types.WorkspaceEdit({uri: [types.TextEdit(place, target)]})
+                title = f"{finding.edit.source or '∅'} → {target or '∅'}"
+                actions.append(_action(finding, title, target == targets[0], edit=change))
+            title = f"Keep {finding.word} in this project"
+            command = types.Command(title, KEEP, arguments=[finding.word])
+            actions.append(_action(finding, title, preferred=False, command=command))
+        return actions
+
+    def _keep(self, word: str) -> None:
+        """Protect a word in the file of the project, and check again."""
+        keep_word(self._root() / (self._settings.get("protect") or PROTECTED), word)
+        self._reader = None
+        self._check_all()
+
+
+def _findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> Iterator[_Finding]:
+    """Yield the findings of a text, whose places an editor counts in its own units."""
+    starts = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
+
+    def position(place: int) -> types.Position:
+        line = bisect_right(starts, place) - 1
+        return types.Position(line, codec.client_num_units(text[starts[line] : place]))
+
+    for edit in edits:
+        diagnostic = types.Diagnostic(
+            types.Range(position(edit.start), position(edit.end)),
+            f"{edit.source or '∅'} → {edit.target or '∅'} ({edit.type}, {edit.confidence:.2f})",
+            types.DiagnosticSeverity.Warning,
+            source="cectrain",
+        )
+        yield _Finding(edit, find_word(text, edit), diagnostic)
+
+
+def _action(finding: _Finding, title: str, preferred: bool, **what: Any) -> types.CodeAction:
+    return types.CodeAction(
+        title,
+        types.CodeActionKind.QuickFix,
+        [finding.diagnostic],
+        is_preferred=preferred,
+        **what,
+    )
