@@ -18,8 +18,8 @@ from cecdata.common.errors import InputError
 from cectrain.documents import tags
 from cectrain.documents.document import OBJECT, Passage, join_parts
 
-_LONGEST = 1_000_000  # characters of a line; the time of the parser may grow with their square
-_CODE = re.compile(rf"<(?i:({tags.CODE}))\b[^<>]*>.*?</\1\s*>", re.DOTALL)
+_LONGEST = 100_000  # characters of a line; the time of the parser may grow with their square
+_CODE = re.compile(rf"<(?i:({tags.CODE}))\b[^<>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _RUN = re.compile(r"\s*\n\s*|\S+|[^\S\n]+")
 
 
@@ -29,7 +29,7 @@ class _Mark(NamedTuple):
     start: int
     end: int
     stand_in: str = ""
-    signs: tuple[Token, ...] = ()  # of emphasis; what has no counterpart remains text
+    signs: tuple[Token, ...] = ()  # of emphasis, which is text where it has no counterpart
 
 
 def find_passages(source: str) -> Iterator[Passage]:
@@ -73,8 +73,8 @@ def _parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[tupl
     """Yield the places in the source of the prose between marks, and what stands for the marks."""
     done = 0
     for start, end, stand_in, signs in [*sorted(marks), _Mark(len(content), len(content))]:
-        if signs and all(sign.type == "text" and sign.content for sign in signs):
-            continue
+        if [sign.type for sign in signs] == ["text"]:
+            continue  # a single sign; `**` beside a mark of punctuation is meant, though none
         for run in _RUN.finditer(content, done, max(start, done)):
             begin = places[run.start()]
             yield " " if begin < 0 or "\n" in run[0] else (begin, begin + len(run[0]))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from cectrain.documents.document import Passage, join_parts
 
-_CUE = re.compile(r"^[^\n]*-->[^\n]*\n(?P<text>(?:[^\n]*\S[^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_CUE = re.compile(r"-->[^\n]*(?:\n|\Z)(?P<text>(?:[^\S\n]*[^\s][^\n]*(?:\n|\Z))*)")
 _DIALOGUE = re.compile(r"^Dialogue:(?:[^,\n]*,){9}(?P<text>[^\n]*)", re.MULTILINE)
 _TAG = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\\[Nnh]|[^\S\n]*\n")
 _END = re.compile(r"[。！？…!?.][”’」』）)]*\s*\Z")

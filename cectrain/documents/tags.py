@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
-from itertools import accumulate
 
 from cectrain.documents.document import OBJECT, Passage, join_parts
 
@@ -19,66 +18,49 @@ _INLINE = (
     "link|mark|phrase|q|quote|rb|ruby|s|small|span|strike|strong|sub|sup|time|tt|u|ulink|wbr|xref"
 )
 _IS_CODE, _IS_INLINE = set(CODE.split("|")), set(_INLINE.split("|"))
+_STAND_INS = {"br": " ", "img": OBJECT}
+# What does not end goes to the end of the source, so that the time is linear.
+_TOKEN = re.compile(
+    r"""
+    (?P<remark> <!--(?s:.*?)(?:-->|\Z) | <!\[CDATA\[(?s:.*?)(?:\]\]>|\Z) | <[?!][^>]*(?:>|\Z))
+    | (?P<tag> <(?P<slash>/?)(?P<name>[A-Za-z][^\s/<>]*)
+          (?P<attributes>(?:[^<>"']|"[^"]*"|'[^']*')*)>)
+    | (?P<sign> &(?:\#\w+|\w+);)
+    """,
+    re.VERBOSE,
+)
+_UNREAD = {name: re.compile(rf"(?i)(?=</{name}\b)|\Z") for name in ("script", "style")}
 
 
 def find_passages(source: str, start: int = 0, end: int | None = None) -> Iterator[Passage]:
     """Yield the prose of a source, or of a part of it."""
-    text = source[start:end]
-    parser = _Parser(start, text)
-    parser.feed(text)
-    parser.close()
-    parser.end_passage()
-    for parts in parser.found:
-        yield join_parts(source, parts)
-
-
-class _Parser(HTMLParser):
-    """Collects what is prose; references to characters are read, and stay."""
-
-    def __init__(self, start: int, text: str) -> None:
-        super().__init__(convert_charrefs=False)
-        ends = accumulate(len(line) + 1 for line in text.split("\n"))
-        self._starts = [start, *(start + end for end in ends)]  # of lines
-        self._parts: list[tuple[int, int] | str] = []
-        self._code, self._depth = "", 0  # the element of code that is open, and others in it
-        self.found: list[list[tuple[int, int] | str]] = []
-
-    def end_passage(self) -> None:
-        """Begin another passage."""
-        if self._parts:
-            self.found.append(self._parts)
-            self._parts = []
-
-    def _add(self, part: tuple[int, int] | str) -> None:
-        if not self._code:
-            self._parts.append(part)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._code:
-            self._depth += tag == self._code
-        elif tag in _IS_CODE or ("translate", "no") in attrs:
-            self._add(OBJECT)
-            self._code, self._depth = tag, 1
-        elif tag in _IS_INLINE:
-            self._add({"br": " ", "img": OBJECT}.get(tag, ""))
+    parts: list[tuple[int, int] | str] = []
+    code, depth = "", 0  # the element of code that is open, and how often
+    end = len(source) if end is None else end
+    while match := _TOKEN.search(source, start, end):
+        name, is_end = (match["name"] or "").lower(), match["slash"] == "/"
+        is_alone = (match["attributes"] or "").endswith("/")
+        if not code:
+            parts.append((start, match.start()))
+        start = match.end()
+        if code:
+            depth += (name == code and not is_alone) * (-1 if is_end else 1)
+            code = code if depth else ""
+        elif match["sign"]:
+            parts.append(html.unescape(match[0]))
+        elif not name:
+            continue
+        elif name in _IS_CODE or 'translate="no"' in match["attributes"]:
+            parts.append(OBJECT)
+            if not is_end and not is_alone:
+                code, depth = name, 1
+                if unread := _UNREAD.get(name):
+                    start = unread.search(source, start, end).end()  # type: ignore[union-attr]
+        elif name in _IS_INLINE:
+            parts.append(_STAND_INS.get(name, ""))
         else:
-            self.end_passage()
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._code:
-            self._depth -= tag == self._code
-            if not self._depth:
-                self._code = ""
-        elif tag not in _IS_INLINE:
-            self.end_passage()
-
-    def handle_data(self, data: str) -> None:
-        line, column = self.getpos()
-        start = self._starts[line - 1] + column
-        self._add((start, start + len(data)))
-
-    def handle_charref(self, name: str) -> None:
-        self._add(html.unescape(f"&#{name};"))
-
-    def handle_entityref(self, name: str) -> None:
-        self._add(html.unescape(f"&{name};"))
+            yield join_parts(source, parts)
+            parts = []
+    if not code:
+        parts.append((start, end))
+    yield join_parts(source, parts)

@@ -35,8 +35,8 @@ title: 己经
 硬换行按
 装 $x_己经$ 价格$5和$6&lt;\\*按装 <http://己经.com>[^1] ``a`己经``
 
-> - 引用按
->   装
+> - 引用**“按**装”，3*4
+>   按装
 
 1. 一
    ```
@@ -282,6 +282,32 @@ def test_no_markup_is_touched_however_broken(parts, name):
     made, edits = correct(name, data)
     assert made.decode().replace("安", "按").encode() == data
     assert len(edits) <= data.decode().count("按")
+
+
+HOSTILE = [
+    ("a.md", part) for part in ["[", "*a ", "![", "<code>", "$a", "](", "~~a", "- a\n", "**“"]
+]
+HOSTILE += [("a.html", part) for part in ["<", "<a ", "<!--", "<a b='", '"<a', "<?", "<code>", "&"]]
+HOSTILE += [("a.html", part) for part in ["<script>", "</", "<![CDATA[", "<b>"]]
+HOSTILE += [
+    ("a.tex", part) for part in ["\\", "{", "$", "\\[", "\\(", "%", "\\textbf{", "\\a{", "\\a["]
+]
+HOSTILE += [("a.tex", part) for part in ["\\begin{a}[", "\\begin{verbatim}", "\\verb|", "}", "\n"]]
+HOSTILE += [("a.srt", part) for part in ["-->", "-->\n", "{", "<", " \n-->", "1\n-->\na\n\n"]]
+
+
+@pytest.mark.parametrize(("name", "part"), HOSTILE)
+def test_the_time_is_linear_in_the_file(name, part):
+    """Of files that begin a construct again and again without an end."""
+
+    def seconds(size):
+        source = part * (size // len(part))
+        start = time.process_time()
+        assert len(list(read_document(name, source.encode(), Reading()).passages())) <= size
+        return time.process_time() - start
+
+    small, large = (min(seconds(size) for _ in range(2)) for size in (10_000, 40_000))
+    assert large < 0.1 + 8 * small
 
 
 def real_files(count):
