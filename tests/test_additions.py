@@ -15,9 +15,13 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 import pytest
+from proposers import Corrects
 
 from cecdata.corpus.quality import perplexity
 from cecdata.lm import language_model, open_scorer
+from cectrain.corrector.corrector import Corrector
+from cectrain.documents import table
+from cectrain.documents.document import correct_document, edits_of
 
 ROOT = Path(__file__).parents[1]
 LINES = (
@@ -349,6 +353,19 @@ assert set(metrics_log.NAMES) <= set(explained)
 """
 
 
+REMARKS = '''
+import re
+
+from cectrain.documents.document import join_parts
+
+
+def find_passages(source):
+    """Yield the remarks of a program."""
+    for match in re.finditer("#(.*)", source):
+        yield join_parts(source, [match.span(1)])
+'''
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of cecdata, with the kernels that are compiled already, and of pyproject.toml."""
@@ -593,6 +610,17 @@ def test_a_corrector_is_two_files_of_any_package(bench):
     values = json.loads(cecbench(bench, *words))
     assert values["S_C_f1"] == 100.0
     assert values["system_identity"]["wrong"] == "己"
+
+
+def test_a_document_format_is_two_files(monkeypatch):
+    """The two files are the module and the table `FORMATS`; its prose alone is corrected."""
+    module = ModuleType("cectrain.documents.remarks")
+    exec(REMARKS, module.__dict__)
+    monkeypatch.setitem(sys.modules, "cectrain.documents.remarks", module)
+    monkeypatch.setattr(table, "FORMATS", (*table.FORMATS, table.Format((".py",), "remarks")))
+    document = table.read_document("a.py", "己经 = 1  # 己经\n".encode(), table.Reading())
+    edits = edits_of(correct_document(Corrector(Corrects()), document))
+    assert document.write(edits).decode() == "己经 = 1  # 已经\n"
 
 
 def test_a_benchmark_is_two_files(bench):

@@ -20,6 +20,8 @@ from cectrain.documents.document import OBJECT, Passage, join_parts
 
 _LONGEST = 100_000  # characters of a line; the time of the parser may grow with their square
 _CODE = re.compile(rf"<(?i:({tags.CODE}))\b[^<>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
+_FRONT = re.compile(r"\+\+\+[^\S\n]*\n(?s:.*?)\n\+\+\+[^\S\n]*(?=\n|\Z)")  # of TOML
+_LABEL = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*\[\^[^\]\n]+\]:")  # of a footnote
 _RUN = re.compile(r"\s*\n\s*|\S+|[^\S\n]+")
 
 
@@ -37,6 +39,8 @@ def find_passages(source: str) -> Iterator[Passage]:
 
     Raises InputError where a line is too long to be parsed.
     """
+    if front := _FRONT.match(source):
+        source = re.sub(r"[^\n]", " ", front[0]) + source[front.end() :]
     sizes = [len(line) + 1 for line in source.split("\n")]
     if max(sizes) > _LONGEST:
         raise InputError(f"has a line of {max(sizes):,} characters: at most {_LONGEST:,} are read")
@@ -48,7 +52,10 @@ def find_passages(source: str) -> Iterator[Passage]:
         if token.type == "html_block":
             yield from tags.find_passages(source, starts[first], starts[last])
         elif token.type == "inline":
-            at, places = _locate(source, token.content, max(at, starts[first]))
+            at = max(at, starts[first])
+            if label := _LABEL.match(source, at):
+                at = label.end()
+            at, places = _locate(source, token.content, at)
             noted = marks.get(id(token.children), [])
             noted += [_Mark(*match.span(), OBJECT) for match in _CODE.finditer(token.content)]
             yield join_parts(source, _parts(token.content, places, noted))

@@ -67,8 +67,12 @@ class Reading:
     date: str | None = None
 
 
-def find_format(name: str, formats: Sequence[Format] = FORMATS) -> Format | None:
-    """Return the format of a file with this name; None where it is none of these."""
+def find_format(name: str) -> Format | None:
+    """Return the format of a file with this name; None for lines of text."""
+    return _find(name, FORMATS)
+
+
+def _find(name: str, formats: Sequence[Format]) -> Format | None:
     suffix = Path(name).suffix.lower()
     return next((form for form in formats if suffix in form.suffixes), None)
 
@@ -79,7 +83,7 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
 
     form = find_format(name) or LINES
     if reading.column is not None:
-        if (table := find_format(name, TABLES)) is None:
+        if (table := _find(name, TABLES)) is None:
             known = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
             raise InputError(f"has no columns: --column is for {known}")
         form = table

@@ -29,6 +29,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+_UNTRANSLATED = re.compile(r"""(?i)\stranslate\s*=\s*["']?no\b""")
 _UNREAD = {name: re.compile(rf"(?i)(?=</{name}\b)|\Z") for name in ("script", "style")}
 
 
@@ -50,7 +51,7 @@ def find_passages(source: str, start: int = 0, end: int | None = None) -> Iterat
             parts.append(html.unescape(match[0]))
         elif not name:
             continue
-        elif name in _IS_CODE or 'translate="no"' in match["attributes"]:
+        elif name in _IS_CODE or _UNTRANSLATED.search(match["attributes"]):
             parts.append(OBJECT)
             if not is_end and not is_alone:
                 code, depth = name, 1

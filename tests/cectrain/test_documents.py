@@ -60,6 +60,8 @@ $$
 
 [^1]: 按装来了。
 
+> - [^己经]: 按装，看[^己经]
+
 [我]: 己经.md
 """
 HTML = """\
@@ -202,6 +204,27 @@ def test_speech_without_marks_is_read_cue_by_cue():
     source = "".join(cues)
     texts = [p.text.strip() for p in read_document("a.srt", source.encode(), Reading()).passages()]
     assert texts == [f"第{n}句按装" for n in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "right"),
+    [
+        ("a.md", "+++\ntitle = '我门'\n+++\n我门\n", "+++\ntitle = '我门'\n+++\n我们\n"),
+        ("a.md", "看[^我门]\n\n[^我门]: 我门\n", "看[^我门]\n\n[^我门]: 我们\n"),
+        ("a.md", "> - [^我门]: 我门\n", "> - [^我门]: 我们\n"),
+        ("a.html", "<p translate=no>我门</p>我门", "<p translate=no>我门</p>我们"),
+        ("a.html", "<P TRANSLATE = 'no'>我门</P>我门", "<P TRANSLATE = 'no'>我门</P>我们"),
+        ("a.html", "<code/>我门<br/>我<!-- a -->门", "<code/>我们<br/>我<!-- a -->们"),
+        (
+            "a.tex",
+            "\\textbf {我}门\\def\\x{我门}\\\\%我门",
+            "\\textbf {我}们\\def\\x{我门}\\\\%我门",
+        ),
+    ],
+)
+def test_names_within_markup_stay(name, source, right):
+    """Even where the same word stands in the prose after them."""
+    assert correct(name, source.encode())[0].decode() == right
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "utf-16-le", "big5"])
