@@ -19,6 +19,7 @@ from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
 from cecdata.models import hub
 from cecdata.models.identity import checkpoint_identity
+from cectrain.corrector.field import is_field
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def corrector_system(
 
     terms = read_terms([Path(options.terms)]) if options.terms else ()
     least = options.confidence or None
-    corrector = Corrector(model, lm=options.lm, terms=terms, confidence=least, **settings)
+    lm = None if is_field(model) else options.lm
+    corrector = Corrector(model, lm=lm, terms=terms, confidence=least, **settings)
     identity = {**corrector.proposer.identity, "kind": kind}
     if terms:
         listed = json.dumps([(term.text, term.weight) for term in terms]).encode()

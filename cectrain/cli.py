@@ -13,6 +13,7 @@ COMMANDS = {
         "serve": ("serve", "Serve a web page for correcting text."),
         "lsp": ("servers", "Show the edits in an editor (language server protocol)."),
         "mcp": ("servers", "Let agents check and correct text (model context protocol)."),
+        "adapt": ("adapt", "Adapt the corrector to a field from its own clean text."),
         "lm": ("lm", "Compile an n-gram model for the noisy channel."),
         "calibrate": ("lm", "Fit the weight of a causal language model for `correct --rescore`."),
     },

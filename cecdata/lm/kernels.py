@@ -252,6 +252,52 @@ def nats_of(data, bounds, tables, longest, nats):
             first = last
 
 
+@compiled
+def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
+    """Write the words of each sentence's runs of Han, -1 after a run; return the entries used."""
+    shift = shift_of(len(keys))
+    used = 0
+    best = np.empty(4096, np.float32)
+    back = np.empty(4096, np.int32)
+    chosen = np.empty(4096, np.int32)
+    for s in range(len(offsets) - 1):
+        begin = offsets[s]
+        while begin < offsets[s + 1]:
+            n = 0
+            while begin + n < offsets[s + 1] and 0x4E00 <= points[begin + n] <= 0x9FFF and n < 4000:
+                n += 1
+            if n == 0:
+                begin += 1
+                continue
+            best[: n + 1] = 1e9
+            best[0] = 0.0
+            for i in range(n):
+                if best[i] + 25.0 < best[i + 1]:
+                    best[i + 1], back[i + 1], chosen[i + 1] = best[i] + 25.0, i, 0
+                node = 0
+                for j in range(i, min(n, i + longest)):
+                    node = child(keys, nodes, marks, shift, node, points[begin + j])
+                    if node < 0:
+                        break
+                    w = word[node]
+                    if w >= 0 and best[i] + cost[w] < best[j + 1]:
+                        best[j + 1], back[j + 1], chosen[j + 1] = best[i] + cost[w], i, w
+            size, at = 0, n
+            while at > 0:
+                size += 1
+                at = back[at]
+            at, place = n, used + size
+            while at > 0:
+                place -= 1
+                out[place] = chosen[at]
+                at = back[at]
+            used += size
+            out[used] = -1
+            used += 1
+            begin += n
+    return used
+
+
 @inlined
 def _is_han(point):
     return 0x3400 <= point <= 0x9FFF or 0x20000 <= point <= 0x323AF

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SHIPPED = "words"  # what a user names the model in the package
 SHIPPED_NAME = "words of open texts"  # the name in its table
+#: weights of the default models in their mean, by their number: the shipped one, and the user's
+WEIGHTS = {1: (1.0,), 2: (0.3, 0.7)}
 _SHIPPED_FILE = Path(str(files("cecdata.lm").joinpath(f"{SHIPPED}.ngram")))
 _FORMS = "name an n-gram table, an ARPA file, or `words` for the packaged table"
 _COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)", re.IGNORECASE)
@@ -213,23 +215,39 @@ def user_table() -> Path:
     return user_folder("XDG_DATA_HOME") / "cec-zero" / "input-method.ngram"
 
 
-def locate(named: str | Path | None = None) -> Path:
-    """Return the file of a model; by default the user's table if there is one, else the shipped.
+def locate(named: str | Path | None = None) -> tuple[Path, ...]:
+    """Return the files of a model; by default the shipped one with the user's, if there is one.
 
     `named` is the file of a table or an ARPA file, or `words` for the shipped model. Raises
     `InputError` where it is missing.
     """
-    own = user_table()
     text = "" if named is None else str(named)
-    if text == SHIPPED or (not text and not own.is_file()):
-        return _SHIPPED_FILE
-    return _file(Path(text or own))
+    if text not in ("", SHIPPED):
+        return (_file(Path(text)),)
+    both = not text and user_table().is_file()
+    return (_SHIPPED_FILE, user_table()) if both else (_SHIPPED_FILE,)
 
 
 def find(named: str | Path | None = None) -> Ngrams:
-    """Return the model that `locate` finds."""
-    path = locate(named)
-    return shipped() if path == _SHIPPED_FILE else read(path)
+    """Return the model that `locate` finds: of several files, or for a field, their mean."""
+    models = [shipped() if path == _SHIPPED_FILE else read(path) for path in locate(named)]
+    field = models.pop() if models[-1].share else None
+    return mean_of(models or default_models(), field) if field or len(models) > 1 else models[0]
+
+
+def default_models() -> list[Ngrams]:
+    """Return the shipped model, and the user's if there is one."""
+    return [shipped() if path == _SHIPPED_FILE else read(path) for path in locate()]
+
+
+def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
+    """Return the mean of the default models, and of a field's with its share."""
+    from cecdata.lm.interpolation import Mixture  # late: a corrector has its tables kept
+
+    if field is None:
+        return Mixture(models).model(WEIGHTS[len(models)], " and ".join(m.name for m in models))
+    weights = [(1 - field.share) * weight for weight in WEIGHTS[len(models)]]
+    return Mixture([*models, field]).model([*weights, field.share], field.name)
 
 
 @cache
@@ -269,9 +287,10 @@ def _takes(name: str) -> bool:
 
 
 def _open(name: str) -> NgramScorer:
-    path = locate(name)
-    identity = SHIPPED if path == _SHIPPED_FILE else sha256_of(path).sha256
-    return NgramScorer(find(name), identity)
+    digests = [
+        SHIPPED if path == _SHIPPED_FILE else sha256_of(path).sha256 for path in locate(name)
+    ]
+    return NgramScorer(find(name), " ".join(digests))
 
 
 KIND = Kind(_takes, _open)

@@ -58,7 +58,8 @@ class Ngrams:
     `words` are by number; `pairs` [N2, 2] and `triples` [N3, 3] hold word numbers in reading order.
     Back-offs and log-probabilities are natural logarithms. `error` is θ, the cost of an error in
     nats that fits the model: a model of less text gives more right words a low probability, so
-    that an error must cost more.
+    that an error must cost more. `share` is that of a field's model in its mean with the default
+    one; 0 for a model that stands alone.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Ngrams:
     triples: Ints
     triple_log_prob: Floats
     error: float = 3.0
+    share: float = 0.0
 
     def tables(self) -> Tables:
         """Build the hash tables; about half a second for two million bigrams.
@@ -86,7 +88,7 @@ class Ngrams:
                 raise InputError(
                     f"{self.name} has {size:,} {what}, the limit is {most - 1:,}: prune the model"
                 )
-        edge_keys, edge_nodes, word = _trie(self.words)
+        edge_keys, edge_nodes, word = trie_of(self.words)
         bigrams = _slots(len(self.pairs))
         kernels.fill_bigrams(
             bigrams,
@@ -133,7 +135,12 @@ class Ngrams:
         arrays.save(
             path,
             KIND,
-            {"name": self.name, "licence": self.licence, "error": self.error},
+            {
+                "name": self.name,
+                "licence": self.licence,
+                "error": self.error,
+                **({"share": self.share} if self.share else {}),
+            },
             {
                 "words": arrays.joined(self.words),
                 "word_log_prob": kernels.quantise(self.word_log_prob),
@@ -161,6 +168,7 @@ def load(path: Path) -> Ngrams:
             name=str(about["name"]),
             licence=str(about["licence"]),
             error=float(str(about["error"])),
+            share=float(str(about.get("share", 0.0))),
             words=arrays.parted(held["words"]),
             word_log_prob=kernels.restored(held["word_log_prob"]),
             word_backoff=kernels.restored(held["word_backoff"]),
@@ -208,7 +216,7 @@ def _shift(slots: Longs) -> np.uint64:
     return np.uint64(kernels.shift_of(len(slots)))
 
 
-def _trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
+def trie_of(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
     """Return the trie of the words' characters; words longer than `LONGEST` are left out."""
     kept = [number for number, text in enumerate(words) if number > 0 and len(text) <= LONGEST]
     points, bounds = _flat([words[number] for number in kept])

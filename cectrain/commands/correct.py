@@ -21,7 +21,7 @@ from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.folder import COMBINED
-from cectrain.corrector.table import BUILT_IN, POLICY
+from cectrain.corrector.table import BUILT_IN, FIELD, POLICY
 from cectrain.documents.protected import PROTECTED
 from cectrain.documents.table import Reading, find_encoding, find_format
 
@@ -80,13 +80,14 @@ def corrector_options(function: F) -> F:
         click.option(
             "--lm",
             help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file, or "
-            "`words`, the packaged table.  [default: the table that `make lm` wrote, or "
-            "`cectrain lm` without --out; if there is none, words]",
+            "`words`, the packaged table.  [default: words, together with the table that `make lm` "
+            "wrote, or `cectrain lm` without --out, if there is one]",
         ),
         click.option(
             "--model",
             default=COMBINED,
-            help=f"Model to correct with. {models}; or, with torch, {POLICY.meaning}. Installed "
+            help=f"Model to correct with. {models}; {FIELD.meaning}; or, with torch, "
+            f"{POLICY.meaning}. Installed "
             "packages may add others.",
         ),
     ):

@@ -64,14 +64,14 @@ class Calibration(NamedTuple):
     right: int
 
 
-def synthetic(texts: Iterable[str], seed: int = 1) -> list[Pair]:
-    """Return pairs of these sentences, half of them without errors."""
+def synthetic(texts: Iterable[str], seed: int = 1, copies: int = 1) -> list[Pair]:
+    """Return pairs of these sentences, half of them without errors, some of each sentence."""
     import cecdata
 
     made = cecdata.build(
         texts=list(texts),
         recipe=RECIPE,
-        copies=1,
+        copies=copies,
         unchanged=0.5,
         holdout=0.0,
         filters=("levenshtein",),

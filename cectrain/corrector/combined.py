@@ -16,6 +16,7 @@ import bisect
 import copy
 import math
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
@@ -25,7 +26,7 @@ from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel.inverse import shipped
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading
-from cectrain.corrector.channel.tables import open_tables
+from cectrain.corrector.channel.tables import ChannelTables, open_tables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
 from cectrain.corrector.folder import BUILTIN, COMBINED
@@ -49,29 +50,31 @@ class CombinedProposer(Proposer):
     """Proposes the changes of a channel that a policy confirms.
 
     name: `combined`, or `combined:FOLDER` with another policy of the built-in kind. lm: see
-    `cecdata.lm.ngrams.find`. least: least confidence of an edit that is proposed, 0..1: a higher
-    one gives fewer and surer edits; None: the default. rescore: a language model that judges the
-    changes as well, or its name.
+    `cecdata.lm.ngrams.find`, or tables. least: least confidence of an edit that is proposed, 0..1:
+    a higher one gives fewer and surer edits; None: the default. rescore: a language model that
+    judges the changes as well, or its name. weights: those of a field; None: those that ship.
     """
 
     def __init__(
         self,
         name: str = COMBINED,
-        lm: str | None = None,
+        lm: str | Path | ChannelTables | None = None,
         terms: Sequence[Term] = (),
         *,
         least: float | None = None,
         threads: int = 0,
         rescore: str | LanguageModel | None = None,
+        weights: Weights | None = None,
     ) -> None:
         self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
         self.longest = self.scorer.longest
-        tables = add_terms(open_tables(lm), terms)
+        tables = add_terms(lm if isinstance(lm, ChannelTables) else open_tables(lm), terms)
         settings = Settings(error=tables.error)
         if rescore is not None:
             settings = settings._replace(margin=rescoring.MARGIN)
         self.channel = ChannelProposer(tables, settings=settings)
-        self.weights = SHIPPED if tables.model == SHIPPED_NAME else INPUT_METHOD
+        by_name = SHIPPED if tables.model == SHIPPED_NAME else INPUT_METHOD
+        self.weights = weights or by_name
         self.rescorer: Rescorer | None = None
         if rescore is not None:
             judge = open_scorer(rescore) if isinstance(rescore, str) else rescore

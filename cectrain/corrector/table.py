@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.models.hub import refuse_missing_folder
 from cectrain.corrector.correction import Proposer
+from cectrain.corrector.field import is_field, read_field
 from cectrain.corrector.folder import BUILTIN, COMBINED
 from cectrain.corrector.wordlists import Term
 
@@ -86,6 +87,23 @@ def _load_combined(folder: str, settings: Settings) -> Proposer:
     )
 
 
+def _load_field(folder: str, settings: Settings) -> Proposer:
+    from cectrain.corrector.combined import CombinedProposer
+
+    if settings.lm:
+        raise UsageError(f"{folder} has n-grams of its own: leave out --lm")
+    field, table = read_field(folder)
+    return CombinedProposer(
+        COMBINED,
+        table,
+        settings.terms,
+        least=settings.least,
+        threads=settings.threads,
+        rescore=settings.rescore,
+        weights=field.weights,
+    )
+
+
 def _check_folder(folder: str) -> None:
     if folder not in {"", BUILTIN}:
         refuse_missing_folder(folder)
@@ -125,6 +143,13 @@ BUILT_IN = (
         refuse_missing_folder,
     ),
 )
+#: what a folder is that `cectrain adapt` wrote
+FIELD = Model(
+    "",
+    "a field: the folder that `cectrain adapt` wrote",
+    _load_field,
+    takes=frozenset({"terms", "rescore"}),
+)
 #: what a name without a kind is
 POLICY = Model("", "a policy: the folder of a run or a model, or a name on the hub", _load_policy)
 
@@ -146,7 +171,7 @@ def find_model(spec: str) -> tuple[Model, str]:
             known = did_you_mean(spec, [*models, *sorted(_points())])
             raise UsageError(f"no model {spec!r}: {known}; or name a folder, or OWNER/NAME")
         refuse_missing_folder(spec)
-        return POLICY, spec
+        return FIELD if is_field(spec) else POLICY, spec
     takes, needs = ":" in model.form, model.form.startswith(f"{name}:")
     if (argument and not takes) or (not argument and (colon or needs)):
         raise UsageError(f"model {spec!r}: write {model.form}")

@@ -118,7 +118,7 @@ def kept_at(lm: str | Path | None) -> Path:
     digest = xxhash.xxh3_128(
         sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
     )
-    for path in (locate(lm), shipped_channel(), TABLES / "characters.tsv"):
+    for path in (*locate(lm), *locate(), shipped_channel(), TABLES / "characters.tsv"):
         digest.update(path.read_bytes())
     cache = user_folder("XDG_CACHE_HOME")
     return cache / "cec-zero" / "channel" / f"{digest.hexdigest()}.tables"

@@ -1,0 +1,161 @@
+"""N-gram models counted from text: its words by a lexicon, and their modified Kneser-Ney discounts.
+
+A sentence is cut into the words with the greatest joint probability; runs of Han are counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.lm import kernels
+from cecdata.lm.table import LONGEST, Ints, Ngrams, trie_of
+
+Longs = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+_BLOCK = 1 << 16  # sentences that are cut at once
+_LEAST = 1e-9  # probability
+
+
+class Segmenter:
+    """Cuts sentences into words. costs: -log P of each word; number 0 is what no word is."""
+
+    def __init__(self, words: tuple[str, ...], costs: Doubles) -> None:
+        self._keys, self._nodes, self._word = trie_of(words)
+        shift = np.uint64(kernels.shift_of(len(self._keys)))
+        self._marks = kernels.marks_of(self._keys, shift, np.uint64(0))
+        self._costs = costs.astype(np.float32)
+
+    def cut(self, sentences: Sequence[str]) -> Ints:
+        """Return the numbers of the words of all runs of Han, each run with -1 behind it."""
+        points = np.frombuffer("".join(sentences).encode("utf-32-le"), np.uint32).astype(np.int32)
+        offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
+        numbers = np.empty(2 * len(points) + 1, np.int32)
+        used = kernels.cut_runs(
+            *(points, offsets, self._keys, self._nodes, self._marks, self._word),
+            *(self._costs, LONGEST, numbers),
+        )
+        return numbers[:used]
+
+
+class Counts:
+    """How often the words, pairs and triples of text occur; its memory grows with the distinct."""
+
+    def __init__(self, size: int) -> None:
+        self.size = np.int64(size)
+        self.words = np.zeros(size)
+        self.pairs = self.triples = np.zeros(0, np.int64), np.zeros(0)
+
+    def add(self, stream: Ints) -> None:
+        """Count a stream of words; runs end with -1, and word 0 is unknown."""
+        self.words += np.bincount(stream[stream > 0], minlength=int(self.size))
+        left, right = stream[:-1].astype(np.int64), stream[1:].astype(np.int64)
+        whole = (left > 0) & (right > 0)
+        pairs = left * self.size + right
+        self.pairs = _summed(self.pairs, pairs[whole])
+        three = whole[:-1] & whole[1:]
+        self.triples = _summed(self.triples, pairs[:-1][three] * self.size + right[1:][three])
+
+
+def count_words(segmenter: Segmenter, size: int, sentences: Iterable[Sequence[str]]) -> Counts:
+    """Return the counts of the words of blocks of sentences."""
+    counts = Counts(size)
+    for block in sentences:
+        for at in range(0, len(block), _BLOCK):
+            counts.add(segmenter.cut(block[at : at + _BLOCK]))
+    return counts
+
+
+def back_off_model(
+    counts: Counts,
+    words: tuple[str, ...],
+    shares: Doubles,
+    *,
+    name: str,
+    licence: str,
+    error: float,
+    least_pairs: int = 1,
+    least_triples: int = 3,
+) -> Ngrams:
+    """Return the interpolated Kneser-Ney model of counts, written as a back-off model.
+
+    shares: P of each word alone. least_pairs, least_triples: fewest occurrences of one that the
+    model has. The discounts are those of Chen and Goodman (1999).
+    """
+    size = counts.size
+    (pairs, count), (triples, count3) = counts.pairs, counts.triples
+    # bigrams: (c - D) / c(u) + gamma(u) P(w)
+    u, w = pairs // size, pairs % size
+    part = (count - discounts(count)) / np.bincount(u, count, len(words))[u]
+    kept = count >= least_pairs
+    gamma = np.ones(len(words)) - np.bincount(u[kept], part[kept], len(words))
+    pair_prob = part + gamma[u] * shares[w]
+    # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); both bigrams of every trigram occur
+    first = np.searchsorted(pairs, triples // size)
+    second = np.searchsorted(pairs, triples % (size * size))
+    part3 = (count3 - discounts(count3)) / count[first]
+    kept3 = count3 >= max(least_pairs, least_triples)
+    triples, first, second, part3 = triples[kept3], first[kept3], second[kept3], part3[kept3]
+    gamma3 = np.ones(len(pairs)) - np.bincount(first, part3, len(pairs))
+    return Ngrams(
+        name=name,
+        licence=licence,
+        error=error,
+        words=words,
+        word_log_prob=_logs(shares),
+        word_backoff=_logs(gamma),
+        pairs=np.column_stack([u, w])[kept].astype(np.int32),
+        pair_log_prob=_logs(pair_prob[kept]),
+        pair_backoff=_logs(gamma3[kept]),
+        triples=np.column_stack([u[first], w[first], w[second]]).astype(np.int32),
+        triple_log_prob=_logs(part3 + gamma3[first] * pair_prob[second]),
+    )
+
+
+def without_words(model: Ngrams, left_out: NDArray[np.bool_]) -> Ngrams:
+    """Return a model without these of its words [V] and their n-grams."""
+    kept = ~left_out
+    number = (np.cumsum(kept) - 1).astype(np.int32)
+    pairs, triples = kept[model.pairs].all(1), kept[model.triples].all(1)
+    return replace(
+        model,
+        words=tuple(compress(model.words, kept)),
+        word_log_prob=model.word_log_prob[kept],
+        word_backoff=model.word_backoff[kept],
+        pairs=number[model.pairs[pairs]],
+        pair_log_prob=model.pair_log_prob[pairs],
+        pair_backoff=model.pair_backoff[pairs],
+        triples=number[model.triples[triples]],
+        triple_log_prob=model.triple_log_prob[triples],
+    )
+
+
+def discounts(counts: Doubles) -> Doubles:
+    """Return the modified Kneser-Ney discount of each count; 0.5 to 1.5 where text is too small."""
+    n = [float((counts == k).sum()) for k in range(1, 5)]
+    if min(n) == 0:
+        by_count = [0.5, 1.0, 1.5]
+    else:
+        base = n[0] / (n[0] + 2 * n[1])
+        by_count = [k - (k + 1) * base * n[k] / n[k - 1] for k in range(1, 4)]
+    return np.array(by_count)[np.minimum(counts, 3).astype(np.int64) - 1]
+
+
+def _summed(before: tuple[Longs, Doubles], keys: Longs) -> tuple[Longs, Doubles]:
+    """Return sorted distinct keys and their counts, with those of further occurrences."""
+    every = np.concatenate([before[0], keys])
+    weights = np.concatenate([before[1], np.ones(len(keys))])
+    order = np.argsort(every, kind="stable")
+    every = every[order]
+    begins = np.flatnonzero(np.diff(every, prepend=-1))
+    if not len(begins):
+        return before
+    return every[begins], np.add.reduceat(weights[order], begins)
+
+
+def _logs(values: Doubles) -> NDArray[np.float32]:
+    return np.log(np.clip(values, _LEAST, 1.0)).astype(np.float32)

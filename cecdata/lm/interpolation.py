@@ -1,0 +1,154 @@
+"""Several n-gram models as one: the mean of their probabilities, weighted by how well they do.
+
+A model gives a word that it lacks the probability of its likeliest parts, so that a word of one
+model alone is neither free nor impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import compress
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.lm.counting import Segmenter
+from cecdata.lm.kernels import nats_of
+from cecdata.lm.table import LONGEST, Floats, Ints, Ngrams
+
+Longs = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+_ROUNDS = 20  # of the EM algorithm; further ones hardly move the share
+
+
+class _Numbered:
+    """A model by the numbers of a larger vocabulary: its n-grams as sorted keys."""
+
+    def __init__(self, model: Ngrams, vocabulary: dict[str, int]) -> None:
+        self.size = len(vocabulary)
+        to = np.array([vocabulary[word] for word in model.words], np.int64)
+        lacking = np.ones(self.size, np.bool_)
+        lacking[to] = False
+        self.log_prob = np.zeros(self.size)
+        self.log_prob[to] = model.word_log_prob
+        self.log_prob[lacking] = _of_parts(model, list(compress(vocabulary, lacking)))
+        self.backoff = np.zeros(self.size)
+        self.backoff[to] = model.word_backoff
+        pairs, triples = to[model.pairs], to[model.triples]
+        self.pairs, order = _sorted(pairs[:, 0] * self.size + pairs[:, 1])
+        self.pair_log_prob = model.pair_log_prob[order]
+        self.pair_backoff = model.pair_backoff[order]
+        first = triples[:, 0] * self.size + triples[:, 1]
+        self.triples, order = _sorted(first * self.size + triples[:, 2])
+        self.triple_log_prob = model.triple_log_prob[order]
+
+    def of_pairs(self, keys: Longs) -> Doubles:
+        """Return log P of the second word of each pair after the first."""
+        alone = self.backoff[keys // self.size] + self.log_prob[keys % self.size]
+        return _listed(self.pairs, self.pair_log_prob, keys, alone)
+
+    def of_triples(self, keys: Longs) -> Doubles:
+        """Return log P of the third word of each triple after the others."""
+        less = self.pair_backoffs(keys // self.size)
+        less += self.of_pairs(keys % (self.size * self.size))
+        return _listed(self.triples, self.triple_log_prob, keys, less)
+
+    def pair_backoffs(self, keys: Longs) -> Doubles:
+        """Return the back-off of each pair, 0 for one that is not listed."""
+        return _listed(self.pairs, self.pair_backoff, keys, np.zeros(len(keys)))
+
+
+class Mixture:
+    """Models of which one is to be made."""
+
+    def __init__(self, models: Sequence[Ngrams]) -> None:
+        self._models = models
+        self._words = tuple(dict.fromkeys(word for model in models for word in model.words))
+        vocabulary = {word: number for number, word in enumerate(self._words)}
+        self._numbered = [_Numbered(model, vocabulary) for model in models]
+
+    def share_of_last(self, weights: Sequence[float], sentences: Sequence[str]) -> float:
+        """Return the share of the last model with which sentences are likeliest (EM).
+
+        weights: those of the others among themselves.
+        """
+        costs = -np.max([model.log_prob for model in self._numbered], axis=0)
+        cut = Segmenter(self._words, costs).cut(sentences).astype(np.int64)
+        left, middle, right = np.lib.stride_tricks.sliding_window_view(
+            np.append([-1, -1], cut), 3
+        ).T
+        pairs, whole = middle * len(self._words) + right, (middle > 0) & (right > 0)
+        first, later = pairs[whole & (left < 1)], whole & (left > 0)
+        triples = left[later] * len(self._words) ** 2 + pairs[later]
+        *others, own = (
+            np.exp(np.append(model.of_pairs(first), model.of_triples(triples)))
+            for model in self._numbered
+        )
+        rest, share = np.average(others, axis=0, weights=weights), 0.5
+        for _ in range(_ROUNDS if len(own) else 0):
+            share = float((share * own / (share * own + (1 - share) * rest)).mean())
+        return round(share, 3)
+
+    def model(self, weights: Sequence[float], name: str) -> Ngrams:
+        """Return one model of the words and n-grams of all.
+
+        Its back-offs are the means of those of the models, so that an n-gram that no model lists
+        gets nearly what the models give it together; so is the cost of an error.
+        """
+        models, size = self._numbered, len(self._words)
+        pairs = _united([model.pairs for model in models])
+        triples = _united([model.triples for model in models])
+
+        def mean(values: Iterable[Doubles]) -> Floats:
+            chance = sum(w * np.exp(v) for w, v in zip(weights, values, strict=True))
+            return np.log(np.maximum(chance, 1e-9)).astype(np.float32)
+
+        error = np.average([model.error for model in self._models], weights=weights)
+        return Ngrams(
+            name=name,
+            licence="; ".join(dict.fromkeys(model.licence for model in self._models)),
+            error=round(float(error), 2),
+            words=self._words,
+            word_log_prob=mean(model.log_prob for model in models),
+            word_backoff=mean(model.backoff for model in models),
+            pairs=_columns(pairs, size, 2),
+            pair_log_prob=mean(model.of_pairs(pairs) for model in models),
+            pair_backoff=mean(model.pair_backoffs(pairs) for model in models),
+            triples=_columns(triples, size, 3),
+            triple_log_prob=mean(model.of_triples(triples) for model in models),
+        )
+
+
+def _of_parts(model: Ngrams, words: Sequence[str]) -> Doubles:
+    """Return log P of words by their likeliest parts."""
+    nats = np.zeros(len(words))
+    if not words:
+        return nats
+    data, bounds = string_buffers(pa.array(words, pa.string()))
+    nats_of(data, bounds, model.tables(), LONGEST, nats)  # type: ignore[no-untyped-call]
+    return nats
+
+
+def _united(parts: Sequence[Longs]) -> Longs:
+    keys = np.sort(np.concatenate(parts))
+    return np.asarray(keys[np.diff(keys, prepend=-1) != 0], np.int64)
+
+
+def _sorted(keys: Longs) -> tuple[Longs, Longs]:
+    order = np.argsort(keys)
+    return keys[order], order
+
+
+def _listed(keys: Longs, values: Floats, asked: Longs, others: Doubles) -> Doubles:
+    """Return the values of the keys that are asked, or the others where a key is missing."""
+    if not len(keys):
+        return others
+    at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    return np.where(keys[at] == asked, values[at], others)
+
+
+def _columns(keys: Longs, size: int, count: int) -> Ints:
+    columns = [keys // size**place % size for place in reversed(range(count))]
+    return np.column_stack(columns).astype(np.int32)

@@ -1,0 +1,83 @@
+"""`cectrain adapt`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cecdata.commands.options import several
+from cecdata.common.progress import Progress
+
+if TYPE_CHECKING:
+    from cectrain.adapt.adapt import Report
+
+
+@click.command()
+@click.argument("texts", nargs=-1, required=True)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the adapted model."
+)
+@click.option(
+    "--no-names",
+    is_flag=True,
+    help="Leave out names of people and other personal data that `cecdata` recognises.",
+)
+@several("--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks")
+@click.option("--report", is_flag=True, help="List the new words and the doubtful sentences, too.")
+@click.option("--seed", default=1, help="Seed of the errors on which the model is tried.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def adapt(
+    texts: tuple[str, ...],
+    out: Path,
+    no_names: bool,
+    decontaminate: tuple[str, ...] | None,
+    report: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Adapt the corrector to a field from clean TEXTS of the field, without labels.
+
+    TEXTS are files, globs, folders or datasets, as CORPUS of `cecdata build`. The words of the text
+    join the n-gram model, and `--model` takes the folder in `cectrain correct` and elsewhere. No
+    sentence of the text is in the folder.
+
+    \b
+    cectrain adapt contracts.txt 'letters/*.docx' --out out/field
+    cectrain correct --model out/field --file draft.txt
+    """
+    from cectrain.adapt.adapt import adapt as learn
+
+    with Progress():
+        made = learn(texts, out, names=not no_names, decontaminate=decontaminate or (), seed=seed)
+    if as_json:
+        click.echo(json.dumps({"out": str(out), **asdict(made)}, ensure_ascii=False))
+        return
+    click.echo(_summary(out, made))
+    if report:
+        click.echo("\n".join(_details(made)))
+
+
+def _summary(out: Path, made: Report) -> str:
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
+    lines = [f"{out}: {made.sentences:,} sentences" + (f" (left out: {left_out})" * bool(left_out))]
+    if made.before and made.after:
+        lines.append(
+            f"on {made.held_out} of them that were held out: F1 {made.before.f1:.1%} before and "
+            f"{made.after.f1:.1%} after; right sentences changed {made.before.changed:.1%} and "
+            f"{made.after.changed:.1%}; {len(made.words):,} new words; "
+            f"{len(made.doubts):,} doubtful sentences left out"
+        )
+    if made.kept:
+        lines.append(
+            f"The text was not used: {made.kept}. The folder corrects as without adaptation"
+        )
+    return "\n".join(lines)
+
+
+def _details(made: Report) -> list[str]:
+    doubts = [f"  {doubt.sentence}\n  → {doubt.suggestion}" for doubt in made.doubts]
+    return ["new words:", f"  {' '.join(made.words)}", "doubtful sentences:", *doubts]

@@ -1,0 +1,168 @@
+"""`cectrain adapt`: from clean text of a field to a corrector that knows the field's words."""
+
+from __future__ import annotations
+
+import json
+import random
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cecdata.common.errors import InputError, UsageError, VerificationError
+from cectrain import Corrector
+from cectrain.adapt.text import gather_text
+from cectrain.bench_systems import ModelOptions, any_model
+from cectrain.cli import cli as cectrain
+from cectrain.corrector.field import RECORD, TABLE, read_field
+
+# A field that no other text has: its trade is the shoeing of 驺骥, with a word of its own.
+PLACES = ["东坊", "西坊", "南坊", "北坊", "河沿", "桥头", "山脚", "城门"]
+WAYS = ["应当", "可以", "不得", "负责"]
+DEEDS = ["验看蹄铁", "更换蹄铁", "修整蹄甲", "登记入册", "收取定金", "退还定金", "喂养草料"]
+SECRET = "李小萌医生的私人密语是紫砂壶"
+
+
+def sentences(seed=1, count=400):
+    draw = random.Random(seed)
+    rows = {
+        f"{draw.choice(PLACES)}驺骥司{draw.choice(WAYS)}{draw.choice(DEEDS)}，并在"
+        f"{draw.randint(2, 99)}日内{draw.choice(DEEDS)}后交还{draw.choice(PLACES)}的主人。"
+        for _ in range(count)
+    }
+    return sorted(rows)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A file of clean sentences, one of which has an error and one a secret, once each."""
+    path = tmp_path_factory.mktemp("text") / "field.txt"
+    rows = [*sentences(), "东坊驺骥司应当验看蹄铁，并在三日内登记人册后交还。", SECRET]
+    path.write_text("\n".join(rows), "utf-8")
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(cectrain, ["adapt", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def field(text):
+    """The folder of the field."""
+    out = text.parent / "field"
+    done = run(text, "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    return out, json.loads(done.stdout)
+
+
+def test_adapted_model_is_no_worse_on_held_out_sentences(field):
+    """The report has what was measured: F1 is not lower, and no more right sentences change."""
+    _, told = field
+    assert not told["kept"]
+    assert told["held_out"] > 100
+    assert told["after"]["f1"] >= told["before"]["f1"]
+    assert told["after"]["changed"] <= told["before"]["changed"]
+
+
+def test_new_words_are_found_and_known(field):
+    """A word that stands often in the text is found, and a right sentence with it is left alone."""
+    out, told = field
+    assert any("驺骥" in word for word in told["words"])
+    corrector = Corrector(str(out))
+    assert not corrector.correct("山脚驺骥司应当喂养草料。")[0].edits
+    assert corrector.correct("山脚驺骥司应当更换啼铁。")[0].target == "山脚驺骥司应当更换蹄铁。"
+
+
+def test_folder_holds_no_sentence_and_nothing_rare(field, text):
+    """What stands once in the text is in no file of the folder; nor is any whole sentence."""
+    out, _ = field
+    with zipfile.ZipFile(out / TABLE) as file:
+        content = b"".join(file.read(name) for name in file.namelist())
+    content += (out / RECORD).read_bytes()
+    words = content.decode("utf-8", "ignore")
+    assert sorted(path.name for path in out.iterdir()) == [RECORD, TABLE]
+    assert "萌" not in words
+    assert "紫砂壶" not in words
+    assert "蹄铁" in words
+    assert not any(row in words for row in text.read_text("utf-8").split("\n"))
+
+
+def test_same_text_gives_the_same_bytes(field, text, tmp_path):
+    """The files do not depend on the run, nor on the order of the sentences."""
+    out, _ = field
+    rows = text.read_text("utf-8").split("\n")
+    (tmp_path / "turned.txt").write_text("\n".join(reversed(rows)), "utf-8")
+    assert run(tmp_path / "turned.txt", "--out", tmp_path / "again").exit_code == 0
+    for name in (RECORD, TABLE):
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_field_is_a_model_everywhere(field):
+    """`correct`, `Corrector` and `cecbench run` take the folder, but no other n-grams beside it."""
+    out, _ = field
+    done = CliRunner().invoke(
+        cectrain, ["correct", "--model", str(out), "--json", "桥头驺骥司应当更换啼铁。"]
+    )
+    assert json.loads(done.stdout)["target"] == "桥头驺骥司应当更换蹄铁。"
+    (answer,) = any_model(str(out), ModelOptions()).correct(["更换啼铁后交还主人"])
+    assert answer.text == "更换蹄铁后交还主人"
+    with pytest.raises(UsageError, match="leave out --lm"):
+        Corrector(str(out), lm="words").correct("好")
+
+
+def test_benchmark_is_kept_out(text, tmp_path):
+    """Sentences of a benchmark named with --decontaminate, and near-copies, are not learned."""
+    rows = sentences()[:50]
+    bench = tmp_path / "bench.tsv"
+    bench.write_text("source\ttarget\n" + "".join(f"{row}\t{row}\n" for row in rows), "utf-8")
+    with gather_text([str(text)], names=True, decontaminate=[str(bench)]) as gathered:
+        assert gathered.left_out["contaminated"] >= 50
+        assert {*rows}.isdisjoint(row for block in gathered.blocks() for row in block)
+
+
+def test_names_are_left_out(tmp_path):
+    """With --no-names, a name that `cecdata` recognises does not come in."""
+    (tmp_path / "t.txt").write_text("经办人：张饕餮，地址不详。\n", "utf-8")
+    for names in (True, False):
+        with gather_text([str(tmp_path / "t.txt")], names=names, decontaminate=()) as gathered:
+            assert ("饕餮" in gathered.first(1)[0]) == names
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (sentences(3, 10), "10 different sentences, and 100 are needed"),
+        (["山脚驺骥司应当喂养草料。"] * 1000, "1 different sentence, and 100 are needed"),
+    ],
+)
+def test_too_little_text_keeps_what_ships(tmp_path, rows, told):
+    """Where nothing can be measured, the folder says so and corrects as the default does."""
+    (tmp_path / "few.txt").write_text("\n".join(rows), "utf-8")
+    done = run(tmp_path / "few.txt", "--out", tmp_path / "out")
+    assert done.exit_code == 0
+    assert told in done.stdout
+    assert Corrector(str(tmp_path / "out")).correct("他己经来了。")[0].target == "他已经来了。"
+
+
+@pytest.mark.parametrize("rows", [[], [f"English sentence number {n}." for n in range(200)]])
+def test_text_without_chinese_is_refused(tmp_path, rows):
+    """Without a Chinese sentence nothing is written, and the message says why."""
+    (tmp_path / "none.txt").write_text("\n".join(rows), "utf-8")
+    done = run(tmp_path / "none.txt", "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "no sentence is left" in done.stderr or "the corpus is empty" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_folder_is_refused(field, tmp_path):
+    """A table that its record does not know, or a record that cannot be read, is an error."""
+    out, _ = field
+    for name in (RECORD, TABLE):
+        (tmp_path / name).write_bytes((out / name).read_bytes())
+    (tmp_path / TABLE).write_bytes((out / TABLE).read_bytes()[:-9])
+    with pytest.raises(VerificationError, match="run cectrain adapt again"):
+        read_field(str(tmp_path))
+    Path(tmp_path / RECORD).write_text("{", "utf-8")
+    with pytest.raises(InputError, match="run cectrain adapt again"):
+        read_field(str(tmp_path))
