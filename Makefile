@@ -50,11 +50,11 @@ data: $(BASE)  ## training pairs: CORPUS=… OUT=… COPIES=… SEED=… LIMIT=�
 		$(if $(WORKERS),--workers $(WORKERS)) $(FLAGS)
 	@$(BIN)/cecdata report "$(OUT)"
 
-train: DATA ?= out/context
+train: DATA ?= out/typed
 train: OUT ?= out/train
-train: $(DEV)  ## a corrector: a warm start, then PPO, on pairs of the recipe context: DATA=… OUT=… SEED=… FLAGS=…
+train: $(DEV)  ## a corrector: a warm start, then PPO, on pairs of the recipe typed: DATA=… OUT=… SEED=… FLAGS=…
 	@test -e "$(DATA)/manifest.json" || \
-		$(BIN)/cecdata build "$(CORPUS)" --recipe context --out "$(DATA)"
+		$(BIN)/cecdata build "$(CORPUS)" --recipe typed --out "$(DATA)"
 	@$(BIN)/cectrain train "$(DATA)" --out "$(OUT)" $(if $(SEED),--seed $(SEED)) $(FLAGS)
 
 train-evidence: DATA ?= out/data

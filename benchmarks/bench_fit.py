@@ -3,7 +3,7 @@
     python benchmarks/bench_fit.py --shared $CEC_SHARED [--seeds 3]
 
 For each set and seed, rows are drawn at random until they hold 200 substituted characters
-(gam has only 159), the recipe `realistic` is fitted to them, and bits per error are measured on the
+(gam has only 159), the recipe `typed` is fitted to them, and bits per error are measured on the
 other sets and on the rest of the same one. The script prints the change against the shipped recipe,
 as means over the seeds; also the strengths chosen and the CPU seconds of a fit. The last line is a
 bound: the weights fitted to all errors that are tested, with the weakest prior.
@@ -62,7 +62,7 @@ class Tested:
 
     def __init__(self, errors: Errors) -> None:
         self.tokens = errors.tokens
-        self.entries = entries_of(errors, load("realistic").prior)
+        self.entries = entries_of(errors, load("typed").prior)
         self.model = Posterior(self.entries, 1.0)
         self.start = np.zeros(Parameters.number(self.entries))
 
@@ -78,7 +78,7 @@ def line(name: str, cells: list[float | None]) -> str:
 
 
 def table(sets: dict[str, Pairs], seeds: int) -> None:
-    prior = load("realistic").prior
+    prior = load("typed").prior
     whole = {name: errors_of(iter(pairs)) for name, pairs in sets.items()}
     tested = {name: Tested(errors) for name, errors in whole.items()}
     before = {name: it.bits(it.start) for name, it in tested.items()}

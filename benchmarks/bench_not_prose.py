@@ -2,7 +2,7 @@
 
     python benchmarks/bench_not_prose.py [--pool CLEAN.parquet] [--model combined] [--count 20000]
 
-Errors of the recipe `realistic` are planted into held-out sentences. Each sentence is corrected as
+Errors of the recipe `typed` are planted into held-out sentences. Each sentence is corrected as
 it is, and with one or two addresses or pieces of code, which hold wrong words themselves, after its
 clauses. An edit inside these is a fault; an error that is corrected in the sentence alone must be
 corrected beside them.
@@ -39,7 +39,7 @@ def main() -> None:
     print(machine())
     texts = drawn(asked.pool, asked.count)["text"].to_list()
     filters = ("levenshtein",)
-    pairs = cecdata.build(texts=texts, recipe="realistic", copies=1, filters=filters)
+    pairs = cecdata.build(texts=texts, recipe="typed", copies=1, filters=filters)
     sources = [source for source in pairs["source"].to_list() if source]
     mixed = [mixture(source, sources, number) for number, source in enumerate(sources)]
     corrector = Corrector(asked.model, lm="words")

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_protect.py [--sentences 100000] [--names 10000]
 
-Print CPU microseconds a pair of histogram and perturbation for the recipe `realistic` without
+Print CPU microseconds a pair of histogram and perturbation for the recipe `typed` without
 protection, with spans, and with spans and names; then of a whole build (levenshtein alone) without
 and with spans. The rounds are interleaved in one process; the ratios are medians. The names are the
 rarest three-character words of the lexicon.
@@ -70,9 +70,9 @@ def main() -> None:
     listed = words(3)
     rare = sorted(zip(listed.counts, listed.texts, strict=True))[: given.names]
     names = tuple(sorted(text for _, text in rare))
-    off = load("realistic", filters=("levenshtein",), protect_spans=False)
-    on = load("realistic", filters=("levenshtein",))
-    both = load("realistic", filters=("levenshtein",), protect=names)
+    off = load("typed", filters=("levenshtein",), protect_spans=False)
+    on = load("typed", filters=("levenshtein",))
+    both = load("typed", filters=("levenshtein",), protect=names)
     works = {
         "engine, without": Work(off, batch),
         "engine, spans": Work(on, batch),

@@ -3,7 +3,7 @@
 Opening is timed from the navigation to the end of the load event, when the page's script has drawn
 the pairs and the confusions. It is the median of ROUNDS, at the width of a desktop and of a phone.
 
-    cecdata build clean.parquet --out six --recipe realistic    # 6 M pairs of 1.5 M sentences
+    cecdata build clean.parquet --out six --recipe typed    # 6 M pairs of 1.5 M sentences
     python benchmarks/bench_report.py six
 """
 

@@ -38,7 +38,7 @@ JOBS: dict[str, tuple[str, list[str]]] = {
     "build, 4 copies, built-in encoder": (CECDATA, [*BUILD, "--encoder", "builtin"]),
     "build, recipe realistic": (
         CECDATA,
-        [*BUILD, "--recipe", "realistic", "--filters", "levenshtein"],
+        [*BUILD, "--recipe", "typed", "--filters", "levenshtein"],
     ),
     "score, cscd": (CECBENCH, ["score", "answers.tsv"]),
     "score, sighan": (CECBENCH, ["score", "answers.tsv", "--scorer", "sighan"]),

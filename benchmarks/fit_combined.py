@@ -1,6 +1,6 @@
 """Fit the weights of the combined corrector on synthetic pairs, and score each threshold.
 
-    cecdata build CLEAN --out PAIRS --recipe context --copies 1 --unchanged 0.5 --holdout 0
+    cecdata build CLEAN --out PAIRS --recipe typed --copies 1 --unchanged 0.5 --holdout 0
     python benchmarks/fit_combined.py PAIRS --lm words
 
 CLEAN holds sentences that neither the policy nor the n-gram model was trained on. The weights

@@ -2,7 +2,7 @@
 
     python benchmarks/tune_channel.py PAIRS [--lm TABLE] [--rows 4000]
 
-PAIRS is a dataset of `cecdata build CLEAN --recipe realistic --copies 1`, of sentences that the
+PAIRS is a dataset of `cecdata build CLEAN --recipe typed --copies 1`, of sentences that the
 n-gram model has not counted. Half of the rows are clean: their source is the target. For each
 setting the script prints the confidence threshold with the best sentence-level F1 among those that
 change at most 5 % of the clean sentences, and precision, recall, F1, over-correction and sentences

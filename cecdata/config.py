@@ -26,7 +26,7 @@ INTAKE = (
     "decontaminate", "quality", "perplexity", "max_perplexity", "near_duplicates",
 )  # fmt: skip
 MOST_COPIES = 1000
-RECIPES = ("paper", "realistic", "context")
+RECIPES = ("paper", "typed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,9 @@ class Config:
     mixed: float = 0.0  # share of pairs with edits by two operators or more
     mixed_rate: float = 0.06  # share of positions edited in such a pair, at least two
     unchanged: float = 0.0  # share of pairs whose source equals the target
-    proposals: int = 1  # edits drawn for each that is written; the context decides which
+    proposals: int = 1  # edits drawn for each that is written; the language model decides which
+    lm: str = "words"  # that model: `words`, an n-gram table or an ARPA file
+    fluency: float = 0.2  # exponent of P(source) / P(target), by which a proposal is taken
     filters: tuple[str, ...] = ("levenshtein", "cosine")  # of pairs, by name
     max_distance: int = 8  # largest Levenshtein distance of a pair
     min_cosine: float = 0.65  # smallest cosine of a pair
@@ -97,6 +99,7 @@ class Config:
         counts = ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance")
         require_at_least(1, self, *counts)
         require(1 <= self.proposals <= 64, "proposals", self.proposals, "from 1 to 64")
+        require(0 <= self.fluency <= 4, "fluency", self.fluency, "from 0 to 4")
         require(self.copies <= MOST_COPIES, "copies", self.copies, f"at most {MOST_COPIES}")
         require(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
         require(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "from 1 to 4096")

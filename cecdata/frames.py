@@ -35,7 +35,7 @@ def perturb(text: str, recipe: str = "paper", **settings: object) -> list[dict[s
     such as ``seed=7`` or ``copies=8``. Raises InputError where the text is no sentence.
 
     >>> import cecdata
-    >>> pair = cecdata.perturb("他的病情已经好转。", recipe="realistic", seed=1)[0]
+    >>> pair = cecdata.perturb("他的病情已经好转。", recipe="typed", seed=1)[0]
     >>> pair["target"], pair["source"] == pair["target"], pair["distance"]
     ('他的病情已经好转。', False, 1)
     """
@@ -65,7 +65,7 @@ def build(
     Raises UsageError for anything else than exactly one of the three.
 
     >>> import cecdata
-    >>> frame = cecdata.build(texts=["他的病情已经好转。"], recipe="realistic", copies=2)
+    >>> frame = cecdata.build(texts=["他的病情已经好转。"], recipe="typed", copies=2)
     >>> frame.columns[:4], len(frame)
     (['id', 'copy', 'source', 'target'], 2)
     """

@@ -8,13 +8,13 @@
 # %% [markdown]
 # ## 1. What an error is
 #
-# `perturb` writes errors into one sentence, as the recipe `realistic` weighs them. The same seed
+# `perturb` writes errors into one sentence, as the recipe `typed` weighs them. The same seed
 # writes the same errors.
 
 # %%
 import cecdata
 
-for pair in cecdata.perturb("他的病情已经好转，明天就可以出院。", recipe="realistic", copies=4):
+for pair in cecdata.perturb("他的病情已经好转，明天就可以出院。", recipe="typed", copies=4):
     print(pair["operator"], pair["source"])
 
 # %% [markdown]
@@ -40,7 +40,7 @@ sentences = [
     "列车晚点{}分钟，乘客们在站台上耐心等候。",
 ]
 frame = pl.DataFrame({"text": [text.format(n) for text in sentences for n in range(2, 32)]})
-made = {"recipe": "realistic", "filters": ("levenshtein",)}
+made = {"recipe": "typed", "filters": ("levenshtein",)}
 manifest = cecdata.build(frame=frame, out="out/quickstart", **made)
 print(f"{manifest.pairs.kept} pairs of {manifest.rows.kept} sentences")
 

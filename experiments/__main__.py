@@ -286,7 +286,7 @@ def ship(
 @click.option(
     "--errors", "file", required=True, type=_PATH, help="Real errors: source, tab and target."
 )
-@click.option("--recipe", default="realistic", help="Recipe of cecdata.")
+@click.option("--recipe", default="typed", help="Recipe of cecdata.")
 @click.option("--seed", type=int, help="Seed of the recipe and of the classifier.")
 def realism(file: Path, recipe: str, seed: int | None) -> None:
     """Train a classifier to tell real errors from a recipe's, and print its AUC as JSON.

@@ -116,7 +116,7 @@ def warm_pages() -> None:
             group.get_command(None, command)
     for name in LATE:
         importlib.import_module(name)
-    warm_data("paper", "realistic")
+    warm_data("paper", "typed")
     from cectrain import Corrector
 
     Corrector().correct(["他己经来了。"])

@@ -25,7 +25,7 @@ from cecdata.common.machine import total_memory, usable_cores
 DISTRIBUTION = "cec-zero"
 # Commands that call every kernel (a test counts them), on `FILES`.
 _BUILD = (
-    "cecdata build text.txt --out built --copies 1 --workers 1 --recipe context --encoder builtin "
+    "cecdata build text.txt --out built --copies 1 --workers 1 --recipe typed --encoder builtin "
     "--cosine all --split-sentences --mask --quality han --quality repeated --perplexity words "
     "--near-duplicates --decontaminate other.txt --protect names.txt"
 )

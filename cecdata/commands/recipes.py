@@ -24,7 +24,7 @@ _ERRORS = click.option(
     help="File of labels: a table or JSON, or lines of a text with errors, a tab, the right text.",
 )
 _RECIPE = click.option(
-    "--recipe", default="realistic", help="Name of a recipe, or a path to a TOML file."
+    "--recipe", default="typed", help="Name of a recipe, or a path to a TOML file."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 
@@ -73,7 +73,7 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
 
 def _examined(found: dict[str, Any]) -> str:
     """Return the audit as text."""
-    fitted = f" ({found['fitted']})" if found["fitted"] else ""
+    fitted = f" ({found['fitted']})" if found["fitted"] not in ("", "none") else ""
     uncovered = (
         f"{one['right']}→{one['wrong']}" + f"×{one['count']}" * (one["count"] > 1)
         for one in found["uncovered"]

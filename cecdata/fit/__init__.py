@@ -75,17 +75,17 @@ class Fitted:
 def fit(errors: Errors, config: Config, *, progress: Advance = silent) -> Fitted:
     """Fit the shares, kinds and exponents of a recipe; the caller sets `fitted` of the new config.
 
-    Raises UsageError for a recipe that has weights: fit the recipe that it was made from.
+    Raises UsageError for a recipe that was fitted to labels: fit the recipe that it was made from.
     """
-    if config.weights:
-        raise UsageError("the recipe is already fitted (it has weights): fit the original recipe")
-    entries = entries_of(errors, config.prior)
+    if config.fitted not in ("", "none"):
+        raise UsageError("the recipe is already fitted: fit the recipe that it was made from")
+    entries = entries_of(errors, config.prior, config.weights)
     strength, held_out = best_strength(entries, progress)
     vector = fitted(entries, strength, entries.count)
     counted, unanswered = _counted(errors, config.prior, entries)
     prior = _shares(config.prior, entries, vector, counted, strength)
-    weights = _weights(entries, Parameters.of(vector, entries))
-    before = score(recipe_choices(config.prior), errors)
+    weights = _weights(entries, Parameters.of(vector, entries), config.weights)
+    before = score(recipe_choices(config.prior, config.weights), errors)
     after = score(recipe_choices(prior, weights), errors)
     made = replace(config, prior=prior, weights=weights)
     return Fitted(made, strength, before, after, held_out, counted, unanswered)
@@ -137,15 +137,24 @@ def _shares(
     return {name: _rounded(part) for name, part in share.items()}
 
 
-def _weights(entries: Entries, fitted: Parameters) -> dict[str, dict[str, float]]:
-    """Return the `weights` of a recipe, without those that are neutral to four digits."""
+def _weights(
+    entries: Entries, fitted: Parameters, before: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Return the `weights` of a recipe that had others, without those neutral to four digits.
+
+    What is fitted changes the weights as they were, so powers are multiplied.
+    """
     changes: dict[str, dict[str, float]] = {name: {} for name in entries.operators}
+    power_of = dict(zip(entries.operators, 1 + fitted.power, strict=True))
     for (position, kind), shift in zip(entries.kinds, fitted.kind, strict=True):
-        changes[entries.operators[position]][kind] = float(np.exp(shift))
-    powers = zip(entries.operators, fitted.power, fitted.frequency, strict=True)
-    for name, power, frequent in powers:
-        changes[name] |= {POWER: float(np.clip(1 + power, 0, 8))}
-        changes[name] |= {FREQUENCY: float(np.clip(frequent, -4, 4))}
+        name = entries.operators[position]
+        usual = before.get(name, {}).get(kind, 1.0) ** power_of[name]
+        changes[name][kind] = float(usual * np.exp(shift))
+    for name, frequent in zip(entries.operators, fitted.frequency, strict=True):
+        usual, power = before.get(name, {}), power_of[name]
+        changes[name] |= {POWER: float(np.clip(usual.get(POWER, 1.0) * power, 0, 8))}
+        exponent = usual.get(FREQUENCY, 0.0) * power + frequent
+        changes[name] |= {FREQUENCY: float(np.clip(exponent, -4, 4))}
     idle = {FREQUENCY: 0.0}  # all others are 1
     kept = {
         name: {key: _rounded(v) for key, v in parts.items() if _rounded(v) != idle.get(key, 1.0)}

@@ -16,7 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.audit import ALPHABET, TAIL, Errors, editable_share, substituting, table_of
+from cecdata.audit import (
+    ALPHABET,
+    TAIL,
+    Errors,
+    Weights,
+    editable_share,
+    substituting,
+    table_of,
+)
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import Operator
@@ -47,8 +55,10 @@ class Entries:
     error: Positions  # [H] … and the error that each writes
 
 
-def entries_of(errors: Errors, prior: Mapping[str, float]) -> Entries:
-    """Return the candidates of the errors' right characters.
+def entries_of(
+    errors: Errors, prior: Mapping[str, float], weights: Weights | None = None
+) -> Entries:
+    """Return the candidates of the errors' right characters, by a recipe's shares and weights.
 
     Raises InputError if no error is between standard characters.
     """
@@ -61,7 +71,7 @@ def entries_of(errors: Errors, prior: Mapping[str, float]) -> Entries:
     rights = np.unique(np.array([positions[pair][0] for pair in held], np.int64))
     if not len(rights):
         raise InputError("nothing to fit: no error replaces one standard character by another")
-    operators = substituting(prior)
+    operators = substituting(prior, weights)
     tables = [table_of(operator) for operator in operators]
     kinds = tuple(
         (o, kind)

@@ -193,8 +193,7 @@ class NgramScorer(LanguageModel):
         self.name = model.name
         self.identity = identity
         self._tables = model.tables()
-        if not any("\u4e00" <= word[:1] <= "\u9fff" for word in model.words):
-            raise InputError(f"{model.name} has no Chinese words: name a model of Chinese")
+        require_chinese(model)
 
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
         """Return log P of the Chinese characters of each text in nats."""
@@ -208,6 +207,12 @@ class NgramScorer(LanguageModel):
         data, bounds = string_buffers(array)
         nats_of(data, bounds, self._tables, LONGEST, nats)  # type: ignore[no-untyped-call]
         return nats
+
+
+def require_chinese(model: Ngrams) -> None:
+    """Raise InputError for a model without Chinese words."""
+    if not any("\u4e00" <= word[:1] <= "\u9fff" for word in model.words):
+        raise InputError(f"{model.name} has no Chinese words: name a model of Chinese")
 
 
 def user_table() -> Path:

@@ -6,7 +6,7 @@ A new operator needs one new module with `OPERATOR`, and one entry here.
 from __future__ import annotations
 
 from cecdata.common.settings import require_known
-from cecdata.operators import function_word, shipped, split, swap, typing_errors, width
+from cecdata.operators import function_word, shipped, split, swap, typing_errors, variant, width
 from cecdata.operators.base import Action, Confusion, Operator
 
 __all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
@@ -28,6 +28,7 @@ OPERATORS: dict[str, Operator] = {
         shipped.WORD,
         swap.OPERATOR,
         shipped.SLIP,
+        variant.OPERATOR,
     )
 }
 

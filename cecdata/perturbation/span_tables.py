@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from cecdata.hanzi.characters import words
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet
 from cecdata.perturbation.kernel import layout
-from cecdata.perturbation.kernel.layout import Floats32, Longs, SpanTables, Words
+from cecdata.perturbation.kernel.layout import Longs, SpanTables, Words
 
 
 class Cost(NamedTuple):
@@ -33,7 +33,6 @@ class Spans:
     texts: tuple[str, ...]
     hashes: dict[str, str]
     costs: dict[str, Cost]
-    worth: Floats32  # [rows, rewriting operators] the mean factor of each row's candidates
 
 
 def compile_spans(
@@ -41,23 +40,17 @@ def compile_spans(
     slots: Mapping[str, int],
     singles: dict[str, int],
     kinds: Sequence[str],
-    factor_of: Callable[[SpanSet], npt.NDArray[np.float64]] | None = None,
 ) -> Spans:
     """Compile the sets of the operators that rewrite spans; empty arrays where there is none.
 
     `slots` maps characters to their numbers, and `singles` maps texts to rows of `Tables.texts`: a
-    character of a span or replacement that has no row there gets the next one. `factor_of` returns
-    the factors that multiply the weights of a set.
+    character of a span or replacement that has no row there gets the next one.
     """
-    sets, means = {}, []
-    for operator in operators:
-        if isinstance(operator.confusions, SpanConfusions):
-            part = operator.confusions.build()
-            factors = factor_of(part) if factor_of else np.ones(len(part.weight))
-            row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
-            weight = part.weight * factors
-            means.append(np.bincount(row, weight) / np.bincount(row, part.weight))
-            sets[operator.name] = operator, replace(part, weight=weight)
+    sets = {
+        operator.name: (operator, operator.confusions.build())
+        for operator in operators
+        if isinstance(operator.confusions, SpanConfusions)
+    }
     parts = [part for _, part in sets.values()]
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
     number = {text: position for position, text in enumerate(texts)}
@@ -68,12 +61,10 @@ def compile_spans(
     own = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
     searchable, row_of = _searchable(spans, own)
     rows = np.zeros((len(searchable["heads"]) + len(searchable["tails"]), len(parts)), np.uint64)
-    worth = np.ones(rows.shape, np.float32)
     blocks: list[Longs] = []
     written = 0
     for s, (operator, part) in enumerate(sets.values()):
         rows[row_of[own[s]], s] = _rows(part, written, number)
-        worth[row_of[own[s]], s] = means[s]
         codes = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
         blocks.append(_candidates(part, codes, number, signs))
         written += len(part.weight)
@@ -91,7 +82,7 @@ def compile_spans(
     )
     hashes = {name: _hash(part, operator.kinds) for name, (operator, part) in sets.items()}
     costs = {name: _cost(part) for name, (_, part) in sets.items()}
-    return Spans(arrays, texts, hashes, costs, worth)
+    return Spans(arrays, texts, hashes, costs)
 
 
 def _rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:

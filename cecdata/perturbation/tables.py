@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -17,13 +17,13 @@ from cecdata.config import Config
 from cecdata.hanzi.characters import cluster_ranges, frequency, standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import CharConfusions, weighed
-from cecdata.perturbation import context
 from cecdata.perturbation.kernel import layout
-from cecdata.perturbation.kernel.layout import Context, Ints, Longs, Shorts, Tables
-from cecdata.perturbation.span_tables import Cost, Spans, compile_spans, walker
+from cecdata.perturbation.kernel.layout import Ints, Longs, Shorts, Tables
+from cecdata.perturbation.language import no_language, read_language
+from cecdata.perturbation.span_tables import Cost, compile_spans, walker
 
 Numbers = npt.NDArray[np.int64]
-CONTEXT = "context"  # the key of the context's factors in `Compiled.sha256`
+MODEL = "lm"  # the key of the language model in `Compiled.sha256`
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Compiled:
     # [T + T']; row s is the character of slot s, row 0 the empty string; spans come last
     texts: tuple[str, ...]
     column: pa.StringArray  # the same, for the columns of edits
-    sha256: dict[str, str]  # of each operator's confusion set, and of the context's factors
+    sha256: dict[str, str]  # of each operator's confusion set, and of the language model
     costs: tuple[Cost, ...]  # of one edit, by operator
 
 
@@ -49,42 +49,38 @@ def compiled(config: Config) -> Compiled:
     names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
     changes = (config.weights.get(name, {}) for name in names)
     keys = tuple(tuple(sorted(change.items())) for change in changes)
-    return _compiled(names, keys, context.shipped() if config.proposals > 1 else None)
+    tables = _compiled(names, keys)
+    if config.proposals == 1:
+        return tables
+    model, digest = read_language(config.lm, config.fluency)
+    return replace(
+        tables,
+        arrays=tables.arrays._replace(model=model),
+        sha256=tables.sha256 | {MODEL: digest},
+    )
 
 
 @cache
 def _compiled(
     names: tuple[str, ...],
     changes: tuple[tuple[tuple[str, float], ...], ...],
-    factors: context.Factors | None,
 ) -> Compiled:
     operators = [
         weighed(OPERATORS[name], dict(change)) if change else OPERATORS[name]
         for name, change in zip(names, changes, strict=True)
     ]
     beside = "".join(operator.beside for operator in operators)
-    return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)), factors)
+    return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)))
 
 
-def compile_tables(
-    operators: Sequence[Operator], characters: Sequence[str], factors: context.Factors | None = None
-) -> Compiled:
-    """Compile these operators' confusion sets over these characters into flat arrays.
-
-    `factors`, if given, multiply the weights; an edit is then one of several proposals (see
-    `kernel.context`).
-    """
+def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
+    """Compile these operators' confusion sets over these characters into flat arrays."""
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
     texts = {"": 0} | {character: position for position, character in enumerate(characters, 1)}
     slots = len(characters) + 1
-    sets, of_slot = [], np.zeros((len(operators), slots), np.float32)
     slot_of = _slots(characters)
-    for o, operator in enumerate(operators):
-        columns = _columns(operator, tuple(characters), kinds, texts)
-        if factors:
-            columns, of_slot[o, slot_of] = _multiplied(columns, factors, slots)
-        sets.append(columns)
+    sets = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
     # From here on a text's number is its position, and that of a character its slot.
     position_of = np.r_[slot_of, slots : len(texts)]
     texts = {
@@ -93,7 +89,7 @@ def compile_tables(
     placed = [_renumbered(columns, position_of) for columns in sets]
     rows, eligible = _rows(placed, slots)
     named = {character: texts[character] for character in characters}
-    spans = compile_spans(operators, named, texts, kinds, factors.of_spans if factors else None)
+    spans = compile_spans(operators, named, texts, kinds)
     assert len(texts) < 2**layout.TEXT_BITS
     text_table = _texts(list(texts))
     arrays = Tables(
@@ -105,15 +101,13 @@ def compile_tables(
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
         spans=spans.arrays,
-        context=_context(factors, of_slot, spans, slot_of),
+        model=no_language(),
     )
     hashes = {
         operator.name: spans.hashes.get(operator.name)
         or _hash(columns, text_table[position_of], kinds)
         for operator, columns in zip(operators, sets, strict=True)
     }
-    if factors:
-        hashes[CONTEXT] = factors.digest()
     costs = tuple(
         spans.costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
     )
@@ -121,42 +115,6 @@ def compile_tables(
     column = pa.array(all_, pa.string())
     names = tuple(operator.name for operator in operators)
     return Compiled(arrays, names, kinds, all_, column, hashes, costs)
-
-
-def _multiplied(
-    columns: _Columns, factors: context.Factors, slots: int
-) -> tuple[_Columns, npt.NDArray[np.float64]]:
-    """Return the candidates with multiplied weights, and their mean factor for each slot.
-
-    If no candidate replaces one standard character with another, no factor applies: all means are
-    then 0.
-    """
-    most = len(factors.classes)
-    if not ((columns.slot > 0) & (columns.text > 0) & (columns.text < most)).any():
-        return columns, np.zeros(slots)
-    weight = columns.weight * factors.of_characters(columns.slot, columns.text)
-    total = np.bincount(columns.slot, columns.weight, slots)
-    mean = np.bincount(columns.slot, weight, slots) / np.where(total > 0, total, 1)
-    return columns._replace(weight=weight), mean
-
-
-def _context(
-    factors: context.Factors | None,
-    of_slot: npt.NDArray[np.float32],
-    spans: Spans,
-    slot_of: Numbers,
-) -> Context:
-    if factors is None:
-        return context.without_context(len(of_slot))
-    weighed = np.asarray(of_slot.any(axis=1), np.uint8)
-    weighed[spans.arrays.operator] = 1
-    return Context(
-        codes=factors.matrix(slot_of),
-        factors=factors.values,
-        weighed=weighed,
-        of_slot=of_slot,
-        of_span=spans.worth,
-    )
 
 
 def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:

@@ -73,7 +73,7 @@ def corrector_options(function: F) -> F:
         click.option(
             "--confidence",
             type=Finite(0, 1),
-            show_default="0.35 for combined, 0.5 for others",
+            show_default="0.4 for combined, 0.5 for others",
             help="Minimum confidence of an edit. A higher value makes fewer, surer edits. With "
             "--rescore the default is higher, as `cectrain calibrate` prints.",
         ),

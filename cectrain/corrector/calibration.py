@@ -27,7 +27,7 @@ from cectrain.corrector.correction import Change
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.rescoring import TRUSTED, Weights
 
-RECIPE = "context"  # of the synthetic pairs
+RECIPE = "typed"  # of the synthetic pairs
 Doubles = NDArray[np.float64]
 Pair = tuple[str, str]  # source and target
 

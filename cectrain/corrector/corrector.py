@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cecdata.common.cancellation import stop_if_given_up
 from cecdata.common.errors import UsageError
 from cecdata.hanzi.characters import is_han
+from cectrain.corrector import forms
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
 from cectrain.corrector.edit_guard import (
     Piece,
@@ -129,7 +130,8 @@ class Corrector:
         """
         texts = list(_each(texts))
         proposer = self.proposer
-        prepared = [_Text(text, proposer, self._script, self._words) for text in texts]
+        least = self._confidence or 0.0
+        prepared = [_Text(text, proposer, self._script, self._words, least) for text in texts]
         questions = [q.text for text in prepared for q in text.questions]
         proposals: list[Sequence[Edit]] = []
         for first in range(0, len(questions), _TOGETHER):
@@ -137,8 +139,7 @@ class Corrector:
             proposals += proposer.propose(questions[first : first + _TOGETHER])
         answers = iter(proposals)
         shares = [list(islice(answers, len(text.questions))) for text in prepared]
-        least = self._confidence or 0.0
-        return [text.corrected(share, least) for text, share in zip(prepared, shares, strict=True)]
+        return [text.corrected(share) for text, share in zip(prepared, shares, strict=True)]
 
     def also(
         self,
@@ -212,11 +213,15 @@ class _Question(NamedTuple):
 class _Text:
     """A text, what a model sees of it, and the questions about it.
 
-    The user's dictionary comes first: the model reads what it makes of the text.
+    The user's dictionary comes first, then the forms of characters: the model reads what they make
+    of the text. least: least confidence of an edit that is made.
     """
 
-    def __init__(self, source: str, proposer: Proposer, script: str, words: Wordlists) -> None:
+    def __init__(
+        self, source: str, proposer: Proposer, script: str, words: Wordlists, least: float
+    ) -> None:
         stop_if_given_up()
+        self._least = least
         not_prose = list(find_not_prose(source))
         plain = Plain.of(source, not_prose)
         protected = Protected(plain.text, words.protected)
@@ -225,8 +230,14 @@ class _Text:
         self._kept = [Kept(*place[:2], source[slice(*place[:2])], place[2]) for place in not_prose]
         # What is deleted leaves a space, so that no other edit goes across its place.
         plain = plain.put((edit.start, edit.end, edit.target or " ") for edit in by_user)
+        if least <= forms.CONFIDENCE and script == "simplified":
+            protected = Protected(plain.text, words.protected) if by_user else protected
+            by_form = forms.edits_of_forms(plain, protected)
+            self._by_user += map(plain.edit, by_form)
+            self._by_user.sort(key=lambda edit: edit.start)
+            plain = plain.put((edit.start, edit.end, edit.target) for edit in by_form)
         self._written = text = plain.text
-        self._protected = Protected(text, words.protected) if by_user else protected
+        self._protected = Protected(text, words.protected) if self._by_user else protected
         if script == "traditional" or (script == "auto" and is_traditional(text)):
             text = simplified(text)
             plain = replace(plain, text=text)
@@ -249,11 +260,8 @@ class _Text:
             else:
                 self.questions.append(_Question(piece, begin, question))
 
-    def corrected(self, proposals: Sequence[Sequence[Edit]], least: float) -> Correction:
-        """Return the correction by the dictionary and the model's proposals for each question.
-
-        least: least confidence of an edit that is made.
-        """
+    def corrected(self, proposals: Sequence[Sequence[Edit]]) -> Correction:
+        """Return the correction by the dictionary and the model's proposals for each question."""
         stop_if_given_up()
         plain, edits, kept = self._plain, list[Edit](), [*self._kept]
         unread = frozenset(compress(count(), self._unread))
@@ -263,7 +271,7 @@ class _Text:
             last = piece.end + (piece.end == len(plain.text))
             mine = [e for e in own if piece.start <= e.start < last and e.end <= piece.end]
             through, others = filtered(plain, piece, mine, unread, self._protected)
-            edits += (edit for edit in through if edit.confidence >= least)
+            edits += (edit for edit in through if edit.confidence >= self._least)
             kept += others
         if self._written != plain.text:
             edits, lost = carried(self._written, plain.text, edits)

@@ -36,7 +36,7 @@ from cectrain.corrector.correction import Change
 
 #: Least confidence of an edit that is made, without a model. The highest synthetic F1 is at 0.3;
 #: people's sentences hold fewer errors.
-LEAST = 0.35
+LEAST = 0.4
 MARGIN = 8.0  # nats that a change may lose by the n-grams, which know less than the model
 JUDGED = 0.001  # least posterior of a change that the model may judge
 MOST = 16  # changes of a text that it judges, those with the highest posteriors

@@ -1,7 +1,7 @@
 """Compare error corpora by the corrector that each one trains; all else is equal.
 
     python -m experiments corpora CLEAN.parquet --data BENCHMARKS --out OUT [--seeds 1 2 3]
-        [--only b-paper c-context] [--peers PYTHON] [--policy START | --rescore MODEL]
+        [--only b-paper c-typed] [--peers PYTHON] [--policy START | --rescore MODEL]
         [--corpora factors.toml]
 
 With --policy the corrector is a neural one: the policy of the folder START, which has learned to

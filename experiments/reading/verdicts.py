@@ -1,6 +1,6 @@
 """Draw random corruptions for a person to judge, and compute the shares judged plausible.
 
-    python experiments/reading/verdicts.py draw homophone --recipe realistic --seed 1
+    python experiments/reading/verdicts.py draw homophone --recipe typed --seed 1
     python experiments/reading/verdicts.py draw homophone --recipe paper --seed 2
     python experiments/reading/verdicts.py table
 
@@ -134,7 +134,7 @@ def main() -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("draw", help="write a sample to be read")
     one.add_argument("operator", choices=list(OPERATORS))
-    one.add_argument("--recipe", default="realistic")
+    one.add_argument("--recipe", default="typed")
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--count", type=int, default=COUNT)
     verbs.add_parser("table", help="print the shares")

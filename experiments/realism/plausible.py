@@ -27,14 +27,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from cecdata.audit import read_pairs
 from cecdata.common.markdown import table
 from cecdata.config import load
 from cecdata.hanzi.characters import LENGTHS, code_point_slots, is_standard, standard_characters
 from experiments.realism.classifier import synthetic
-from experiments.realism.lowest_auc import Pairs, wrong
 from experiments.realism.words import lexicon
 
 TOP = 200
+Pairs = list[tuple[str, str]]
+
+
+def wrong(path: Path, longest: int) -> Pairs:
+    """Return the pairs of a file with an error and a target of at most `longest` characters."""
+    return [(s, t) for s, t in read_pairs(path) if s != t and 0 < len(t) <= longest]
 
 
 def substitutions(pairs: Pairs) -> list[tuple[str, str, int]]:
@@ -115,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pairs", type=Path)
     parser.add_argument("clean", type=Path)
-    parser.add_argument("--recipes", nargs="+", default=["realistic", "context"])
+    parser.add_argument("--recipes", nargs="+", default=["paper", "typed"])
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     configs = {name: load(name, copies=1, seed=asked.seed) for name in asked.recipes}

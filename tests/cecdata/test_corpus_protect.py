@@ -139,7 +139,7 @@ def test_nothing_to_protect_costs_no_mark():
 
 
 EVERY = load(
-    "realistic", mixed=0.3, mixed_rate=0.3, copies=8, max_edits=6, min_chars=1, max_chars=120,
+    "typed", mixed=0.3, mixed_rate=0.3, copies=8, max_edits=6, min_chars=1, max_chars=120,
     prior=dict.fromkeys(OPERATORS, 1.0), rate=dict.fromkeys(OPERATORS, 0.3),
 )  # fmt: skip
 HAN = st.text("我们的权利一不小心已经快很看天气误女子字典在再木张三丰集团中。，：", max_size=8)

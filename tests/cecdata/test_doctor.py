@@ -240,7 +240,7 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
     stats(out, show)
     write_report(out, progress=show)
     judge([str(out)], load([str(benchmark)]), show)
-    fit(errors, config.load("realistic"), progress=show)
+    fit(errors, config.load("typed"), progress=show)
     assert set(done) == {"read", "perturb", "count", "report", "compare", "fit"}
     assert done == totals
     assert done["read"] == done["perturb"] == len(texts)

@@ -56,7 +56,7 @@ def test_features_of_a_lost_and_a_gained_character():
 def test_strange_errors_are_told_apart():
     """A sign that no recipe writes gives an AUC of 1, and two sources by the recipe about 0.5."""
     strange = [(target[:3] + "〇" + target[4:], target) for target in TARGETS]
-    result = classify(strange, load("realistic"))
+    result = classify(strange, load("typed"))
     assert result.auc > 0.97
     assert 0.3 < result.auc_null < 0.7
     assert set(result.auc_by_group) == {group for group, _ in names()}
@@ -68,7 +68,7 @@ def test_command_prints_the_areas(tmp_path):
     file = tmp_path / "pairs.tsv"
     pairs = [f"{t[:5]}{t[6]}{t[5]}{t[7:]}\t{t}\n" for t in TARGETS[:24]]
     file.write_text("".join(pairs), encoding="utf-8")
-    done = CliRunner().invoke(cli, ["realism", "--errors", str(file), "--recipe", "realistic"])
+    done = CliRunner().invoke(cli, ["realism", "--errors", str(file), "--recipe", "typed"])
     assert done.exit_code == 0, done.output
     figures = json.loads(done.stdout)
     wrong = sum(t[5] != t[6] for t in TARGETS[:24])
@@ -79,14 +79,14 @@ def test_command_prints_the_areas(tmp_path):
 def test_too_few_pairs_are_refused():
     """Under 20 pairs no AUC is printed: the message says how many there are."""
     with pytest.raises(InputError, match="1 pairs"):
-        classify([("我们去公圆玩。", "我们去公园玩。"), ("好。", "好。")], load("realistic"))
+        classify([("我们去公圆玩。", "我们去公园玩。"), ("好。", "好。")], load("typed"))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("CEC_SHARED" not in os.environ, reason="CEC_SHARED is not set: no real errors")
 @pytest.mark.parametrize(
     ("recipe", "least", "most"),
-    [("paper", 0.93, 1), ("realistic", 0.8, 0.88), ("context", 0.7, 0.78)],
+    [("paper", 0.93, 1), ("typed", 0.75, 0.84)],
 )
 def test_areas_on_real_errors(recipe, least, most):
     """On LEMON and CSCD-NS the classifier is neither too weak nor too strong, and null is null."""

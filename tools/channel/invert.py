@@ -1,6 +1,6 @@
 """Invert a recipe's channel: for each observed text, the right texts that may have become it.
 
-python tools/channel/invert.py [--recipe realistic] [--out FILE.channel]
+python tools/channel/invert.py [--recipe typed] [--out FILE.channel]
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The knot and the band are chosen on the held-out pairs of PAIRS_DIR; with `--keep` they stay as
 they are. Every figure is measured on sentences that played no part in this choice: the pairs of
 FRESH_DIR (`pairs.py --beside`) and, as ordinary pairs, those that the recipes `paper` and
-`realistic` make of sentences from all origins of CLEAN. *Hard* are pairs made to be rejected:
+`typed` make of sentences from all origins of CLEAN. *Hard* are pairs made to be rejected:
 shuffled; at least five edits; sentences of at most 12 code points with two edits or more.
 """
 
@@ -63,7 +63,7 @@ def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
     # the highest ids: pairs.py draws the lowest
     targets = frame.sort("id", descending=True).head(given.sentences)
     parts = []
-    for recipe, some in (("paper", targets), ("realistic", targets.head(len(targets) // 2))):
+    for recipe, some in (("paper", targets), ("typed", targets.head(len(targets) // 2))):
         drawn = ordinary(some, 4, recipe, seed=43)
         part = pl.DataFrame({"target": drawn.target, "source": drawn.source})
         parts.append(part.with_columns(pl.lit(recipe).alias("recipe")))
@@ -83,7 +83,7 @@ def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
 
 def with_hard(pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs with the columns `hard` (made to be rejected), `short` and `many`."""
-    made = pl.col("kind").is_in(["edited", "realistic"])
+    made = pl.col("kind").is_in(["edited", "typed"])
     short = made & (pl.col("target").str.len_chars() <= SHORT) & (pl.col("edits") > 1)
     many = made & (pl.col("edits") >= 5)
     shuffled = pl.col("kind") == "shuffled"
@@ -199,7 +199,7 @@ def kinds(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, pl.DataFrame]:
     paper = fresh.filter(pl.col("kind").is_in(["ordinary", "edited"]))
     misses = fresh.filter(pl.col("kind").is_in(["near_miss", "shuffled"]))
     parts = {"all": fresh, "engine": paper, "near_miss_and_shuffled": misses}
-    for kind in ("near_miss", "shuffled", "realistic"):
+    for kind in ("near_miss", "shuffled", "typed"):
         parts[kind] = fresh.filter(pl.col("kind") == kind)
     for name in sorted(paper["operator"].unique()):
         parts[name] = paper.filter(pl.col("operator") == name)
@@ -222,7 +222,7 @@ def report(
         "shuffled": hard.filter(kind == "shuffled"),
         "ordinary": paper,
         "ordinary_open": fresh.filter(kind == "ordinary"),
-        "ordinary_realistic": plain.filter(pl.col("recipe") == "realistic"),
+        "ordinary_typed": plain.filter(pl.col("recipe") == "typed"),
     }
     curve = [
         {name: cascade(*scores(part), low, high) for name, part in populations.items()}

@@ -6,7 +6,7 @@
 CLEAN.parquet has the columns `text` and `origin`; only the openly licensed origins of `OPEN` are
 read. Sources come from this project's own engine: the paper's five operators and mixed pairs, with
 one to eight edits, from as sparse as in the paper to as many as fit; the operators of the recipe
-`realistic`; also near misses (another clause, a missing part, changed order) and shuffled pairs. An
+`typed`; also near misses (another clause, a missing part, changed order) and shuffled pairs. An
 eighth of the targets is held out by id. With `--beside` no sentence is one of that folder, the
 seeds differ, and all pairs are held out: the reported figures are measured on these.
 """
@@ -116,7 +116,7 @@ def ordinary(targets: pl.DataFrame, copies: int, recipe: str = "paper", seed: in
 
 
 def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
-    """Return three pairs of each target by the paper's operators and one by `realistic`.
+    """Return three pairs of each target by the paper's operators and one by `typed`.
 
     All densities of edits are equally frequent; a sixth of the pairs is mixed.
     """
@@ -125,7 +125,7 @@ def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
         row = pl.int_range(pl.len())
         for recipe, kind, part in (
             ("paper", "edited", (row + turn) % 5 < 3),
-            ("realistic", "realistic", (row + turn) % 5 == 3),
+            ("typed", "typed", (row + turn) % 5 == 3),
         ):
             config = load(
                 recipe, copies=1, seed=seed + turn, max_edits=8, max_distance=16,

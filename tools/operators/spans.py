@@ -32,7 +32,7 @@ Pair = tuple[str, str, float, int]
 # `word`.
 # Factors of a weight, besides the square root of the replacement's count.
 FUZZY = 0.12  # for each syllable that dialects confuse, as for single characters
-KEPT = 2.0  # for each unchanged character: a half-right word is easily overlooked
+KEPT = 8.0  # for each unchanged character: one wrong character in ten stands in a wrong word
 PART = 0.3  # for a part of a longer word, which is mostly typed and offered as a whole
 OFFERED = 3  # words at the head of an input method's list that may be taken
 LEAST_COUNT = 8  # rarer words are seldom typed, and seldom offered

@@ -29,6 +29,8 @@ MOST_KINDS = 2**KIND_BITS - 1
 # is any other character; its row of candidates has the insertions.
 FIRST_SLOT = 8
 LONGEST = 4  # characters of a span
+REACH = 4  # most characters of a word in `kernel.fluency`
+FIRST_HAN, HAN = 0x3400, 0x6C00  # the first of the code points of such words, and their number
 # Widths of the fields of `SpanTables.candidates`, besides KIND_BITS and KEEP_BITS.
 SPAN_TEXT_BITS, COST_BITS, ALIAS_BITS = 20, 3, 14
 # Of `SpanTables.rows`: first candidate, how many, the span's text, its characters.
@@ -44,22 +46,26 @@ NO_THIRD = 0xFFFF  # in place of the third slot, where a span has two characters
 # together identify the pair.
 KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
-# The code of a pair of neighbours is below EDGE; EDGE stands for a pair in which one is not a
-# standard character. Files number characters by code point: left << SLOT_BITS | right.
-EDGE, SLOT_BITS = 15, 13
 
+class Language(NamedTuple):
+    """A language model of W words for `kernel.fluency`; empty where a recipe has one proposal.
 
-class Context(NamedTuple):
-    """The tables of factors by context; empty where a recipe has one proposal."""
+    The edges, their marks and the bigrams are those of `cecdata.lm.table.Tables`. Costs are
+    negative log-probabilities in steps of `cecdata.lm.kernels.STEP` nats.
+    """
 
-    # [R, R / 2] by slots of standard characters, two codes a byte: that of an even right slot in
-    # the lower bits. They are the R - 1 lowest slots, 0 stands for any other text.
-    codes: Bytes
-    factors: Floats32  # [9, 16, 16], see `kernel.context`
-    weighed: Bytes  # [O] 1 where factors apply to the operator's replacements
-    # the mean factor of the candidates of a slot or span, from the characters alone
-    of_slot: Floats32  # [O, S]
-    of_span: Floats32  # [rows of spans, rewriting operators]
+    first: Ints  # [HAN] the node of each first character, or -1
+    edge_keys: Longs
+    edge_nodes: Ints
+    edge_marks: Longs
+    edge_shift: np.uint64
+    word: Ints  # [nodes] the word that ends at each node, or -1
+    cost: Ints  # [W]
+    backoff: Ints  # [W] what a word costs more after this one, where they are no bigram
+    bigrams: Longs
+    bigram_marks: Longs
+    bigram_shift: np.uint64
+    chance: Floats  # [2N + 1] of an edit that lowers the cost of its sentence by -N .. N steps
 
 
 class SpanTables(NamedTuple):
@@ -110,7 +116,7 @@ class Tables(NamedTuple):
     # bytes | first code point << 8 | second << 32
     texts: Longs
     spans: SpanTables
-    context: Context
+    model: Language
 
 
 class Sentences(NamedTuple):
@@ -135,7 +141,7 @@ class Draws(NamedTuple):
     # [O + 1, positions, K] the chance of at most k + 1 edits in a sentence with that number of
     # positions; the last plane belongs to mixed pairs
     count_cdf: Floats
-    proposals: int = 1  # edits that are drawn for each that is written, see `context`
+    proposals: int = 1  # edits that are drawn for each that is written, see `fluency`
 
 
 class Scratch(NamedTuple):
@@ -159,15 +165,20 @@ class Scratch(NamedTuple):
     chosen: npt.NDArray[np.int64]  # [K] positions that are edited, ascending
     operators: npt.NDArray[np.int64]  # [K] the operator of each, in a mixed pair
     words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
-    standard: npt.NDArray[np.uint16]  # [n + 2] the slot of a standard character, else 0
     positions: npt.NDArray[np.int64]  # [proposals] of the proposals for an edit
     drawn: npt.NDArray[np.uint64]  # [proposals] the draws of their replacements
-    weights: Floats  # [proposals] and their factors
-    bonds: Bytes  # [n + 1] the code of the pair that ends at each position, see `context`
-    base: npt.NDArray[np.float32]  # [n] the factor of each position, apart from its characters
-    worth: npt.NDArray[np.float32]  # [O, n] an operator's factors, summed up to each position
-    added: npt.NDArray[np.int64]  # [1] bits of the operators whose row of `worth` is filled
-    # the source's code points from its first edit to its last; in `context`, slots of proposals
+    weights: Floats  # [proposals] and their chances
+    # [n + 1] the cost of the likeliest words up to each position, and the last of them; the cost
+    # of those from each position on, and the first of them; -1 where no word is beside
+    ahead: Ints
+    word_to: Ints
+    behind: Ints
+    word_from: Ints
+    arcs: Ints  # [n, characters] the word of each length that begins at each position, or -1
+    unchanged: Ints  # [n + 1] the cost of the sentence by the words at each position; -1: not known
+    reached: Ints  # the least cost up to each position around an edit
+    reached_by: Ints  # and its last word
+    # the source's code points from its first edit to its last; in `fluency`, those of a proposal
     written: npt.NDArray[np.uint32]
     previous: npt.NDArray[np.int64]  # rows of a Levenshtein matrix
     current: npt.NDArray[np.int64]
@@ -191,15 +202,18 @@ class Scratch(NamedTuple):
             chosen=np.empty(most, np.int64),
             operators=np.empty(most, np.int64),
             words=np.empty(most, np.uint64),
-            standard=np.empty(limit + 3, np.uint16),
             positions=np.empty(proposals, np.int64),
             drawn=np.empty(proposals, np.uint64),
             weights=np.empty(proposals),
-            bonds=np.empty(limit + 2, np.uint8),
-            base=np.empty(limit + 2, np.float32),
-            worth=np.empty((operators, limit + 2), np.float32),
-            added=np.zeros(1, np.int64),
-            written=np.empty(max(longest, proposals), np.uint32),
+            ahead=np.empty(limit + 1, np.int32),
+            word_to=np.empty(limit + 1, np.int32),
+            behind=np.empty(limit + 1, np.int32),
+            word_from=np.empty(limit + 1, np.int32),
+            arcs=np.empty((limit, REACH), np.int32),
+            unchanged=np.empty(limit + 1, np.int32),
+            reached=np.empty(LONGEST + 2 * REACH, np.int32),
+            reached_by=np.empty(LONGEST + 2 * REACH, np.int32),
+            written=np.empty(longest, np.uint32),
             previous=np.empty(longest, np.int64),
             current=np.empty(longest, np.int64),
         )

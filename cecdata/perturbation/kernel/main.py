@@ -1,7 +1,7 @@
 """★ The main path: read a sentence, corrupt its copies, write pairs and edits.
 
 A sentence is read once (`scan`); each copy draws an operator and positions (`positions`), chooses
-among proposals (`context`), writes its source and edits and computes the distance (`edit`). Every
+among proposals (`fluency`), writes its source and edits and computes the distance (`edit`). Every
 draw is a pure function of (seed, id, copy, purpose, index).
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.kernels.jit import entry, inlined
-from cecdata.perturbation.kernel.context import read_bonds, suggest
+from cecdata import lm
+from cecdata.common.kernels.jit import entry_with, inlined
 from cecdata.perturbation.kernel.edit import (
     copy_bytes,
     distance_of,
@@ -19,6 +19,7 @@ from cecdata.perturbation.kernel.edit import (
     edit_span,
     is_new,
 )
+from cecdata.perturbation.kernel.fluency import read_words, suggest
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences, Tables
 from cecdata.perturbation.kernel.positions import (
     MIXED,
@@ -43,7 +44,7 @@ from cecdata.perturbation.kernel.scan import look_up, mark_spans, protect, scan
 _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the same in any order
 
 
-@entry
+@entry_with(lm)
 def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out: Output):
     """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
     inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(draws.priors)
@@ -55,7 +56,7 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
         n = _read(text, row, read, tables, inserts, scratch)
         read += n
         if draws.proposals > 1:
-            read_bonds(n, tables.context, scratch)
+            read_words(n, tables.model, scratch)
         able, marked = able_of(scratch.mask, n, single) | spanning, np.int64(0)
         if able != last_able:
             accumulate(draws.priors, able, scratch.cumulative)
@@ -183,7 +184,7 @@ def _rewriters(tables):
     return bits
 
 
-@entry
+@entry_with(lm)
 def position_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, histogram):
     """Add sentences to histogram[o, length, positions], the input of calibration.
 
@@ -217,7 +218,7 @@ def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
     return words
 
 
-@entry
+@entry_with(lm)
 def _sample(seed, ids, words):
     for i in range(len(ids)):
         words[i] = draw(key_of(seed, ids[i], 0), SAMPLE, 0)

@@ -3,7 +3,7 @@
 The operators say how a right text is written wrongly. A corrector asks the reverse: which right
 texts may have become an observed character or span, and with what probability? The table has
 log P(observed | right, an error there), over the recipe's operators by their priors.
-`tools/channel/invert.py` computes it; that of `realistic` ships.
+`tools/channel/invert.py` computes it; that of `typed` ships.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cecdata.common import arrays
 KIND = "cecdata channel 1"
 LEAST = -8.0  # least log P of an observed text given a right one, as if no operator made it
 LONGEST = 4  # characters of the longest span
-SHIPPED = "realistic"  # the recipe whose channel ships
+SHIPPED = "typed"  # the recipe whose channel ships
 
 
 @dataclass(frozen=True, slots=True)

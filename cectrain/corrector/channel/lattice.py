@@ -16,7 +16,7 @@ import numpy as np
 
 from cecdata.common.kernels.jit import called, inlined
 from cecdata.lm.kernels import BYTE, LOWER, STEP, child, find_bigram, find_trigram, place_of
-from cectrain.corrector.channel.layout import FOREIGN, MOST_KEPT, MOST_WORD, PERSON
+from cectrain.corrector.channel.layout import COMPLETED, FOREIGN, HOLE, MOST_KEPT, MOST_WORD, PERSON
 from cectrain.corrector.channel.tables import span_key
 
 LOW = np.float32(-1e9)
@@ -185,6 +185,7 @@ def edited_edges(points, n, lm, channel, settings, floor, work, used):
             if node < 0 or place >= n or place >= begin + MOST_WORD:
                 break
         used = _spans(points, n, begin, lm, channel, settings, floor, work, used)
+        used = _completed(points, n, begin, lm, channel, settings, floor, work, used)
         used = _terms(points, n, begin, lm, channel, settings, floor, work, used)
     return used
 
@@ -269,6 +270,50 @@ def _spans(points, n, begin, lm, channel, settings, floor, work, used):
             word = channel.span_words[k]
             used = _add_within(n, begin, last, word, price, lm, floor, work, used)
     return used
+
+
+@called
+def _completed(points, n, begin, lm, channel, settings, floor, work, used):
+    """Add the words of which one character stands wrong, whatever the channel says of it.
+
+    In a word of two characters the wrong one must sound nearly like the right one.
+    """
+    mask = len(channel.form_keys) - 1
+    price = np.float32(settings.channel * COMPLETED - settings.error)
+    for last in range(begin + 2, min(n, begin + 4) + 1):
+        for place in range(begin, last):
+            observed = points[place]
+            points[place] = HOLE
+            key = span_key(points, begin, last)
+            points[place] = observed
+            at = place_of(key, mask, channel.form_shift)
+            while channel.form_keys[at] != 0 and channel.form_keys[at] != key:
+                at = (at + 1) & mask
+            if channel.form_keys[at] == 0:
+                continue
+            row = channel.form_rows[at]
+            for k in range(channel.form_bounds[row], channel.form_bounds[row + 1]):
+                word = channel.form_words[k]
+                right = channel.word_points[word, place - begin]
+                if right == observed or (last == begin + 2 and not _near(channel, observed, right)):
+                    continue
+                if _chance(observed, right, channel)[0] > LOW:
+                    continue
+                cost = price - work.guard[place]
+                used = _add_within(n, begin, last, word, cost, lm, floor, work, used)
+    return used
+
+
+@inlined
+def _near(channel, observed, right):
+    """Return whether a usual syllable of one character is taken for one of the other."""
+    near = False
+    for i in range(2):
+        for j in range(2):
+            one, other = channel.sounds[observed, i], channel.sounds[right, j]
+            if one >= 0 and other >= 0:
+                near |= channel.near[one, other] != 0
+    return near
 
 
 @called

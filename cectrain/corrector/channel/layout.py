@@ -35,6 +35,9 @@ FOREIGN_SIGNS = (
     "圣施史什舒丝司斯苏索塔泰坦汤特提廷图托瓦万旺威韦维温文沃乌武西希夏谢辛欣休雅亚娅扬耶叶伊易因英尤"
     "约赞扎泽詹珍朱兹佐薇蕾妮黛"
 )
+HOLE = 1  # in place of a character in `form_keys`
+# log P of an observed character that no operator writes for the right one: any of the 8,105
+COMPLETED = -9.0
 PERSON, FOREIGN = np.uint8(1), np.uint8(2)
 LONGEST_TITLE = 12
 WINDOW = 200  # characters within which two characters recur
@@ -47,8 +50,12 @@ class ChannelArrays(NamedTuple):
     `slot` [0x110000] is an observed character's row plus 1; row r is [bounds[r]:bounds[r + 1]] of
     `right` (code points) and `log_prob`, from ends[r] on for terms alone. `span_keys` is a hash
     table of observed spans, whose rows lead to `span_words` (numbers of words) and `span_log_prob`.
-    `repeated` is log P that a character is written twice. `word_points` [V, MOST_WORD] and
-    `word_size` [V] are the texts of the n-gram model's words. `kinds` [0x110000]: see the function.
+    `form_keys`, `form_rows`, `form_bounds` and `form_words` lead in the same way from a word with
+    `HOLE` in place of one character to the words. `sounds` [0x110000, 2] are the numbers of a
+    character's usual syllables, -1 for none, and `near` [syllables, syllables] is 1 where one is
+    taken for the other. `repeated` is log P that a character is written twice. `word_points`
+    [V, MOST_WORD] and `word_size` [V] are the texts of the n-gram model's words. `kinds`
+    [0x110000]: see the function.
     `term_words` are the numbers of the user's terms; those with a character of slot s at place p
     < 3 are [term_bounds[3 * s + p]:term_bounds[3 * s + p + 1]].
     """
@@ -64,6 +71,13 @@ class ChannelArrays(NamedTuple):
     span_bounds: NDArray[np.int64]
     span_words: NDArray[np.int32]
     span_log_prob: NDArray[np.float32]
+    form_keys: NDArray[np.uint64]
+    form_shift: np.uint64
+    form_rows: NDArray[np.int32]
+    form_bounds: NDArray[np.int64]
+    form_words: NDArray[np.int32]
+    sounds: NDArray[np.int32]
+    near: NDArray[np.uint8]
     repeated: float
     word_points: NDArray[np.int32]
     word_size: NDArray[np.int32]

@@ -29,11 +29,12 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
+from cecdata.hanzi.readings import common_readings, similar_syllables
 from cecdata.lm.kernels import place_of, shift_of
 from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.inverse import Channel, shipped, shipped_channel
-from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays, kinds
+from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, kinds
 from cectrain.corrector.tensors import read_tensors, write_tensors
 
 Ints = NDArray[np.int32]
@@ -46,6 +47,7 @@ POSITIONS = ("左右", "上下", "前后", "内外", "东西南北", "男女")
 NEVER, ELSEWHERE = -99.0, -4.0
 AS_FREQUENT = 0.5
 
+LONGEST_COMPLETED = 4  # characters of a word that is known by all of its characters but one
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
 FORMS_KEPT = 16  # most words that look the same without one of their characters
@@ -72,7 +74,7 @@ class ChannelTables(NamedTuple):
 
 
 def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
-    """Return the tables of a model and a channel; by default that of the recipe `realistic`."""
+    """Return the tables of a model and a channel; by default that of the recipe `typed`."""
     channel = channel or shipped()
     counts = len(model.words), len(model.pairs), len(model.triples)
     model = _with_lost_words(model)
@@ -181,6 +183,8 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     keys, rows = empty_spans(len(spans))
     fill_spans(keys, rows, spans, np.arange(len(spans), dtype=np.int32))
     bounds = np.cumsum([0, *size[single]]).astype(np.int64)
+    form_keys, form_rows, form_bounds, form_words = _words_by_form(model, word_points, word_size)
+    sounds, near = _sounds()
     return ChannelArrays(
         slot=slot,
         bounds=bounds,
@@ -193,6 +197,13 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         span_bounds=np.cumsum([0, *count]).astype(np.int64),
         span_words=word[order],
         span_log_prob=chance[order],
+        form_keys=form_keys,
+        form_shift=np.uint64(shift_of(len(form_keys))),
+        form_rows=form_rows,
+        form_bounds=form_bounds,
+        form_words=form_words,
+        sounds=sounds,
+        near=near,
         repeated=NEVER if channel.repeated is None else channel.repeated,
         word_points=word_points,
         word_size=word_size,
@@ -200,6 +211,49 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         term_bounds=np.zeros(3 * len(signs) + 4, np.int64),
         term_words=np.zeros(0, np.int32),
     )
+
+
+def _words_by_form(
+    model: Ngrams, points: Ints, size: Ints
+) -> tuple[Longs, Ints, NDArray[np.int64], Ints]:
+    """Return the likely words by what they are without one character, as `ChannelArrays` has it.
+
+    A numeral, a party or a position is never completed: no context tells which is right.
+    """
+    settled = [ord(sign) for sign in (*NUMERALS, *PARTIES, *"".join(POSITIONS))]
+    known = (model.word_log_prob >= LEAST_LIKELY) | (size > 2)
+    likely = np.flatnonzero(known & (size <= LONGEST_COMPLETED))
+    keys, numbers = [], []
+    for length in range(2, LONGEST_COMPLETED + 1):
+        number = likely[size[likely] == length].astype(np.int32)
+        for place in range(length):
+            words = number[~np.isin(points[number, place], settled)]
+            form = points[words].copy()
+            form[:, place] = HOLE
+            keys.append(_keys(form, size[words]))
+            numbers.append(words)
+    key, word = np.concatenate(keys), np.concatenate(numbers)
+    order = np.argsort(key, kind="stable")
+    forms, count = np.unique(key, return_counts=True)
+    slots, rows = empty_spans(len(forms))
+    fill_spans(slots, rows, forms, np.arange(len(forms), dtype=np.int32))
+    return slots, rows, np.cumsum([0, *count]).astype(np.int64), word[order]
+
+
+def _sounds() -> tuple[Ints, NDArray[np.uint8]]:
+    """Return `ChannelArrays.sounds` and `near`."""
+    numbers: dict[str, int] = {}
+    sounds = np.full((0x110000, 2), -1, np.int32)
+    for character in standard_characters():
+        names = dict.fromkeys(reading.syllable for reading in common_readings(character))
+        for place, name in enumerate([*names][:2]):
+            sounds[ord(character), place] = numbers.setdefault(name, len(numbers))
+    near = np.eye(len(numbers), dtype=np.uint8)
+    for one, others in similar_syllables().items():
+        for other in others:
+            if one in numbers and other in numbers:
+                near[numbers[one], numbers[other]] = 1
+    return sounds, near
 
 
 def forms_of(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:

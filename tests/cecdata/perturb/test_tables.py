@@ -103,7 +103,7 @@ SENTENCE = 1 << 20  # one sentence in a histogram
 
 @cache
 def tables():
-    return compiled(load("realistic", prior=dict.fromkeys(NAMES, 1.0)))
+    return compiled(load("typed", prior=dict.fromkeys(NAMES, 1.0)))
 
 
 @cache
@@ -141,7 +141,7 @@ def test_many_heads_share_a_bit():
 @pytest.mark.parametrize("name", NAMES)
 def test_spans_are_those_of_a_slow_search(name):
     """In 2,000 texts each operator has as many positions as a search in a set of strings finds."""
-    config = load("realistic", prior={n: float(n == name) for n in load("realistic").prior})
+    config = load("typed", prior={n: float(n == name) for n in load("typed").prior})
     given = list(texts())
     histogram = Histogram.of(config)
     histogram.add(pa.array(given))

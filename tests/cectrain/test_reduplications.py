@@ -5,9 +5,7 @@ from itertools import pairwise
 import pytest
 
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.idioms import find_idioms, shortens_reduplication
-
-IDIOMS = ["不径而走", "滥芋充数", "竭泽而鱼", "饮鸠止渴", "兴高彩烈", "草管人命", "褒眨不一"]
+from cectrain.corrector.reduplications import shortens_reduplication
 
 
 @pytest.fixture(scope="module")
@@ -15,28 +13,8 @@ def corrector():
     return Corrector(lm="words")
 
 
-@pytest.mark.parametrize("idiom", IDIOMS)
-def test_an_idiom_with_one_wrong_character_is_found(idiom):
-    """Also where the lexicon has the misspelling, which is rarer there."""
-    (change,) = find_idioms(f"他说{idiom}。")
-    assert change[2] != idiom[change[0] - 2]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "委员会副主任、俄罗斯驻华大使、计算机科学。",
-        "二十三条、三十万元、同比增长、合法权益。",
-        "名符其实，不胫而走，滥竽充数。",
-    ],
-)
-def test_what_only_resembles_an_idiom_is_not_changed(text):
-    """A word and what follows it, numbers, words of their own, and idioms as they are."""
-    assert not list(find_idioms(text))
-
-
-def test_what_is_found_is_judged_as_all_other_changes(corrector):
-    """By the policy; a change that it confirms is made."""
+def test_a_word_is_completed_whatever_stands_in_its_place(corrector):
+    """Idioms above all: three characters say what the fourth must be."""
     texts = ["这是不径而走的消息。", "他在里面滥芋充数。"]
     right = ["这是不胫而走的消息。", "他在里面滥竽充数。"]
     assert [one.target for one in corrector.correct(texts)] == right

@@ -1,0 +1,257 @@
+"""The choice of one edit among several proposals, by a language model of words.
+
+What a person leaves in a text is not drawn from a table: it is what an input method offered there,
+or what the eye passed over. So an edit is one of several proposals, each a drawn position with a
+drawn replacement, taken with a chance in proportion to
+
+    (P(sentence with the edit) / P(sentence)) ** fluency.
+
+P is that of the likeliest words of each run of Chinese characters: of the words that an edit
+touches and of their neighbours by bigrams, of all others by unigrams, which are looked up once for
+a sentence. Log-probabilities are whole steps of `cecdata.lm.kernels.STEP` nats and are called
+costs; the chances of costs are a table, so all processors take the same proposal.
+"""
+
+import numpy as np
+
+from cecdata.common.kernels.jit import called, inlined
+from cecdata.lm.kernels import BYTE, LOWER, child, find_bigram
+from cecdata.perturbation.kernel.edit import candidate_of, span_candidate_of
+from cecdata.perturbation.kernel.layout import (
+    FIRST_HAN,
+    HAN,
+    LONGEST,
+    REACH,
+    SIZE_SHIFT,
+    TEXT_BITS,
+)
+from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, below, draw, unit
+
+_FAR = 1 << 28  # above every cost
+_NONE = -1  # in place of a word: the beginning or the end of a run
+_TEXT = (1 << TEXT_BITS) - 1
+_TRIES = 8  # draws of a position, after which the first position of the edit stands
+
+
+@inlined
+def _is_han(point):
+    return np.uint32(point - np.uint32(FIRST_HAN)) < np.uint32(HAN)
+
+
+@inlined
+def _next_node(model, node, point):
+    if node == 0:  # most walks begin and end here: no hashing
+        return np.int64(model.first[np.uint32(point - np.uint32(FIRST_HAN))])
+    return np.int64(
+        child(model.edge_keys, model.edge_nodes, model.edge_marks, model.edge_shift, node, point)
+    )
+
+
+@inlined
+def _cost_after(model, word, before):
+    """Return the cost of a word after another, or after none."""
+    slot = np.int64(-1)
+    if before >= 0:
+        slot = find_bigram(model.bigrams, model.bigram_marks, model.bigram_shift, before, word)
+    if slot >= 0:
+        return np.int64((model.bigrams[slot] >> BYTE) & LOWER)
+    return np.int64(model.cost[word]) + (np.int64(model.backoff[before]) if before >= 0 else 0)
+
+
+@inlined
+def read_words(n, model, scratch):
+    """Write the costs of the likeliest words up to each position, and from each position on."""
+    points, ahead, behind, to, words = (
+        scratch.points, scratch.ahead, scratch.behind, scratch.word_to, scratch.word_from,
+    )  # fmt: skip
+    for i in range(n + 1):
+        ahead[i], behind[i], scratch.unchanged[i] = _FAR, _FAR, _NONE
+    ahead[0], to[0], behind[n], words[n] = 0, _NONE, 0, _NONE
+    for i in range(n):
+        if not _is_han(points[i]):
+            if ahead[i] < ahead[i + 1]:
+                ahead[i + 1], to[i + 1] = ahead[i], _NONE
+            continue
+        node = 0
+        for end in range(i + 1, min(i + REACH, n) + 1):
+            node = _next_node(model, node, points[end - 1]) if _is_han(points[end - 1]) else _NONE
+            word = model.word[node] if node >= 0 else _NONE
+            if word < 0 and end == i + 1:
+                word = 0
+            scratch.arcs[i, end - i - 1] = word
+            if word >= 0 and ahead[i] + model.cost[word] < ahead[end]:
+                ahead[end], to[end] = ahead[i] + model.cost[word], word
+            if node < 0:
+                for longer in range(end - i, REACH):
+                    scratch.arcs[i, longer] = _NONE
+                break
+    for i in range(n - 1, -1, -1):
+        if not _is_han(points[i]):
+            behind[i], words[i] = behind[i + 1], _NONE
+            continue
+        for end in range(i + 1, min(i + REACH, n) + 1):
+            word = scratch.arcs[i, end - i - 1]
+            if word >= 0 and behind[end] + model.cost[word] < behind[i]:
+                behind[i], words[i] = behind[end] + model.cost[word], word
+
+
+@called
+def cost_with(model, scratch, n, start, end, size):
+    """Return the cost of the sentence with `scratch.written[:size]` in place of [start, end)."""
+    low, stop, shift = max(0, start - REACH + 1), start + size, size - (end - start)
+    reached, last = scratch.reached, scratch.reached_by
+    for p in range(low, stop + REACH):
+        if p <= start:
+            reached[p - low], last[p - low] = scratch.ahead[p], scratch.word_to[p]
+        else:
+            reached[p - low] = _FAR
+    best = _FAR
+    for p in range(low, stop + REACH):
+        if p > n + shift:
+            break
+        before, cost = last[p - low], np.int64(reached[p - low])
+        if cost >= best:
+            continue
+        if p >= stop:
+            rest = np.int64(scratch.behind[p - shift])
+            word = scratch.word_from[p - shift]
+            if word >= 0 and before >= 0:
+                rest += _cost_after(model, word, before) - np.int64(model.cost[word])
+            best = min(best, cost + rest)
+            continue
+        node = 0
+        for q in range(p, min(p + REACH, n + shift)):
+            if q < start:
+                point = scratch.points[q]
+            elif q < stop:
+                point = scratch.written[q - start]
+            else:
+                point = scratch.points[q - shift]
+            if not _is_han(point):
+                if q == p and cost < reached[p + 1 - low]:
+                    reached[p + 1 - low], last[p + 1 - low] = cost, _NONE
+                break
+            node = _next_node(model, node, point)
+            word = model.word[node] if node >= 0 else _NONE
+            if word < 0 and q == p:
+                word = 0
+            # words that end at or before the edit are part of `ahead`
+            if word >= 0 and (q + 1 > start or p == start):
+                total = cost + _cost_after(model, word, before)
+                if total < reached[q + 1 - low]:
+                    reached[q + 1 - low], last[q + 1 - low] = total, word
+            if node < 0:
+                break
+    return best
+
+
+@inlined
+def _cost_unchanged(model, scratch, n, start, end):
+    """Return the cost of the sentence as it is, by the same words as `cost_with`."""
+    if end == start + 1 and scratch.unchanged[start] >= 0:
+        return np.int64(scratch.unchanged[start])
+    for i in range(start, end):
+        scratch.written[i - start] = scratch.points[i]
+    cost = cost_with(model, scratch, n, start, end, end - start)
+    if end == start + 1:
+        scratch.unchanged[start] = cost
+    return cost
+
+
+@inlined
+def _write_points(tables, scratch, o, position, word):
+    """Write what a draw puts at a position into `scratch.written`: (characters, end of the old)."""
+    s = np.int64(tables.spans.row[o])
+    size = 0
+    if s >= 0:
+        row = tables.spans.rows[np.int64(scratch.spans[s, position]), s]
+        signs = tables.spans.candidates[span_candidate_of(row, tables.spans.candidates, word), 1]
+        end = position + np.int64(row >> np.uint64(SIZE_SHIFT))
+        for _ in range(LONGEST):
+            text = np.int64(signs & np.uint64(_TEXT))
+            signs >>= np.uint64(TEXT_BITS)
+            if text:
+                scratch.written[size] = _first_point(tables, text)
+                size += 1
+        return size, end
+    inserts = np.int64(tables.inserts[o])
+    slot = np.uint32(0) if inserts else scratch.slots[position]
+    text = np.int64(candidate_of(tables, o, slot, word) & np.uint64(_TEXT))
+    facts = tables.texts[text, 1]
+    if facts & np.uint64(0xFF):
+        scratch.written[0] = _first_point(tables, text)
+        size = 1
+    if facts >> np.uint64(32):
+        scratch.written[1] = np.uint32(facts >> np.uint64(32))
+        size = 2
+    return size, position + 1 - inserts
+
+
+@inlined
+def _first_point(tables, text):
+    return np.uint32((tables.texts[text, 1] >> np.uint64(8)) & np.uint64(0xFFFFFF))
+
+
+@inlined
+def suggest(tables, draws, scratch, n, o, mixed, count, key):
+    """Redraw the `count` edits in `scratch.chosen` and `words`, each as one of its proposals.
+
+    A mixed pair keeps its positions.
+    """
+    model, proposals = tables.model, draws.proposals
+    for k in range(count):
+        operator = scratch.operators[k] if mixed else o
+        for t in range(proposals):
+            at = scratch.chosen[k]
+            if t > 0 and not mixed:
+                at = _propose_position(scratch, n, operator, count, k, k * proposals + t, key)
+            word = draw(key, PROPOSAL, (k * proposals + t) * (_TRIES + 1))
+            size, end = _write_points(tables, scratch, operator, at, word)
+            changed = cost_with(model, scratch, n, at, end, size)
+            gain = _cost_unchanged(model, scratch, n, at, end) - changed
+            place = min(max(gain + len(model.chance) // 2, 0), len(model.chance) - 1)
+            scratch.positions[t], scratch.drawn[t] = at, word
+            scratch.weights[t] = model.chance[place]
+        taken = _take(scratch.weights, proposals, unit(draw(key, CHOICE, k)))
+        scratch.chosen[k], scratch.words[k] = scratch.positions[taken], scratch.drawn[taken]
+    _sort(scratch, count)
+
+
+@inlined
+def _propose_position(scratch, n, o, count, k, number, key):
+    """Return a position that the operator may edit and no other edit has, by at most 8 draws."""
+    bit, found = np.uint16(1 << o), scratch.chosen[k]
+    for tried in range(_TRIES):
+        index = number * (_TRIES + 1) + 1 + tried
+        at = below(draw(key, PROPOSAL, index), n + 1)
+        free = (scratch.mask[at] & bit) != 0
+        for j in range(count):
+            free &= (j == k) | (scratch.chosen[j] != at)
+        if free:
+            found = at
+            break
+    return found
+
+
+@inlined
+def _take(weights, count, u):
+    """Return the index of a weight, drawn in proportion to the weights."""
+    total, sum_, taken = 0.0, 0.0, 0
+    for t in range(count):
+        total += weights[t]
+    for t in range(count):
+        sum_ += weights[t]
+        taken += sum_ <= u * total  # no branch: it could not be predicted
+    return min(taken, count - 1)
+
+
+@inlined
+def _sort(scratch, count):
+    for k in range(1, count):
+        position, word, operator, at = scratch.chosen[k], scratch.words[k], scratch.operators[k], k
+        while at > 0 and scratch.chosen[at - 1] > position:
+            scratch.chosen[at] = scratch.chosen[at - 1]
+            scratch.words[at] = scratch.words[at - 1]
+            scratch.operators[at] = scratch.operators[at - 1]
+            at -= 1
+        scratch.chosen[at], scratch.words[at], scratch.operators[at] = position, word, operator
