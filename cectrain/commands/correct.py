@@ -201,7 +201,7 @@ def correct(
     diff: bool,
     **settings: Any,
 ) -> None:
-    """Correct SENTENCES, or the lines of a file or of standard input.
+    """Correct SENTENCES, or the prose of a file or of standard input.
 
     For each text, one line with the corrected text is printed; on a terminal, it shows the edits as
     with --diff. Only Chinese characters that the model can read are changed. Text that it cannot
@@ -210,6 +210,8 @@ def correct(
     \b
     cectrain correct 他己经来了。
     cectrain correct --check README.md 'docs/**/*.md' --format github
+    cectrain correct --file letter.docx --out corrected.docx
+    cectrain correct --write --interactive 'docs/**/*.md'
     """
     files = checks or writes
     for wrong, message in (

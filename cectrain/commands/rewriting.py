@@ -18,7 +18,7 @@ from cecdata.hanzi.edits import splice
 from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.corrector.correction import Edit, Kept, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import correct_document
 from cectrain.documents.protected import find_word, keep_word
 from cectrain.documents.table import Reading
 
@@ -57,17 +57,18 @@ class Rewriter:
         cannot be read.
         """
         document = open_document(name, self.reading)
+        edits: list[Edit] = []
         with naming_file(name):
-            corrections = correct_document(self.corrector, document)
-            edits = edits_of(corrections)
+            for correction in correct_document(self.corrector, document):
+                edits += correction.edits
+                self.report(name, correction.kept)
+                if self.shape == "json":
+                    click.echo(json.dumps(as_record(correction), ensure_ascii=False))
+            edits.sort(key=lambda edit: (edit.start, edit.end))
             if self.questions is not None:
                 edits = self.questions.choose(document.source, edits)
             data = document.write(edits)
         target = splice(document.source, ((edit.start, edit.end, edit.target) for edit in edits))
-        for correction in corrections:
-            self.report(name, correction.kept)
-            if self.shape == "json":
-                click.echo(json.dumps(as_record(correction), ensure_ascii=False))
         if self.shape == "diff":
             _print_diff(name, document.source, target)
         if out is not None:

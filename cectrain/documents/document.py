@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import tee
 from typing import NamedTuple, Protocol
 
 from cecdata.common.errors import InputError
@@ -155,26 +156,23 @@ class Reader(Protocol):
         """Yield one correction a text."""
 
 
-def correct_document(corrector: Reader, document: Document) -> list[Correction]:
-    """Return the correction of each passage, with its edits at their places in the source.
+def correct_document(corrector: Reader, document: Document) -> Iterator[Correction]:
+    """Yield the correction of each passage, with its edits at their places in the source.
 
     Between `cec-ignore-start` and `cec-ignore-end` in comments, in a line with `cec-ignore`, and in
     the line after it, everything stays.
     """
-    passages = [passage for passage in document.passages() if passage.text.strip()]
     source = document.source
     ignored = [
         (source.rfind("\n", 0, match.start()) + 1, match.end())
         for match in _IGNORE.finditer(source)
     ]
-    made: list[Correction] = []
-    for passage, correction in zip(
-        passages, corrector.stream(passage.text for passage in passages), strict=True
-    ):
+    passages, read = tee(passage for passage in document.passages() if passage.text.strip())
+    corrections = corrector.stream(passage.text for passage in read)
+    for passage, correction in zip(passages, corrections, strict=True):
         placed = (edit for found in correction.edits for edit in passage.place(found))
         edits = tuple(edit for edit in placed if not _is_inside(edit, ignored))
-        made.append(replace(correction, edits=edits))
-    return made
+        yield replace(correction, edits=edits)
 
 
 def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
