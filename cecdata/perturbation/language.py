@@ -17,15 +17,15 @@ _MOST_STEPS = 600  # of the costs with and without an edit: beyond 48 nats nothi
 
 @lru_cache(maxsize=4)
 def read_language(name: str, fluency: float) -> tuple[Language, str]:
-    """Return a model for the kernel, and the SHA-256 of its file.
+    """Return a model for the kernel, and the SHA-256 of its files.
 
     `name` is what `cecdata.lm.ngrams.locate` takes. Raises InputError where it is missing or has no
     Chinese words.
     """
-    path = ngrams.locate(name)
     model = ngrams.find(name)
     ngrams.require_chinese(model)
-    return language_of(model, fluency), sha256_of(path).sha256
+    digests = [sha256_of(path).sha256 for path in ngrams.locate(name)]
+    return language_of(model, fluency), " ".join(digests)
 
 
 def language_of(model: Ngrams, fluency: float) -> Language:
