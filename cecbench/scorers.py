@@ -35,8 +35,8 @@ from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, interval_of
 from cecbench.signature import UNNAMED, Signature
 from cecdata.common.errors import InputError, UsageError, did_you_mean
-from cecdata.common.tables import read_texts
 from cecdata.common.version import __version__
+from cecdata.corpus.pairs import read_texts
 
 __all__ = ["SCORERS", "Score", "find_scorer", "score", "score_file"]
 
@@ -153,7 +153,7 @@ def score_file(
 ) -> Report:
     """Score a file of id, source, target and prediction.
 
-    A table of tabs, JSON, a header line and quoted cells are read (`cecdata.common.tables`).
+    A table of tabs, JSON, a header line and quoted cells are read (`cecdata.corpus.pairs`).
 
     Return the object that `cecbench score --json` prints: the published numbers, with nested keys
     joined by dots; rates of behaviour; what is done with unequal lengths; the signature; and, if

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.tables import PAIRS, read_texts
+from cecdata.corpus.pairs import PAIRS, read_texts
 from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
 from cecdata.hanzi.edits import Corruption, align
 from cecdata.operators import OPERATORS, Operator

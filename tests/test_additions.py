@@ -128,28 +128,29 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from cecdata.corpus.lines import blocks, numbers
-from cecdata.corpus.rows import Format, Rows, gather
+from cecdata.corpus.rows import Format, Record, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the texts of the records of a file."""
-    texts = [record.partition(b"\\n")[0] for record in _records(source)]
+    texts = [record.partition(b"\\n")[0] for record in _parse(source)]
     yield gather(source, pa.array(texts, pa.binary()), None, numbers(1, len(texts)))
 
 
-def _values(source: Source) -> Iterator[list[str]]:
+def _records(source: Source) -> Iterator[Record]:
     """Yield all lines of each record."""
-    return (record.decode("utf-8", "replace").split("\\n") for record in _records(source))
+    for number, record in enumerate(_parse(source), 1):
+        yield Record(number, record.decode("utf-8", "replace").split("\\n"))
 
 
-def _records(source: Source) -> list[bytes]:
+def _parse(source: Source) -> list[bytes]:
     with opened(source) as stream:
         data = b"".join(block.data for block in blocks(stream, source))
     return [record for record in data.split(b"\\n\\n") if record.strip()]
 
 
-FORMAT = Format(_read, _values, (".toy",), columns=False)
+FORMAT = Format(_read, _records, (".toy",), columns=False)
 '''
 
 #: runs command lines one after another, so that what they import is paid once

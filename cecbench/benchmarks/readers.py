@@ -5,25 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.tables import (
-    PAIRS,
-    REFERENCE_NAMES,
-    SOURCE_NAMES,
-    cell,
-    id_of,
-    lines,
-    m2_records,
-    parquet_records,
-    read_table,
-    read_texts,
-)
 from cecdata.common.text import text_of
+from cecdata.corpus.pairs import PAIRS, read_cells, read_lines, read_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +26,7 @@ class Example:
 
 Reader = Callable[[tuple[Path, ...], str], Iterator[Example]]
 
+_PAIR = ("source", "target")
 _WIDTHS = {**PAIRS, 4: ("id", "source", "target", "prediction")}
 _TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)(?:[ \t]+|\s*)(?P<text>.*)$", re.IGNORECASE)
 
@@ -47,7 +37,7 @@ def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     White space inside a text cannot be distinguished from these and is dropped, as LEMON's own
     script drops it.
     """
-    for number, line in lines(paths[0]):
+    for number, line in read_lines(paths[0]):
         cells = line.split("\t")
         if len(cells) != 2:
             raise _bad_line(paths[0], number, f"has {len(cells)} columns instead of 2")
@@ -55,17 +45,17 @@ def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
 
 
 def table(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
-    """Read JSON or a table: source and target; id or label, source and target; or id, source,
+    """Read JSON, M2 or a table: source and target; id or label, source and target; or id, source,
     target and a prediction, which is not used.
     """
-    for number, _, texts in read_texts(paths[0], ("source", "target"), _WIDTHS):
+    for number, _, texts in read_texts(paths[0], _PAIR, _WIDTHS):
         name = texts.get("id") or f"{prefix}-{number}"
         yield Example(name, texts["source"], texts["target"])
 
 
 def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read two files line by line: the sentences with errors, then the correct ones."""
-    sources, references = (list(lines(path, blank=True)) for path in paths)
+    sources, references = (list(read_lines(path, blank=True)) for path in paths)
     for texts in (sources, references):
         while texts and not texts[-1][1].strip():  # blank lines at the end belong to no row
             texts.pop()
@@ -84,7 +74,7 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
 
 def csv_columns(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read AlipaySEQ's CSV: a line of headings, whatever they say, then source and reference."""
-    for number, cells in read_table(paths[0]).rows[1:]:
+    for number, cells in islice(read_cells(paths[0]), 1, None):
         if len(cells) < 2:
             raise _bad_line(paths[0], number, "has fewer than 2 columns")
         yield Example(f"{prefix}-{number - 1}", cells[0], cells[1])
@@ -92,7 +82,7 @@ def csv_columns(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
 
 def references(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     """Read NaCGEC's lines of id, source and one or more references, of which the first counts."""
-    for number, line in lines(paths[0]):
+    for number, line in read_lines(paths[0]):
         cells = line.split("\t")
         if len(cells) < 3:
             raise _bad_line(paths[0], number, f"has {len(cells)} columns instead of 3 or more")
@@ -155,7 +145,7 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     Positions count from 1.
     """
     truths = {}
-    for number, line in lines(paths[1]):
+    for number, line in read_lines(paths[1]):
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) % 2 and cells[1:] != ["0"]:
             truths[cells[0]] = (number, cells[1:])
@@ -163,7 +153,7 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
             truths[cells[0]] = (number, [])
         else:
             raise _bad_line(paths[1], number, "is not `id, position, character, …`")
-    for number, line in lines(paths[0]):
+    for number, line in read_lines(paths[0]):
         match = _TRUTH_ID.match(line)
         if match is None or match["id"] not in truths:
             raise _bad_line(paths[0], number, f"must begin with (pid=ID), an ID of {paths[1].name}")
@@ -173,22 +163,14 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
 
 def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read Parquet files with a source and a reference column, such as shards."""
-    rows = chain.from_iterable(map(parquet_records, paths))
-    for number, (where, record) in enumerate(rows, 1):
-        name = id_of(record) or f"{prefix}-{number}"
-        source = cell(record, SOURCE_NAMES, where)
-        yield Example(name, source, cell(record, REFERENCE_NAMES, where))
+    rows = chain.from_iterable(read_texts(path, _PAIR, {}) for path in paths)
+    for number, (_, _, texts) in enumerate(rows, 1):
+        yield Example(texts.get("id") or f"{prefix}-{number}", texts["source"], texts["target"])
 
 
 def validation_shards(folder: Path) -> tuple[Path, ...]:
     """Return the validation shards of a dataset folder in order; () for another folder."""
     return tuple(sorted((folder / "data").glob("validation-*.parquet")))
-
-
-def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
-    """Read M2 blocks; the first annotator's edits give the reference."""
-    for number, (_, record) in enumerate(m2_records(paths[0]), 1):
-        yield Example(f"{prefix}-{number}", record["source"], record["target"])
 
 
 def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
@@ -216,6 +198,6 @@ READERS: dict[str, Reader] = {
     "references": references,
     "fcgec": fcgec,
     "sighan_truth": sighan_truth,
-    "m2": m2,
+    "m2": table,
     "parquet": parquet,
 }

@@ -15,7 +15,7 @@ from cecbench.option import option
 from cecbench.systems.base import Answer, Kind, NoOptions, SureEdit
 from cecdata.common import durable
 from cecdata.common.errors import InputError
-from cecdata.common.tables import read_texts
+from cecdata.corpus.pairs import read_texts
 
 
 class CopySystem:

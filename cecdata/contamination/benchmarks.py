@@ -1,6 +1,6 @@
 """The benchmarks that a corpus is compared with, and the sentences of them that it has.
 
-Files of all formats are read row by row: fields, strings of JSON, both sides of pairs.
+Files of all formats are read row by row: cells, strings of JSON, both sides of pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.progress import Advance, say, silent
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Flags, Index
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.formats.parquet import is_text
 from cecdata.corpus.inputs import files_below, format_of, resolve
 from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject
@@ -223,13 +222,11 @@ def _rows(source: Source) -> Iterator[Texts]:
     held: list[list[str]] = []
     lost: Counter[str] = Counter()
     size = 0  # characters
-    for value in FORMATS[source.format].values(source):
-        if isinstance(value, pa.RecordBatch):
-            yield _of_batch(value)
-        elif isinstance(value, Reject):
-            lost[value.reason] += 1
+    for record in FORMATS[source.format].records(source):
+        if isinstance(record, Reject):
+            lost[record.reason] += 1
         else:
-            held.append(list(_strings(value)))
+            held.append(list(_strings(record.value)))
             size += sum(map(len, held[-1]))
             if any(map(_IS_DAMAGED, held[-1])):
                 lost["invalid_utf8"] += 1
@@ -242,17 +239,6 @@ def _rows(source: Source) -> Iterator[Texts]:
         say(f"Warning: {source.label}: rows not read completely: {lost.total():,} ({reason})")
 
 
-def _of_batch(batch: pa.RecordBatch) -> Texts:
-    named = zip(batch.schema.names, batch.columns, strict=True)
-    columns = [column for name, column in named if name.lower() not in _NOT_TEXT]
-    if any(pa.types.is_nested(column.type) for column in columns):
-        cells = zip(*(column.to_pylist() for column in columns), strict=True)
-        return _of_lists([list(_strings(list(row))) for row in cells])
-    texts = [column.cast(pa.string()) for column in columns if is_text(column.type)]
-    rows = np.tile(np.arange(len(batch)), len(texts))
-    return pa.concat_arrays(texts or [pa.array([], pa.string())]), rows, len(batch)
-
-
 def _of_lists(rows: list[list[str]]) -> Texts:
     counts = [len(row) for row in rows]
     # a lone surrogate is in no benchmark
@@ -263,7 +249,7 @@ def _of_lists(rows: list[list[str]]) -> Texts:
 
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
+        yield from value.split("\t")
     elif isinstance(value, dict):
         for name, part in value.items():
             if str(name).lower() not in _NOT_TEXT:

@@ -39,16 +39,23 @@ class Format:
 
     `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
     about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises
-    InputError for a bad file. `values(source)` yields all that a row holds: a line, the fields of a
-    record, a value of JSON, both sides of a pair, a batch of a table, or the Reject of a bad row or
-    cell. Bytes of a string that are not UTF-8 are lone surrogates.
+    InputError for a bad file. `records(source)` yields all that each row holds, or the Reject of a
+    bad one: a line, the cells of a row, a value of JSON or both sides of a pair. Bytes of a string
+    that are not UTF-8 are lone surrogates.
     """
 
     read: Callable[[Source, Columns, int], Iterator[Rows]]
-    values: Callable[[Source], Iterator[object]]
+    records: Callable[[Source], Iterator[Record | Reject]]
     suffixes: tuple[str, ...]
     columns: bool = True  # False: a row is a text without further columns
     stream: bool = True  # False: cannot be read compressed or from standard input
+
+
+class Record(NamedTuple):
+    """A row as it stands in a file: the number of its first line, and its value."""
+
+    row: int
+    value: object
 
 
 class Reject(NamedTuple):

@@ -21,8 +21,8 @@ from rapidfuzz.distance import Levenshtein
 from cecdata.common import durable
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.tables import PAIRS, read_texts
 from cecdata.corpus.ids import id_column
+from cecdata.corpus.pairs import PAIRS, read_texts
 from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR, SENTENCE
 from cectrain.config import DataConfig

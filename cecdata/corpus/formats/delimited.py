@@ -22,7 +22,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.text import SEP
 from cecdata.corpus.characters import INVISIBLE, WHITESPACE
 from cecdata.corpus.lines import BLOCK_BYTES, Block, blocks
-from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
+from cecdata.corpus.rows import EXCERPT, Format, Record, Reject, Rows, gather
 from cecdata.corpus.sources import DEFAULT_TEXT, Columns, Source, opened
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
@@ -45,6 +45,7 @@ class _Dialect:
     delimiter: str
     quoting: int
     spaces: bool = False  # one after each delimiter
+    guessed: bool = False  # by lines that are alike; no name of a column shows it
 
     def reader(self, lines: Iterator[str]) -> Iterator[list[str]]:
         return csv.reader(
@@ -56,30 +57,24 @@ class _Dialect:
         )
 
 
-def _dialect(lines: Sequence[str], usual: str, text: str | None, label: str) -> _Dialect:
-    """Return the dialect of a file that begins with these lines.
+def _dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialect:
+    """Return the dialect of a file that begins with these lines; `text` names a column.
 
-    Raises InputError where another delimiter seems to be in use, and nothing shows the columns.
+    Without `text`, tabs separate the columns of a file of tabs, whatever else is in it.
     """
     header = lines[0] if lines else ""
-    delimiter = usual
+    delimiter, guessed = usual, False
     if (match := SEP.fullmatch(header.strip())) is not None:
         delimiter = match[1]
-    elif len(_fields(header, usual)) == 1:
+    elif len(_fields(header, usual)) == 1 and (text is not None or usual != "\t"):
         others = [mark for mark in _DELIMITERS if len(_fields(header, mark)) > 1]
-        named = [mark for mark in others if (text or DEFAULT_TEXT) in _fields(header, mark)]
+        named = [mark for mark in others if text in _fields(header, mark)]
         alike = [mark for mark in others if _is_regular(lines, mark)]
-        if named or alike:
-            delimiter = (named or alike)[0]
-        if alike and not named:
-            raise InputError(
-                f"{label}: {_DELIMITERS[delimiter]} seems to separate the columns "
-                f"{', '.join(_fields(header, delimiter))}. Name the column of the sentences with "
-                f"--text-column, or write the file with {_DELIMITERS[usual]}"
-            )
+        delimiter, guessed = next(iter((*named, *alike)), usual), not named and bool(alike)
     spaces = f"{delimiter} " in header and not re.search(rf"{re.escape(delimiter)}(?! )", header)
     quoted = delimiter != "\t" or _is_quoted(lines)
-    return _Dialect(delimiter, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, spaces)
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    return _Dialect(delimiter, quoting, spaces, guessed)
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
@@ -121,7 +116,6 @@ class _Feed:
     def __init__(self, stream: IO[bytes], source: Source) -> None:
         self._blocks = blocks(stream, source)
         self._ahead: deque[tuple[int, str]] = deque()
-        self.bad = ""  # what a record was that is no CSV
         self.taken: list[tuple[int, str]] = []
         self.rejects: list[Reject] = []
 
@@ -161,27 +155,34 @@ class _Feed:
         return first
 
 
-_Table = tuple[_Feed, Iterator[_Record | None]]
+_Table = tuple[_Feed, _Dialect, Iterator[_Record | None]]
 
 
-def _opened(stream: IO[bytes], source: Source, usual: str, text: str | None) -> _Table:
-    """Return the lines and the records of a file, after its line `sep=` if it has one."""
+def _open_table(stream: IO[bytes], source: Source, usual: str, text: str | None) -> _Table:
+    """Return the lines of a file, its dialect and its records, after a line `sep=`."""
     feed = _Feed(stream, source)
     lines = feed.first_lines()
-    dialect = _dialect(lines, usual, text, source.label)
+    dialect = _dialect(lines, usual, text)
     if lines and SEP.fullmatch(lines[0].strip()):
         feed.skip()
-    return feed, _records(feed, source, dialect)
+    return feed, dialect, _parse(feed, source, dialect)
 
 
 def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the records of a file that separates its columns by `usual`."""
     with opened(source) as stream:
-        feed, records = _opened(stream, source, usual, columns.text)
+        text = columns.text or DEFAULT_TEXT
+        feed, dialect, records = _open_table(stream, source, usual, text)
         first, names = next(records, None) or (0, [])
         if not first and not feed.rejects:
             return  # an empty file
         header = [_EDGES.sub("", name) for name in names]
+        if dialect.guessed:
+            raise InputError(
+                f"{source.label}: {_DELIMITERS[dialect.delimiter]} seems to separate the columns "
+                f"{', '.join(header)}. Name the column of the sentences with --text-column, or "
+                f"write the file with {_DELIMITERS[usual]}"
+            )
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
         if len(header) == 1 and columns.text is None and _SENTENCE.search(header[0]):
@@ -197,18 +198,19 @@ def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iter
         yield from _batches(feed, records, source, places, len(header), batch_rows)
 
 
-def _values(usual: str, source: Source) -> Iterator[object]:
-    """Yield the fields of each record, the header's too; of a rejected one its first line."""
+def _records(usual: str, source: Source) -> Iterator[Record | Reject]:
+    """Yield the fields of each row, the header's too."""
     with opened(source) as stream:
-        feed, records = _opened(stream, source, usual, None)
+        feed, _, records = _open_table(stream, source, usual, None)
         for record in records:
-            yield [feed.bad] if record is None else record[1]
+            if record is not None:
+                yield Record(record[0], record[1] or [""])
             yield from feed.rejects
             feed.rejects.clear()
         yield from feed.rejects
 
 
-def _records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record | None]:
+def _parse(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record | None]:
     """Yield (line number, fields) of every sound record, and None for a rejected one."""
     reader = dialect.reader(feed)
     while True:
@@ -219,8 +221,7 @@ def _records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record
             return
         except csv.Error as error:
             row, line = feed.give_back()
-            feed.bad = line.rstrip("\n")
-            shown = _readable(feed.bad)[:EXCERPT]
+            shown = _readable(line.rstrip("\n"))[:EXCERPT]
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", str(error)))
             reader = dialect.reader(feed)
             yield None
@@ -281,5 +282,5 @@ def _readable(field: str) -> str:
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-CSV = Format(partial(_read, ","), partial(_values, ","), (".csv",))
-TSV = Format(partial(_read, "\t"), partial(_values, "\t"), (".tsv",))
+CSV = Format(partial(_read, ","), partial(_records, ","), (".csv",))
+TSV = Format(partial(_read, "\t"), partial(_records, "\t"), (".tsv",))

@@ -15,7 +15,18 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, chunks, numbers, split
-from cecdata.corpus.rows import Bad, Format, Rows, excerpt, fault, gather, named, rejected_rows
+from cecdata.corpus.rows import (
+    Bad,
+    Format,
+    Record,
+    Reject,
+    Rows,
+    excerpt,
+    fault,
+    gather,
+    named,
+    rejected_rows,
+)
 from cecdata.corpus.sources import (
     DEFAULT_LICENCES,
     DEFAULT_ORIGIN,
@@ -51,16 +62,17 @@ def _read(cut: Cut, source: Source, columns: Columns, batch_rows: int) -> Iterat
     yield from _rows(cut(source), columns, source)
 
 
-def _values(cut: Cut, source: Source) -> Iterator[object]:
+def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
     """Yield the value of each line; raise InputError for one that is not JSON."""
     for block in cut(source):
         yield from block.rejects
         for number, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
             if line.strip():
                 try:
-                    yield json.loads(line.decode("utf-8", "surrogateescape"))
+                    yield Record(number, json.loads(line.decode("utf-8", "surrogateescape")))
                 except (ValueError, RecursionError) as error:
-                    raise InputError(f"{source.label}, row {number}: not JSON ({error})") from error
+                    where = f"{source.label}, line {number}"
+                    raise InputError(f"{where} is not JSON: {error}") from error
 
 
 def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[Rows]:
@@ -271,5 +283,5 @@ def _name(value: dict[str, object], key: str) -> str | None:
     return None if name is None else str(name).encode("utf-8", "backslashreplace").decode() or None
 
 
-LINES = Format(partial(_read, _lines), partial(_values, _lines), (".jsonl", ".ndjson"))
-DOCUMENT = Format(partial(_read, _elements), partial(_values, _elements), (".json",))
+LINES = Format(partial(_read, _lines), partial(_records, _lines), (".jsonl", ".ndjson"))
+DOCUMENT = Format(partial(_read, _elements), partial(_records, _elements), (".json",))

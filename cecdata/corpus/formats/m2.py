@@ -14,7 +14,7 @@ import pyarrow as pa
 from cecdata.common.m2 import edited, parsed, sentences
 from cecdata.common.text import joined
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
-from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
+from cecdata.corpus.rows import EXCERPT, Format, Record, Reject, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
 
 _Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
@@ -45,10 +45,14 @@ def _batches(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
         yield held
 
 
-def _values(source: Source) -> Iterator[object]:
-    """Yield each sentence and all its corrections."""
-    for each in _pairs(source):
-        yield each if isinstance(each, Reject) else [*dict.fromkeys((each[1], *each[2]))]
+def _records(source: Source) -> Iterator[Record | Reject]:
+    """Yield each sentence with its corrections, the first annotator's first."""
+    for pair in _pairs(source):
+        if isinstance(pair, Reject):
+            yield pair
+        else:
+            row, sentence, targets = pair
+            yield Record(row, {"source": sentence, "target": targets[0], "others": targets[1:]})
 
 
 def _pairs(source: Source) -> Iterator[_Pair | Reject]:
@@ -80,4 +84,4 @@ def _pair(held: list[tuple[int, str]], source: Source) -> _Pair | Reject:
     return row, joined(tokens), given or found or [joined(tokens)]
 
 
-FORMAT = Format(_read, _values, (".m2",), columns=False)
+FORMAT = Format(_read, _records, (".m2",), columns=False)

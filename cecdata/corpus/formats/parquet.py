@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import MAX_BYTES, Format, Reject, Rows, gather, plain, readable
+from cecdata.corpus.rows import MAX_BYTES, Format, Record, Reject, Rows, gather, plain, readable
 from cecdata.corpus.sources import Columns, Picked, Source
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # million characters, a million times.
 _AT_ONCE = 1 << 28
 _BATCH = 1 << 24  # bytes of a batch, if its rows were of mean size
-_VALUES = 16_384  # rows
+_VALUES = 1_024  # rows
 _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read through such a buffer
 
 
@@ -51,6 +51,7 @@ def _opened(source: Source, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
     try:
         buffer = _BUFFER if source.path.stat().st_size > _LARGE else 0
         options = {"memory_map": False, "pre_buffer": False, "buffer_size": buffer}
+        options["page_checksum_verification"] = True
         with pq.ParquetFile(source.path, read_dictionary=list(coded), **options) as file:
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -96,7 +97,7 @@ def _batches(
     texts = [field.name for field in file.schema_arrow if is_text(field.type)]
     with _opened(source, names or texts) as coded:
         swelling = {group for group in large if _swells(coded, group, names, rows)}
-        for swells, run in groupby(chosen, swelling.__contains__):
+        for swells, run in itertools.groupby(chosen, swelling.__contains__):
             opened = coded if swells else file
             yield from opened.iter_batches(rows, list(run), names, use_threads=False)
 
@@ -119,9 +120,12 @@ def _is_coded(text: pa.Array) -> bool:
     return pa.types.is_dictionary(text.type) and is_text(text.type)
 
 
-def _values(source: Source) -> Iterator[object]:
-    """Yield all columns of a Parquet file, some thousand rows at a time; see `_sound`."""
+def _records(source: Source) -> Iterator[Record | Reject]:
+    """Yield the rows as mappings of their columns, a few of which are decoded at a time."""
+    number = itertools.count(1)
     with _opened(source) as file:
+        names = file.schema_arrow.names  # of columns with one name the first keeps it
+        names = [n if names.index(n) == at else f"{n} {at}" for at, n in enumerate(names)]
         for batch in _batches(file, source, None, _VALUES):
             if any(map(pa.types.is_nested, batch.schema.types)):
                 batch.validate(full=True)
@@ -131,7 +135,8 @@ def _values(source: Source) -> Iterator[object]:
                     text, bad = readable(column, source) if is_text(column.type) else (column, [])
                     columns.append(text)
                     yield from (Reject(0, source.origin, "", reason, "") for reason in bad)
-                yield pa.RecordBatch.from_arrays(columns, part.schema.names)
+                rows = pa.RecordBatch.from_arrays(columns, names).to_pylist()
+                yield from (Record(next(number), row) for row in rows)
 
 
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
@@ -200,4 +205,4 @@ def is_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-FORMAT = Format(_read, _values, (".parquet",), stream=False)
+FORMAT = Format(_read, _records, (".parquet",), stream=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, numbers, split
-from cecdata.corpus.rows import MAX_BYTES, Format, Rows, gather
+from cecdata.corpus.rows import MAX_BYTES, Format, Record, Reject, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
 
 
@@ -58,13 +59,13 @@ def _paragraphs(parts: Iterator[Block], source: Source) -> Iterator[Rows]:
 _BEGINS = re.compile(rb"\s*$|[ \t]{2}|\t|\xe3\x80\x80|[-*+#>] |[0-9]{1,3}(?:[.)] |\xe3\x80\x81)")
 
 
-def _values(source: Source) -> Iterator[object]:
-    """Yield the fields of each line, which tabs separate."""
+def _records(source: Source) -> Iterator[Record | Reject]:
+    """Yield the lines."""
     with opened(source) as stream:
         for block in blocks(stream, source):
             yield from block.rejects
-            for line in block.data.split(b"\n")[:-1]:
-                yield line.decode("utf-8", "surrogateescape").split("\t")
+            lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
+            yield from map(Record, itertools.count(block.first_line), lines)
 
 
 def _refuse_json(block: Block, source: Source) -> None:
@@ -81,4 +82,4 @@ def _refuse_json(block: Block, source: Source) -> None:
         )
 
 
-FORMAT = Format(_read, _values, (".txt",), columns=False)
+FORMAT = Format(_read, _records, (".txt",), columns=False)

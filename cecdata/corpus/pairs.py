@@ -1,0 +1,197 @@
+"""Rows of sentences as people keep them: tables of tabs or commas, quoted or not, and records.
+
+Every command that reads pairs, benchmarks or predictions from a file does it here, by the readers
+of the formats of a corpus. Beside these, a table need not name its columns, and what is no sound
+row ends the reading.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cecdata.common.codec import parse
+from cecdata.common.errors import InputError
+from cecdata.common.text import encoding, text_of
+
+if TYPE_CHECKING:
+    from cecdata.corpus.rows import Record
+
+# Names of columns in a header line and in records; messages name them in this order.
+# `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
+SOURCE_NAMES = (
+    "source", "src", "original_text", "wrong", "input", "text", "sentence",
+    "原文", "原句", "错句", "错误句子", "输入", "文本", "句子",
+)  # fmt: skip
+REFERENCE_NAMES = (
+    "reference", "target", "tgt", "correct_text", "corrected", "correct", "output",
+    "正句", "正确句子", "改正", "修改后", "参考", "答案", "正确",
+)  # fmt: skip
+PREDICTION_NAMES = (
+    "prediction", "predict", "pred", "hypothesis", "output", "answer", "预测", "输出",
+)  # fmt: skip
+ID_NAMES = ("id", "sid", "index", "编号", "序号")
+NAMES = {
+    "id": ID_NAMES,
+    "source": SOURCE_NAMES,
+    "target": REFERENCE_NAMES,
+    "prediction": PREDICTION_NAMES,
+    "confidence": ("confidence",),
+}
+
+#: the columns of a table of pairs whose first line does not name them
+PAIRS = {2: ("source", "target"), 3: ("id", "source", "target")}
+_UNITS = {"json": "record", "parquet": "row"}  # of places in messages; elsewhere lines
+_IS_DAMAGED = re.compile("[\ud800-\udfff]").search  # bytes that are not UTF-8, or half a pair
+
+
+class Texts(NamedTuple):
+    """The texts of a row by their role: id, source, target, prediction; and its place."""
+
+    number: int
+    where: str
+    texts: dict[str, str]
+
+
+def read_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text file with their numbers from 1, blank ones only if `blank`."""
+    for row, line in _read_records(path, "text"):
+        if blank or str(line).strip():
+            yield row, str(line)
+
+
+def read_cells(path: Path, *, blank: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table with the numbers of their lines; blank ones only if `blank`."""
+    for row, cells in _read_records(path, "csv" if path.suffix.lower() == ".csv" else "tsv"):
+        assert isinstance(cells, list)
+        if blank or any(map(str.strip, cells)):
+            yield row, cells
+
+
+def read_texts(
+    path: Path, needed: Sequence[str], widths: Mapping[int, Sequence[str]], *, blank: bool = False
+) -> Iterator[Texts]:
+    """Yield the rows of a table, or of JSON, Parquet or M2.
+
+    needed: the roles that every row has, beside which it may have others. widths: number of columns
+    → their roles, where no first line names them; of three columns the first is a label, and no
+    id, where it holds 0 and 1 alone. blank: as for `read_cells`. Raises InputError naming the line.
+    """
+    form = _form_of(path)
+    if form not in ("csv", "tsv"):
+        unit = _UNITS.get(form, "line")
+        for number, (row, record) in enumerate(_read_records(path, form), 1):
+            where = f"{path}, {unit} {row}"
+            if not isinstance(record, Mapping):
+                raise InputError(f"{where} must be an object, not a {type(record).__name__}")
+            texts = {role: cell(record, NAMES[role], where) for role in needed}
+            yield Texts(number, where, {**_others(record), **texts})
+        return
+    rows = list(read_cells(path, blank=blank))
+    while rows and len(rows[0][1]) > 1 and not "".join(rows[-1][1]).strip():
+        rows.pop()  # of several columns, a blank line at the end is no row
+    if not rows:
+        return
+    first = rows[0][1]
+    roles = named(first, needed)
+    body = rows[1:] if roles else rows
+    if not roles:
+        if len(first) not in widths:
+            known = ", ".join(f"{n} ({', '.join(given)})" for n, given in widths.items())
+            raise InputError(
+                f"{path} has {len(first)} columns in its first line: use {known}, or name the "
+                f"columns {', '.join(needed)} in the first line"
+            )
+        roles = {role: at for at, role in enumerate(widths[len(first)])}
+        if len(first) == 3 and all(cells[0] in ("0", "1") for _, cells in body):
+            roles.pop("id", None)
+    for number, cells in body:
+        where = f"{path}, line {number}"
+        if len(cells) != len(first):
+            raise InputError(f"{where} has {len(cells)} columns, but line 1 has {len(first)}")
+        yield Texts(number, where, {role: cells[at] for role, at in roles.items()})
+
+
+def _others(record: Mapping[str, object]) -> dict[str, str]:
+    """Return the id, the source and the confidence of a record, where it has them."""
+    source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
+    sure = record.get("confidence")
+    found = {"id": id_of(record), "source": source}
+    found["confidence"] = None if sure is None else str(sure)
+    return {role: text for role, text in found.items() if text is not None}
+
+
+def named(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
+    """Return role → column where a line of several cells names all that is needed, else {}.
+
+    >>> named(["ID", "wrong", "correct"], ["source", "target"])
+    {'source': 1, 'target': 2, 'id': 0}
+    """
+    names = [cell.strip().lower() for cell in cells]
+    found: dict[str, int] = {}
+    for role in dict.fromkeys((*needed, *NAMES)):
+        for name in NAMES[role]:
+            if name in names and names.index(name) not in found.values():
+                found[role] = names.index(name)
+                break
+    return found if len(cells) > 1 and found.keys() >= set(needed) else {}
+
+
+def _form_of(path: Path) -> str:
+    """Return the format of a file, by its name or, of what seems a text, by its first line."""
+    from cecdata.corpus.inputs import format_of
+
+    form, _, _ = format_of(path)
+    if form in ("json", "m2", "parquet"):
+        return form
+    with suppress(OSError), path.open("rb") as file:
+        head = file.readline(1 << 16).removeprefix(codecs.BOM_UTF8).strip()
+        if form == "jsonl":
+            return "json" if head.startswith(b"[") else form
+        with suppress(ValueError):
+            if head.startswith(b"{") and isinstance(parse(head), dict):
+                return "jsonl"
+    return form if form in ("csv", "jsonl") else "tsv"
+
+
+def _read_records(path: Path, form: str) -> Iterator[Record]:
+    """Yield the rows of a file; raise InputError for one that is not sound."""
+    from cecdata.corpus.formats import FORMATS
+    from cecdata.corpus.rows import Reject
+    from cecdata.corpus.sources import Source
+
+    source = Source(path.absolute(), str(path), form)
+    if FORMATS[form].stream:
+        with suppress(OSError), path.open("rb") as file:
+            source = replace(source, encoding=encoding(file.read(2)).removesuffix("-sig"))
+    for record in FORMATS[form].records(source):
+        if isinstance(record, Reject):
+            where = f"{_UNITS.get(form, 'line')} {record.row}: "
+            raise InputError(f"{path}, {where * (form != 'm2')}{record.detail}")
+        if form != "parquet" and _IS_DAMAGED(json.dumps(record.value, ensure_ascii=False)):
+            text_of(path)  # its message has the byte's place
+        yield record
+
+
+def id_of(record: Mapping[str, object]) -> str | None:
+    """Return the id of a record as text, None if it has none.
+
+    In shards the variants of one sentence share an id: with `copy` it identifies the pair.
+    """
+    name = next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
+    return f"{name}-{record['copy']}" if name is not None and "copy" in record else name
+
+
+def cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:
+    """Return the text under the first of these names; raise InputError if none has a text."""
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, str):
+            return value
+    raise InputError(f"{where} needs a text under one of the keys {', '.join(names)}")
