@@ -22,7 +22,7 @@ import numpy as np
 
 from cecdata.audit import Errors, bits, errors_of
 from cecdata.config import load
-from cecdata.fit import STRENGTHS, best_strength, fitted
+from cecdata.fit.fit import STRENGTHS, best_strength, fitted
 from cecdata.fit.posterior import Parameters, Posterior, entries_of
 
 SETS = {name: f"lemon_v2/{name}.txt" for name in ("car", "cot", "gam", "mec")}

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from browser import CHROMIUM, Browser
 
-from cecdata.report import write_report
+from cecdata.report.page import write_report
 from cecdata.shards.reader import open_dataset
 
 ROUNDS = 5

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from cecbench import published
+from cecbench.published import tables as published
 from cecbench.report.page import drawn, scores_of
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html

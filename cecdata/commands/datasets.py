@@ -110,7 +110,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
 
     The page is one file that loads nothing from the network.
     """
-    from cecdata.report import write_report
+    from cecdata.report.page import write_report
 
     with Progress() as progress:
         page = write_report(dataset, sample=limit, to=out, progress=progress)

@@ -12,7 +12,7 @@ import click
 from cecdata.commands.show import print_json, shown
 
 if TYPE_CHECKING:
-    from cecdata.fit import Fitted
+    from cecdata.fit.fit import Fitted
 
 _UNCOVERED = 50  # most errors that are listed
 _PATH = click.Path(path_type=Path)
@@ -116,8 +116,8 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     from cecdata.common.errors import UsageError
     from cecdata.common.progress import Progress, suggest
     from cecdata.config import load
-    from cecdata.fit import fit as estimate
-    from cecdata.fit import recipe_text
+    from cecdata.fit.fit import fit as estimate
+    from cecdata.fit.fit import recipe_text
 
     if out.suffix != ".toml":
         raise UsageError(f"--out must be a file with the suffix .toml, not {out}")

@@ -205,7 +205,6 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
     """Run a command line and return its exit code (listed in ARCHITECTURE.md)."""
     try:
         _check_words(sys.argv[1:] if args is None else args)
-        _check_directory()
         # for --help and --version click returns the code that it would exit with
         code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
         sys.stdout.flush()
@@ -244,25 +243,16 @@ def explained(error: Exception) -> CecError:
     if isinstance(error, EOFError):
         return InputError(f"an input is incomplete ({_first_line(error) or 'it ends too early'})")
     if isinstance(error, UnicodeEncodeError):
-        return _cannot_write(error)
+        sign = f"U+{ord(error.object[error.start]):04X}"
+        return InputError(
+            f"{sign} cannot be written in the encoding {error.encoding}: set a locale whose "
+            "encoding is UTF-8 (LC_ALL=C.UTF-8), or remove it from the text"
+        )
     if isinstance(error, OSError):
         reason = error.strerror or _first_line(error)
         remedy = "Check the disk and the permissions of its folder."
         return CecError(f"{error.filename}: {reason}. {remedy}" if error.filename else reason)
     return _bug(error)
-
-
-def _cannot_write(error: UnicodeEncodeError) -> CecError:
-    sign = error.object[error.start]
-    if "\ud800" <= sign <= "\udfff":
-        return InputError(
-            f"a text contains the unpaired surrogate U+{ord(sign):04X} at position {error.start}, "
-            "which is not a character: remove it"
-        )
-    return InputError(
-        f"U+{ord(sign):04X} cannot be written in the encoding {error.encoding}: set a locale whose "
-        "encoding is UTF-8 (LC_ALL=C.UTF-8)"
-    )
 
 
 def _bug(error: Exception) -> CecError:
@@ -321,14 +311,6 @@ def _check_words(words: list[str]) -> None:
                 f"argument {place} ({word!r}) is empty: give a value, or leave it out. "
                 "A variable of the shell may be unset"
             )
-
-
-def _check_directory() -> None:
-    """Raise InputError if the working directory has been deleted: no path can be resolved there."""
-    try:
-        os.getcwd()  # noqa: PTH109
-    except FileNotFoundError:
-        raise InputError("the working directory no longer exists: change to another one") from None
 
 
 def _print_interrupted() -> None:

@@ -13,8 +13,6 @@ from cecdata.common.text import joined
 
 _NOTHING = ("-NONE-", "")
 _RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
-_MOST_LINES = 1 << 12  # of one sentence
-_MOST_CHARACTERS = 1 << 24  # of these lines, and of all corrections of one sentence
 Line = tuple[int, str]  # with its number
 Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its line
 
@@ -22,15 +20,13 @@ Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its line
 def sentences(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """Yield the lines of each sentence, blank ones left out, from its line S on."""
     held: list[Line] = []
-    size = 0
     for number, line in lines:
         if line.startswith("S ") or line == "S":
             if held:
                 yield held
-            held, size = [(number, line)], len(line)
-        elif line.strip() and len(held) <= _MOST_LINES and size <= _MOST_CHARACTERS:
+            held = [(number, line)]
+        elif line.strip():
             held.append((number, line))
-            size += len(line)
     if held:
         yield held
 
@@ -41,11 +37,6 @@ def parsed(held: list[Line]) -> tuple[list[str], list[str], dict[int, list[Edit]
     Raises ValueError, which names the line, for a line of another form.
     """
     first, sentence = held[0]
-    much = f"of the sentence in line {first} have more than {_MOST_CHARACTERS:,} characters"
-    if len(held) > _MOST_LINES:
-        raise ValueError(f"{_MOST_LINES:,} lines or more follow a line S")
-    if sum(len(line) for _, line in held) > _MOST_CHARACTERS:
-        raise ValueError(f"the lines {much}")
     if sentence.partition(" ")[0] != "S":
         raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
     tokens, given = _tokens(sentence[1:]), list[str]()
@@ -67,8 +58,6 @@ def parsed(held: list[Line]) -> tuple[list[str], list[str], dict[int, list[Edit]
             given.append(joined(tokens if rest.strip(" ") in _RIGHT else _tokens(rest)))
         else:
             raise ValueError(f"line {number} must begin with S, A or T")
-        if len(sentence) * (len(given) + len(edits)) > _MOST_CHARACTERS:
-            raise ValueError(f"the corrections {much}")
     return tokens, given, edits
 
 

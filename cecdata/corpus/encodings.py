@@ -15,11 +15,8 @@ from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.jit import compiled
-from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffers
 from cecdata.corpus.sources import UTF8, Source, opened
 
 AUTO = "auto"
@@ -61,7 +58,6 @@ _RIVALS = (
     ("cp932", "\u3041-\u30fc", 3.0),
     ("koi8-r", "\u0430-\u044f", 0.8),
 )
-_BAD_STRETCH = -20.0  # nats of Han characters in a row that were decoded wrongly
 
 Weights = npt.NDArray[np.float32]
 
@@ -252,29 +248,3 @@ def weights() -> Weights:
                 found = np.clip(weight, _FLOOR, _CEILING)
                 table[ord(form)] = max(table[ord(form)], found)
     return table
-
-
-def decoded_wrongly(text: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return whether each text has a stretch of so rare characters that it was decoded wrongly.
-
-    A byte that is missing shifts the bytes after it, and the rest of the line may still be valid.
-    """
-    data, offsets = string_buffers(text)
-    worst = np.zeros(len(text), np.float32)
-    _weigh(data, offsets, weights(), worst)
-    return worst < _BAD_STRETCH
-
-
-@compiled
-def _weigh(data: Bytes, offsets: Int32s, table: Weights, worst: Weights) -> None:
-    """Write the lowest sum of the weights of Han characters in a row."""
-    for row in range(worst.size):
-        at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
-        run = np.float32(0.0)
-        while at < end:
-            code, at = code_point(data, at)
-            if 0x3400 <= code < 0xA000:
-                run = min(np.float32(0.0), run + table[code])
-                worst[row] = min(worst[row], run)
-            elif 0x40 <= code < 0x7F:  # may have been the second byte of a character
-                worst[row] = min(worst[row], 2 * run)

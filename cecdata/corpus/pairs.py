@@ -8,7 +8,6 @@ row ends the reading.
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -47,8 +46,8 @@ NAMES = {
 
 #: the columns of a table of pairs whose first line does not name them
 PAIRS = {2: ("source", "target"), 3: ("id", "source", "target")}
+_IS_HALF = re.compile("[\\ud800-\\udfff]").search  # as an escape in JSON
 _UNITS = {"json": "record", "parquet": "row"}  # of places in messages; elsewhere lines
-_IS_DAMAGED = re.compile("[\ud800-\udfff]").search  # bytes that are not UTF-8, or half a pair
 
 
 class Texts(NamedTuple):
@@ -90,8 +89,11 @@ def read_texts(
             where = f"{path}, {unit} {row}"
             if not isinstance(record, Mapping):
                 raise InputError(f"{where} must be an object, not a {type(record).__name__}")
-            texts = {role: cell(record, NAMES[role], where) for role in needed}
-            yield Texts(number, where, {**_others(record), **texts})
+            needs = {role: cell(record, NAMES[role], where) for role in needed}
+            texts = {**_others(record), **needs}
+            if any(map(_IS_HALF, texts.values())):
+                raise InputError(f"{where} has half of a surrogate pair, which is no character")
+            yield Texts(number, where, texts)
         return
     rows = list(read_cells(path, blank=blank))
     while rows and len(rows[0][1]) > 1 and not "".join(rows[-1][1]).strip():
@@ -145,9 +147,10 @@ def named(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
 
 def _form_of(path: Path) -> str:
     """Return the format of a file, by its name or, of what seems a text, by its first line."""
-    from cecdata.corpus.inputs import format_of
+    from cecdata.corpus.formats import FORMATS
 
-    form, _, _ = format_of(path)
+    suffix = path.suffix.lower()
+    form = next((name for name, known in FORMATS.items() if suffix in known.suffixes), "")
     if form in ("json", "m2", "parquet"):
         return form
     with suppress(OSError), path.open("rb") as file:
@@ -168,14 +171,13 @@ def _read_records(path: Path, form: str) -> Iterator[Record]:
 
     source = Source(path.absolute(), str(path), form)
     if FORMATS[form].stream:
-        with suppress(OSError), path.open("rb") as file:
+        text_of(path)  # its message has the place of a byte that is not UTF-8
+        with path.open("rb") as file:
             source = replace(source, encoding=encoding(file.read(2)).removesuffix("-sig"))
     for record in FORMATS[form].records(source):
         if isinstance(record, Reject):
             where = f"{_UNITS.get(form, 'line')} {record.row}: "
             raise InputError(f"{path}, {where * (form != 'm2')}{record.detail}")
-        if form != "parquet" and _IS_DAMAGED(json.dumps(record.value, ensure_ascii=False)):
-            text_of(path)  # its message has the byte's place
         yield record
 
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.encodings import decoded_wrongly
 from cecdata.corpus.sources import UTF8, Columns, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
@@ -20,7 +19,8 @@ _SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep
 MAX_BYTES = 1_000_000  # a longer line or value is rejected unread
 EXCERPT = 200  # code points of a rejected long text that are kept
 
-_NONE = pa.RecordBatch.from_pylist([], REJECTED_ROW)
+# `from_pylist` would import pandas
+_NONE = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in REJECTED_ROW], schema=REJECTED_ROW)
 
 Int64s = npt.NDArray[np.int64]
 
@@ -224,6 +224,8 @@ def _bad(kinds: Int64s, faults: Sequence[tuple[str, str, str]]) -> Bad | None:
 
 def _misread(text: pa.Array, source: Source) -> Bad | None:
     """Return the rows of another encoding than UTF-8 that were decoded wrongly."""
+    from cecdata.corpus.misread import decoded_wrongly  # late: it brings in numba
+
     if source.encoding == UTF8:
         return None
     bad = decoded_wrongly(_as_string(text))

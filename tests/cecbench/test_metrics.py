@@ -220,7 +220,7 @@ def test_the_command_prints_one_json_object(tmp_path: Path) -> None:
     bad = runner.invoke(cli, ["score", str(path), "--scorer", "bleu"])
     assert (bad.exit_code, "unknown scorer 'bleu'" in bad.output) == (2, True)
     lost = runner.invoke(cli, ["score", str(path) + "x"])
-    assert (lost.exit_code, "there is no such file" in lost.output) == (1, True)
+    assert (lost.exit_code, "cannot be read" in lost.output) == (1, True)
 
 
 @pytest.mark.parametrize(

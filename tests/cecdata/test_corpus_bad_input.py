@@ -577,7 +577,7 @@ def test_a_document_in_any_encoding(tmp_path, encoding):
     assert bad == []
 
 
-def test_corrections_of_m2_are_read(tmp_path, monkeypatch):
+def test_corrections_of_m2_are_read(tmp_path):
     """The edits, or a line T, give the corrected sentence; a bad block costs itself."""
     path = tmp_path / "a.m2"
     path.write_text(
@@ -593,9 +593,3 @@ def test_corrections_of_m2_are_read(tmp_path, monkeypatch):
     good, bad = everything(path)
     assert [row["text"] for row in good] == ["我们走。", "对的。", "用Open AI写。", "我们。"]
     assert [(row["row"], row["reason"]) for row in bad] == [(1, "invalid_m2"), (13, "invalid_m2")]
-    monkeypatch.setattr("cecdata.common.m2._MOST_CHARACTERS", 60)
-    assert [row["text"] for row in everything(path)[0]] == ["用Open AI写。", "我们。"]
-    path.write_text("S 很 好 很 好 很 好\n" + "T\n" * 8, "utf-8")
-    assert everything(path)[0] == []
-    monkeypatch.setattr("cecdata.common.m2._MOST_LINES", 2)
-    assert "2 lines or more follow a line S" in [row["detail"] for row in everything(path)[1]]

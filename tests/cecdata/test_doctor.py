@@ -30,8 +30,8 @@ from cecdata.common.kernels.jit import KernelCache
 from cecdata.common.progress import Progress
 from cecdata.common.version import git_commit
 from cecdata.contamination.benchmarks import judge, load
-from cecdata.fit import fit
-from cecdata.report import write_report
+from cecdata.fit.fit import fit
+from cecdata.report.page import write_report
 from cecdata.shards.stats import stats
 
 ROOT = Path(__file__).parents[2]

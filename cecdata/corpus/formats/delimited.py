@@ -227,7 +227,7 @@ def _parse(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record |
             yield None
             continue
         if dialect.quoting == csv.QUOTE_NONE:
-            fields = [_unquoted(field) for field in fields]
+            fields = [_unquoted(field) if field[:1] == '"' else field for field in fields]
         yield feed.taken[0][0], fields
 
 

@@ -306,18 +306,13 @@ def test_a_format_stands_in_for_a_suffix(cecdata, tmp_path):
 
 
 def test_a_closed_standard_input_is_an_error(tmp_path):
-    """`<&-` and a working directory that is gone end with a message, not a traceback."""
+    """`<&-` ends with a message, not a traceback."""
     build_it = f"exec {sys.executable} -c 'from cecdata.cli import main; main()' build"
-    for words, said in (
-        (f"{build_it} - --out out <&-", "standard input is closed"),
-        (f"mkdir gone; cd gone; rmdir ../gone; {build_it} sample --out out", "no longer exists"),
-    ):
-        done = subprocess.run(
-            ["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 1
-        assert said in done.stderr
-        assert "Traceback" not in done.stderr
+    words = ["bash", "-c", f"{build_it} - --out out <&-"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "standard input is closed" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_moved_file_is_the_same_corpus(cecdata, tmp_path, monkeypatch, tree_of):

@@ -18,7 +18,7 @@ from cecdata.audit import ALPHABET, TAIL, Errors, errors_of, recipe_choices, sco
 from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.fit import STRENGTHS, TWO_IN_A_ROW, fit, fitted, minimum, recipe_text
+from cecdata.fit.fit import STRENGTHS, TWO_IN_A_ROW, fit, fitted, minimum, recipe_text
 from cecdata.fit.posterior import Parameters, Posterior, entries_of
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import weighed

@@ -18,7 +18,7 @@ from cecdata.common.command_group import run
 from cecdata.common.errors import UsageError
 from cecdata.config import load as load_config
 from cecdata.hanzi.edits import Corruption, apply
-from cecdata.report import draw, write_report
+from cecdata.report.page import draw, write_report
 from cecdata.shards.card import about
 from cecdata.shards.manifest import About, read_manifest
 from cecdata.shards.reader import open_dataset

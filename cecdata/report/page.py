@@ -1,0 +1,304 @@
+"""The report of a dataset of pairs: one HTML page that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from cecdata.common import html
+from cecdata.common.codec import parse
+from cecdata.common.durable import write_beside
+from cecdata.common.html import Html, percent, table
+from cecdata.common.progress import Advance, silent
+from cecdata.corpus.reading import unread
+from cecdata.shards.card import ORIGIN, RATE, origins, rates
+from cecdata.shards.manifest import RUN, Counts, Manifest
+from cecdata.shards.reader import Dataset, open_dataset, read_batches
+from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
+from cecdata.shards.stats import Confusion, Stats, counted
+
+REPORT = "report.html"
+SHOWN = 1_500  # kept rows in the browser, shared among the operators or origins
+SHOWN_REJECTED = 400  # of each reason
+CONFUSIONS = 2_000
+EXAMPLES = 4  # of each reason
+_WIDTH, _HEIGHT, _FOOT, _LEFT = 340, 150, 34, 8
+_UNREAD = 40  # most files that are named
+
+
+def write_report(
+    out: Path, *, sample: int = 200_000, to: Path | None = None, progress: Advance = silent
+) -> Path:
+    """Write the report of the dataset at `out`, and return its path.
+
+    At most about `sample` rows are read. The file is written to the folder `to`, by default `out`.
+    Raises InputError and VerificationError as `open_dataset` does.
+    """
+    dataset = open_dataset(out)
+    drawn = draw(dataset, sample, progress)
+    folder = to or out
+    folder.mkdir(parents=True, exist_ok=True)
+    text = pairs_page(out.resolve().name, dataset.manifest, drawn, _command(out))
+    write_beside(folder, {REPORT: text})
+    return folder / REPORT
+
+
+def _command(out: Path) -> str:
+    """Return the command in `run.json`; a dataset from elsewhere may come without that file."""
+    try:
+        document = parse((out / RUN).read_bytes())
+    except (OSError, ValueError):
+        return "(run.json with the command is missing)"
+    return str(document.get("command", "")) if isinstance(document, dict) else ""
+
+
+def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
+    """Return the page of a dataset of pairs; `command` made it."""
+    cosines = sample.kept.lazy().select("cosine")
+    counts = counted([sample.kept.lazy()], cosines, {"": len(sample.kept)}, CONFUSIONS)
+    replaced = [c for c in counts.confusions if c.target and c.source]
+    splits = ", ".join(
+        f"{sum(file.rows for file in files):,} in {split}"
+        for split, files in manifest.outputs.items()
+    )
+    basis = (
+        "All numbers count all pairs."
+        if sample.whole
+        else "Operators, rates and rejects are counted over all pairs; kinds, origins, histograms "
+        f"and confusions over a sample of {len(sample.kept):,} pairs."
+    )
+    what = f"{manifest.pairs.kept:,} pairs ({splits}) from {manifest.rows.kept:,} sentences, {{}}."
+    figures = {
+        "Levenshtein distance": counts.distances,
+        "Edits in a sentence": counts.edits_of_pairs,
+        "Length of the target, ten characters to a bar": counts.lengths,
+        "Place of an edit, in tenths of the sentence": counts.places,
+        "Cosine of source and target": counts.cosines,
+    }
+    sections = (
+        *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}", command),
+        _counts(manifest, counts),
+        _rejects(manifest, sample),
+        _sources(manifest),
+        "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
+        "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
+        "than the wanted one.</p>" + table(RATE, rates(manifest)),
+        "<h2>Distances, lengths and places</h2><div class='figures'>",
+        *(histogram(title, column) for title, column in figures.items()),
+        "</div>",
+        _confusions(replaced),
+        "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
+        _browser(),
+    )
+    listed = [(c.target, c.source, c.operator, c.count) for c in replaced]
+    data = {"pairs": _pairs(sample), "confusions": listed}
+    return html.page(name, "\n".join(sections), Path(__file__).parent, data)
+
+
+def _head(title: str, manifest: Manifest, what: str, command: str) -> list[str]:
+    """Return the title, what the publisher states, what the rows are, and the command."""
+    by = (
+        f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
+        f"<code>{manifest.fingerprint[:12]}</code>"
+    )
+    about = manifest.about
+    stated = (about.title, about.description, about.contact and f"Contact: {about.contact}")
+    return [
+        f"<h1>{escape(title)}</h1>",
+        *(f"<p>{escape(text)}</p>" for text in stated if text),
+        f"<p>{what.format(by)}</p><p><code>{escape(command)}</code></p>",
+    ]
+
+
+def _counts(manifest: Manifest, counts: Stats) -> str:
+    operators = _shares(manifest.operators.items(), sum(manifest.operators.values()))
+    more = len(counts.origins) - 40
+    return (
+        "<h2>Counts</h2><div class='figures'>"
+        + table(("operator", "pairs", "share"), operators)
+        + table(("kind of edit", "edits", "share"), _shares(counts.kinds.items(), counts.edits))
+        + table(
+            ("origin", "pairs", "share"),
+            _shares(counts.origins.items(), sum(counts.splits.values()))[:40],
+        )
+        + "</div>"
+        + (f"<p>… and {more:,} more origins.</p>" if more > 0 else "")
+    )
+
+
+def _shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, str, str]]:
+    return [(name, f"{n:,}", percent(n / (total or 1), 1, " %")) for name, n in counts]
+
+
+def _rejects(manifest: Manifest, sample: Sample) -> str:
+    counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
+    parts = [_rejected_table(what, each, sample.reasons()) for what, each in counted.items()]
+    files = unread(manifest.inputs)
+    parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
+    if len(files) > _UNREAD:
+        parts.append(f"<p>… and {len(files) - _UNREAD:,} more files.</p>")
+    return "\n".join(["<h2>Rejects, duplicates and contamination</h2>", *parts])
+
+
+def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
+    """Return a paragraph that adds up, and a table of the reasons with their examples."""
+    rejected = sum(counts.rejected.values())
+    total = f"{counts.read:,} {what} read = {counts.kept:,} kept + {rejected:,} rejected."
+    rows = []
+    for reason, n in counts.rejected.items():
+        lines = "<br>".join(escape(text[:80]) for text in examples.get(reason, ()))
+        rows.append((reason, f"{n:,}", percent(n / counts.read, 2, " %"), Html(lines)))
+    head = ("reason", what, "share", "examples")
+    return f"<p>{total}</p>" + (table(head, rows, words=(3,)) if rows else "")
+
+
+def _sources(manifest: Manifest) -> str:
+    """Return the licences by origin, and what the pools did that the sentences came from."""
+    parts = ["<h2>Sources and licences</h2>"]
+    if manifest.origins:
+        parts.append(table(ORIGIN, origins(manifest)))
+    else:
+        parts.append("<p>This dataset does not record the licences of its origins.</p>")
+    for pool in manifest.pools:
+        settings = [(name, str(value)) for name, value in pool.configuration.items() if value]
+        parts.append(f"<h3>The pool {escape(pool.path)}</h3>")
+        parts.append(_rejected_table("rows of its corpus", pool.rows, {}))
+        parts.append(html.folded("Its settings", table(("setting", "value"), settings, words=(1,))))
+    return "\n".join(parts)
+
+
+def _confusions(confusions: Sequence[Confusion]) -> str:
+    if not confusions:
+        return "<h2>Confusions</h2><p>No text was replaced by another.</p>"
+    return (
+        f"<h2>Confusions</h2><p><label>Search the {len(confusions):,} most frequent confusions: "
+        '<input id="confusion-text" type="search" lang="zh" autocomplete="off"></label> '
+        '<span id="confusion-count" class="soft" role="status"></span></p>'
+        '<ul id="confusion-list" class="chips" lang="zh"></ul>'
+    )
+
+
+def _browser() -> str:
+    """Return the browser of the page's rows, with a filter for each of the fields of `page.js`."""
+    fields = ("operator", "origin", "verdict")
+    filters = "".join(f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields)
+    return (
+        f'<div class="filters">{filters}<label>text<input id="pair-text" type="search" lang="zh" '
+        'autocomplete="off"></label></div><p id="pair-count" role="status"></p>'
+        '<div id="pair-list"></div><button id="pair-more" type="button">Show more</button>'
+        '<noscript><p class="warning">This list needs JavaScript.</p></noscript>'
+    )
+
+
+def _pairs(sample: Sample) -> list[list[object]]:
+    """Return rows of the browser: pairs of all operators, and rejected ones of each reason."""
+    each = SHOWN // max(1, sample.kept["operator"].n_unique())
+    kept = sample.kept.group_by("operator", maintain_order=True).head(each)
+    rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
+    return [*_of_pairs(kept.with_columns(reason=pl.lit("kept"))), *_of_pairs(rejected)]
+
+
+def _of_pairs(frame: pl.DataFrame) -> list[list[object]]:
+    columns = ("target", "edits", "operator", "origin", "reason", "distance", "cosine")
+    return [
+        [
+            target,
+            [[e["start"], e["end"], e["source"], e["operator"], e["kind"]] for e in edits],
+            *facts,
+            None if cosine is None else round(cosine, 3),
+        ]
+        for target, edits, *facts, cosine in frame.select(columns).iter_rows()
+    ]
+
+
+def histogram(title: str, counts: Mapping[str, int]) -> Html:
+    """Return a figure with one bar for each bin, whose key is its label."""
+    total, highest = sum(counts.values()), max(counts.values(), default=0)
+    if not highest:
+        return Html("")
+    step = (_WIDTH - 2 * _LEFT) / len(counts)
+    plot = _HEIGHT - _FOOT
+    every = max(1, -(-len(counts) // 12))
+    parts = []
+    for place, (name, number) in enumerate(counts.items()):
+        height = max(1.0, (plot - 14) * number / highest)
+        x = _LEFT + place * step
+        tip = f"{name}: {number:,} ({number / total:.1%})"
+        parts.append(
+            f'<rect class="s0" x="{x + step * 0.08:.1f}" y="{plot - height:.1f}" '
+            f'width="{step * 0.84:.1f}" height="{height:.1f}"><title>{escape(tip)}</title></rect>'
+        )
+        if place % every == 0:
+            parts.append(
+                f'<text class="axis" x="{x + step / 2:.1f}" y="{plot + 14}" '
+                f'text-anchor="middle">{escape(name)}</text>'
+            )
+    said = "; ".join(f"{name}: {number / total:.1%}" for name, number in counts.items())
+    return Html(
+        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img" '
+        f'aria-label="{escape(title)}. {escape(said)}">{"".join(parts)}</svg></figure>'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows of a dataset; `whole` if the kept ones are all of them.
+
+    `kept` has the columns of a shard, the others have those of the files in `rejects/`.
+    """
+
+    kept: pl.DataFrame
+    rejected_pairs: pl.DataFrame
+    rejected_rows: pl.DataFrame
+    whole: bool
+
+    def reasons(self) -> dict[str, tuple[str, ...]]:
+        """Return examples of rejected texts and pairs for each reason."""
+        pairs = self.rejected_pairs.with_columns(text=pl.format("{} → {}", "target", "source"))
+        found: dict[str, tuple[str, ...]] = {}
+        for rejected in (self.rejected_rows, pairs):
+            grouped = rejected.group_by("reason", maintain_order=True)
+            texts = grouped.agg(pl.col("text").head(EXAMPLES).alias("texts"))
+            found |= {reason: tuple(examples) for reason, examples in texts.iter_rows()}
+        return found
+
+
+def draw(dataset: Dataset, most: int, progress: Advance = silent) -> Sample:
+    """Return the first `most` rows, and a quarter as many rejected rows and pairs.
+
+    Rows are sorted by their ids, which are hashes, so the first ones represent the others.
+    """
+    manifest = dataset.manifest
+    files = [record for records in manifest.outputs.values() for record in records]
+    held = sum(file.rows for file in files)
+    rejects = [record.path for record in manifest.rejects]
+    rows = [path for path in rejects if Path(path).name.startswith("rows")]
+    pairs = [path for path in rejects if path not in rows]
+    return Sample(
+        kept=_first(dataset.path, [f.path for f in files], PAIR, min(most, held), progress),
+        rejected_pairs=_first(dataset.path, pairs, REJECTED_PAIR, most // 4),
+        rejected_rows=_first(dataset.path, rows, REJECTED_ROW, most // 4),
+        whole=held <= most,
+    )
+
+
+def _first(
+    out: Path, paths: Sequence[str], schema: pa.Schema, most: int, progress: Advance = silent
+) -> pl.DataFrame:
+    tables, left = [schema.empty_table()], most
+    batches = (batch for path in paths for batch in read_batches(out / path, schema.names))
+    for batch in batches:
+        tables.append(pa.Table.from_batches([batch.slice(0, left)]))
+        left -= len(tables[-1])
+        progress("report", len(tables[-1]), most)
+        if not left:
+            break
+    frame = pl.from_arrow(pa.concat_tables(tables))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
