@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path), required=True, help="Folder of the adapted model."
 )
 @click.option(
+    "--no-policy",
+    is_flag=True,
+    expose_value=False,
+    help="Adapt the n-grams alone. So far that is all that is adapted; a script that needs it to "
+    "stay so names this option.",
+)
+@click.option(
     "--no-names",
     is_flag=True,
     help="Leave out names of people and other personal data that `cecdata` recognises.",
