@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cecdata.common.codec import parse
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.errors import InputError, VerificationError
-from cecdata.lm.table import Ngrams
-from cectrain.corrector.rescoring import Weights
+
+if TYPE_CHECKING:
+    from cecdata.lm.table import Ngrams
+    from cectrain.corrector.rescoring import Weights
 
 KIND = "cectrain field 1"
 RECORD, TABLE = "field.json", "words.ngram"
@@ -55,6 +57,8 @@ def read_field(folder: str) -> tuple[Field, Path | None]:
 
     Raises InputError where the record is damaged, VerificationError where the n-grams are.
     """
+    from cectrain.corrector.rescoring import Weights  # late: a list of models needs no arrays
+
     path = Path(folder) / RECORD
     try:
         record: Any = parse(path.read_bytes())
