@@ -185,7 +185,7 @@ ERRORS = {
     "bare-eof": (EOFError(), 1, "ends too early"),
     "memory": (MemoryError(), 1, "out of memory: use fewer --workers"),
     "array": (MemoryError("Unable to allocate 3. GiB"), 1, "(Unable to allocate 3. GiB)"),
-    "surrogate": (UnicodeEncodeError("utf-8", "ab\ud83d", 2, 3, "no"), 1, "U+D83D at position 2"),
+    "surrogate": (UnicodeEncodeError("utf-8", "ab\ud83d", 2, 3, "no"), 1, "U+D83D cannot be"),
     "ascii": (UnicodeEncodeError("ascii", "好", 0, 1, "no"), 1, "LC_ALL=C.UTF-8"),
     "disk": (OSError(5, "Input/output error", "a/b"), 1, "a/b: Input/output error"),
     "socket": (BrokenPipeError(32, "Broken pipe"), 1, "Broken pipe"),

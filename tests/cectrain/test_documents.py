@@ -330,7 +330,7 @@ def test_the_time_is_linear_in_the_file(name, part):
         return time.process_time() - start
 
     small, large = (min(seconds(size) for _ in range(2)) for size in (10_000, 40_000))
-    assert large < 0.1 + 8 * small
+    assert large < 0.3 + 8 * small  # 0.3 s of noise; quadratic time takes seconds
 
 
 def real_files(count):
