@@ -4,7 +4,7 @@
     python benchmarks/bench_adapt.py --origin huatuo_llama [--sizes 1000 10000]
 
 ROWS has a source and a target in its last two columns. Of an origin of the pool, 600 sentences are
-held out, and the recipe `realistic` puts errors into half of them. --errors plants errors into that
+held out, and the recipe `typed` puts errors into half of them. --errors plants errors into that
 share of the sentences that are learned from.
 """
 
@@ -39,7 +39,7 @@ def score(model: str, rows: Rows) -> str:
     return f"F1 {200 * right / max(1, changed + wrong):.1f}, changed {100 * share:.1f} %"
 
 
-def plant(texts: Sequence[str], share: float, recipe: str = "realistic") -> Rows:
+def plant(texts: Sequence[str], share: float, recipe: str = "typed") -> Rows:
     """Return pairs of the texts, this share of them with errors."""
     made = cecdata.build(
         texts=list(texts),

@@ -36,7 +36,7 @@ TRAIN += ["--set", "policy.name=policy"]  # another policy samples other candida
 JOBS: dict[str, tuple[str, list[str]]] = {
     "build, 8 copies, no cosine": (CECDATA, [*BUILD, "--copies", "8", "--filters", "levenshtein"]),
     "build, 4 copies, built-in encoder": (CECDATA, [*BUILD, "--encoder", "builtin"]),
-    "build, recipe realistic": (
+    "build, recipe typed": (
         CECDATA,
         [*BUILD, "--recipe", "typed", "--filters", "levenshtein"],
     ),

@@ -12,7 +12,6 @@ Shorts = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.uint64]
-Floats32 = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 SLACK = 64  # bytes past the end of the output that copies in blocks and words may overwrite
 

@@ -184,7 +184,7 @@ def test_command_prints_what_scripts_ask_for(file):
         pytest.param(("cscd",), 0.94, 0.99, id="cscd-ns"),
     ],
 )
-def test_realistic_meets_its_figures(cec_shared, names, coverage, whole):
+def test_typed_meets_its_figures(cec_shared, names, coverage, whole):
     """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""
     errors = errors_of(pair for name in names for pair in _real(cec_shared, name))
     prior = load("typed").prior
