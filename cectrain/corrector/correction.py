@@ -44,7 +44,8 @@ class Edit:
 
     confidence: a probability in 0..1; for a policy the geometric mean of the probabilities that it
     gave the tokens of `target` (for a deletion, the token that follows it). rule: `term` where it
-    leads to a term of the user, `dictionary` where the user's replacements ask for it.
+    leads to a term of the user, `dictionary` where the user's replacements ask for it, `form` for
+    another form of a character.
     """
 
     start: int

@@ -26,6 +26,7 @@ _QUOTED = re.compile("《[^《》]*》|“[^“”]*”|「[^「」]*」|『[^�
 def edits_of_forms(plain: Plain, protected: Protected) -> list[Edit]:
     """Return the edits that put the standard character in the place of another form of it.
 
+    >>> from cectrain.corrector.wordlists import Phrases
     >>> plain = Plain.of("他沒有来。")
     >>> [edit.target for edit in edits_of_forms(plain, Protected(plain.text, Phrases([])))]
     ['没']
@@ -43,6 +44,7 @@ def edits_of_forms(plain: Plain, protected: Protected) -> list[Edit]:
             source=plain.text[at],
             target=forms[plain.text[at]],
             confidence=CONFIDENCE,
+            rule="form",
         )
         for at in places
         if not protected.holds(at, at + 1) and at not in settled

@@ -61,7 +61,7 @@ class Channel:
         It is the greatest that a span around the change has, or else that of its characters.
 
         >>> round(shipped().distortion("转战", 1, 2, "账"), 2)
-        -3.08
+        -1.37
         """
         if end - start != len(right):
             chance = self.repeated if end - start > len(right) else self.missing
