@@ -5,10 +5,6 @@ normalised, filtered, deduplicated and written as Parquet. Each row of the table
 the row before it. Memory is the peak of a process of its own.
 
     python benchmarks/bench_pool.py [--pool clean.parquet] [--megabytes 60] [--memory 100 1000]
-        [--datatrove PYTHON]
-
-PYTHON is an interpreter that has datatrove; see pool_datatrove.py. Its pipeline has most of our
-filters, but not all.
 """
 
 from __future__ import annotations
@@ -67,7 +63,6 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--megabytes", type=float, default=60)
     parser.add_argument("--memory", type=float, nargs="*", default=())
-    parser.add_argument("--datatrove", help="Python interpreter that has datatrove")
     asked = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
@@ -84,12 +79,6 @@ def main() -> None:
                 seconds.append(cpu_s(work))
             print(f"{name:30} {size / min(seconds):6.1f} MB a CPU second")
         print(f"goal: {GOAL} MB a CPU second for all but near-duplicates")
-        if asked.datatrove:
-            script = Path(__file__).with_name("pool_datatrove.py")
-            command = [asked.datatrove, str(script), str(file), f"{folder}/theirs"]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            theirs = float(done.stdout.splitlines()[-1])
-            print(f"{'datatrove':30} {size / theirs:6.1f} MB a CPU second")
         for megabytes in asked.memory:
             shutil.rmtree(out, ignore_errors=True)
             raw(asked.pool, file, megabytes)

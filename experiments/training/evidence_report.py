@@ -1,4 +1,4 @@
-"""Tables and figures of `python -m experiments evidence`."""
+"""Tables of `python -m experiments evidence`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 
 from cecdata.common.errors import CecError
 from experiments.report import Table, percent
-from experiments.svg import Point, curves, intervals
-from experiments.training.comparison import MEASURES, Comparison, f1
+from experiments.training.comparison import Comparison, f1
 from experiments.training.runs import FinishedRun
 
-_PARTS = 10  # of a run, in the figure of its course
 _QUANTITIES: Mapping[str, str] = MappingProxyType(
     {
         "reward": "reward",
@@ -88,43 +86,6 @@ def cost(runs: Mapping[str, FinishedRun]) -> Table:
         [name, f"{training_seconds(run):.0f}", *(f"{run.number(one) or 0:.0f}" for one in names)]
         for name, run in runs.items()
     ]
-
-
-def measures_figure(compared: Sequence[Comparison]) -> str:
-    """Draw each side beside the start of its own seeds: one side may have more of them."""
-    series: dict[str, dict[str, Point]] = {}
-    for measure in MEASURES:
-        for after in ("ppo", "sft"):
-            key = (measure, after, "start")
-            about = [one for one in compared if (one.measure, one.after, one.before) == key]
-            if not about:
-                continue
-            widest = max(about, key=lambda one: len(one.seeds))
-            d, seeds = widest.difference, len(widest.seeds)
-            of = f"{seeds} seed{'s' if seeds > 1 else ''}"
-            series.setdefault(f"start, {of}", {})[measure] = Point(100 * d.before)
-            series.setdefault(f"{after}, {of}", {})[measure] = Point(
-                100 * d.after,
-                100 * (d.before + d.low),
-                100 * (d.before + d.high),
-                "the interval of the difference from the start",
-            )
-    return intervals("Held-out sentences, %", MEASURES, series, {})
-
-
-def course_figure(ppo: Mapping[str, FinishedRun]) -> str:
-    """Draw means over tenths of the runs and over seeds; '' if all runs have under ten batches."""
-    labels = [f"{100 * (part + 1) // _PARTS}" for part in range(_PARTS)]
-    series = {}
-    for quantity in ("reward", "exact_rate", "zero_advantage_share"):
-        by_run = [np.array(_values(run, quantity)) for run in ppo.values()]
-        parts = [np.array_split(values, _PARTS) for values in by_run if len(values) >= _PARTS]
-        if parts:
-            means = np.mean([[part.mean() for part in run] for run in parts], axis=0)
-            points = {x: Point(100 * float(y)) for x, y in zip(labels, means, strict=True)}
-            series[_QUANTITIES[quantity]] = points
-    title = "Candidates during training, % (mean over seeds)"
-    return curves(title, labels, series, " %") if series else ""
 
 
 def _values(run: FinishedRun, name: str) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,10 +11,9 @@ import numpy as np
 
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError, did_you_mean
-from cecdata.common.settings import from_tree, read_recipe, require_known
+from cecdata.common.settings import from_tree, read_recipe
 from cectrain import config
 from experiments.report import Table, percent, write_report
-from experiments.svg import Point, bars, curves
 from experiments.training.comparison import (
     F1,
     MEASURES,
@@ -35,7 +34,6 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
     }
 )
 AVERAGE = "average"
-FIGURES = ("bars", "curve", "size")
 _INTERVALS = (
     "In parentheses: 95 % intervals over draws of held-out sentences, with all their copies, and "
     "of seeds."
@@ -75,14 +73,12 @@ class Study:
     columns: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
     seeds: tuple[int, ...] = (42,)
     benchmarks: tuple[str, ...] = ()
-    figure: str = "bars"
     published: str = ""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.variants:
             raise UsageError(f"{self.name}: a study needs at least one variant")
-        require_known("figure", self.figure, FIGURES)
         names = [variant.name for variant in self.variants]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise UsageError(f"{self.name}: two variants are named {', '.join(twice)}")
@@ -98,7 +94,6 @@ class Row:
     values: Mapping[str, tuple[float, ...]]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # 95 %
     changes: Mapping[str, Difference] = field(default_factory=dict)  # by PPO, of each measure
-    parameters: float | None = None  # of the policy; None until a run has finished
 
     def shown(self, column: str) -> str:
         """Return the mean in percent with its interval, or the deviation of several seeds."""
@@ -213,8 +208,7 @@ def _rows(
         measures = [name for name in same if name in MEASURES]
         by_ppo = {name: change(own, name) for name in measures}
         changes = {name: value for name, value in by_ppo.items() if value is not None}
-        sizes = (run.number("parameters") for run in own)
-        rows.append(Row(variant, values, _intervals(own, measures), changes, next(sizes, None)))
+        rows.append(Row(variant, values, _intervals(own, measures), changes))
     return rows
 
 
@@ -261,9 +255,8 @@ def _report(experiment: Experiment, study: Study, rows: Sequence[Row]) -> None:
             for row in rows
         ],
     }
-    drawn = [_figure(study, [row for row in rows if row.values])]
     base = experiment.out / study.name
-    write_report(base, study.title, notes, drawn, [(head, cells), *_changes(rows)], facts)
+    write_report(base, study.title, notes, [(head, cells), *_changes(rows)], facts)
 
 
 def _changes(rows: Sequence[Row]) -> list[Table]:
@@ -283,13 +276,6 @@ def _changes(rows: Sequence[Row]) -> list[Table]:
     return [([_CHANGES, *names], cells)]
 
 
-def _figure(study: Study, finished: Sequence[Row]) -> str:
-    if not finished:
-        return ""
-    headline = AVERAGE if len(study.benchmarks) > 1 else next(iter(study.benchmarks), None)
-    return _KINDS[study.figure](finished, list(study.columns), headline)
-
-
 def _folder_name(name: str) -> str:
     """Return a variant's name without signs that a folder's name should not have.
 
@@ -298,61 +284,3 @@ def _folder_name(name: str) -> str:
     """
     kept = "".join(c if c.isalnum() or c in ".=+-" else " " for c in name)
     return "-".join(kept.split())
-
-
-#: finished rows, the columns of the study, and the benchmark column that sums it up, if any → SVG
-Figure = Callable[[Sequence[Row], Sequence[str], str | None], str]
-
-
-def bars_of(rows: Sequence[Row], columns: Sequence[str], headline: str | None) -> str:
-    """Draw the bars of all variants side by side."""
-    return bars("Scores, %", [row.variant.name for row in rows], _series(rows, columns, headline))
-
-
-def curve(rows: Sequence[Row], columns: Sequence[str], headline: str | None) -> str:
-    """Draw one line for each column over the variants in their order."""
-    labels = [row.variant.name for row in rows]
-    return curves("Scores, %", labels, _series(rows, columns, headline))
-
-
-def by_size(rows: Sequence[Row], columns: Sequence[str], headline: str | None) -> str:
-    """Draw one score over the number of parameters, a line for each last cell of the variants.
-
-    The score is the headline, or else the first column. Bars are drawn instead where a size is
-    unknown or two variants of one line have the same.
-    """
-    column = headline or columns[0]
-    series: dict[str, dict[str, Point]] = {}
-    for row in rows:
-        points = series.setdefault((row.variant.cells or ("",))[-1], {})
-        label = f"{(row.parameters or 0) / 1e9:.3g}"
-        if row.parameters is None or column not in row.values or label in points:
-            return bars_of(rows, columns, headline)
-        points[label] = point_of(row, column)
-    labels = sorted({label for points in series.values() for label in points}, key=float)
-    title = f"{column}, %, over the size of the policy"
-    return curves(title, labels, series, unit="B", logarithmic=True)
-
-
-def point_of(row: Row, column: str) -> Point:
-    """Return the mean in percent, with a whisker of one standard deviation over several seeds."""
-    values = 100 * np.asarray(row.values[column])
-    mean = float(values.mean())
-    if len(values) < 2:
-        return Point(mean)
-    spread = float(values.std(ddof=1))
-    return Point(mean, mean - spread, mean + spread, "± 1 standard deviation over seeds")
-
-
-def _series(
-    rows: Sequence[Row], columns: Sequence[str], headline: str | None
-) -> dict[str, dict[str, Point]]:
-    names = [*columns, *([headline] if headline else [])]
-    series = {
-        name: {row.variant.name: point_of(row, name) for row in rows if name in row.values}
-        for name in names
-    }
-    return {name: points for name, points in series.items() if points}
-
-
-_KINDS: Mapping[str, Figure] = MappingProxyType({"bars": bars_of, "curve": curve, "size": by_size})

@@ -14,8 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from bench_privacy import PRECISION, RECALL, REPORTED, rates, spans
-from privacy_set import sentences
+from privacy_set import PRECISION, RECALL, REPORTED, rates, sentences, spans
 
 from cecdata.corpus.ids import id_column
 from cecdata.corpus.normalise import Options, normalise

@@ -1,1 +1,0 @@
-"""Errors read by eye, with their verdicts."""
