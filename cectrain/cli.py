@@ -11,8 +11,8 @@ COMMANDS = {
     "Correct text": {
         "correct": ("correct", "Correct sentences, or list suspicious places in files."),
         "serve": ("serve", "Serve a web page for correcting text."),
-        "lsp": ("servers", "Show the edits in an editor (language server protocol)."),
-        "mcp": ("servers", "Let agents check and correct text (model context protocol)."),
+        "lsp": ("serve", "Show the edits in an editor (language server protocol)."),
+        "mcp": ("serve", "Let agents check and correct text (model context protocol)."),
         "adapt": ("adapt", "Adapt the corrector to a field from its own clean text."),
         "lm": ("lm", "Compile an n-gram model for the noisy channel."),
         "calibrate": ("lm", "Fit the weight of a causal language model for `correct --rescore`."),

@@ -108,6 +108,12 @@ def join_parts(source: str, parts: Iterable[tuple[int, int] | str]) -> Passage:
     return Passage("".join(texts), tuple(places))
 
 
+def find_lines(source: str) -> Iterator[Passage]:
+    """Yield each line as a passage: the format of text without markup."""
+    for line in re.finditer(r"[^\n]+", source):
+        yield join_parts(source, [line.span()])
+
+
 class Document(Protocol):
     """A file that was read."""
 

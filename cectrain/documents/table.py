@@ -37,7 +37,7 @@ class Format:
     is_binary: bool = False
 
 
-LINES = Format((), "lines")
+LINES = Format((), "document", "find_lines")
 FORMATS = (
     Format((".md", ".markdown", ".mdx"), "markdown"),
     Format((".html", ".htm", ".xhtml", ".xml", ".svg"), "tags"),

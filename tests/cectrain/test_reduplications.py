@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from cectrain.corrector.channel.proposer import shortens_reduplication
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.reduplications import shortens_reduplication
 
 
 @pytest.fixture(scope="module")

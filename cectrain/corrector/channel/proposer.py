@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from cecdata.hanzi.characters import is_han
+from cecdata.hanzi.characters import is_han, rows
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
 from cectrain.corrector.channel.tables import ChannelTables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
-from cectrain.corrector.reduplications import shortens_reduplication
 from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
-#: half of them clean, by sentence-level F1: benchmarks/tune_channel.py.
+#: half of them clean, by sentence-level F1.
 LEAST = 0.5
 _COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
 _MOST_EDITS = 64  # edits of a text for which there is room at first
@@ -122,3 +122,27 @@ class ChannelProposer(Proposer):
                 if word < self.tables.counts[0]:
                     known[place].add(key)
         return readings
+
+
+def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool:
+    """Return whether a change leaves out a character of a reduplication.
+
+    >>> shortens_reduplication("蓊蓊郁郁的", 0, 1, ""), shortens_reduplication("我我们", 0, 1, "")
+    (True, False)
+    """
+    source = text[start:end]
+    for place, character in enumerate(source):
+        if source[:place] + source[place + 1 :] != target:
+            continue
+        for first in (start + place - 1, start + place):
+            if text[max(0, first) : first + 2] == 2 * character:
+                pairs = text[max(0, first - 2) : max(0, first)], text[first + 2 : first + 4]
+                twice = any(len(pair) == 2 and len(set(pair)) == 1 for pair in pairs)
+                words = 2 * character, text[max(0, first - 1) : first + 2]
+                return twice or any(word in _known_words() for word in words)
+    return False
+
+
+@cache
+def _known_words() -> frozenset[str]:
+    return frozenset(word for word, _, _ in rows("lexicon"))
