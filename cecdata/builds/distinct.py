@@ -29,7 +29,7 @@ from cecdata.builds.rows import (
 from cecdata.common.codec import Json
 from cecdata.config import Config
 from cecdata.corpus.reading import FileReport
-from cecdata.corpus.rows import by_reason
+from cecdata.corpus.rows import count_reasons
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import File, Origin
 from cecdata.shards.schema import POOLED, REJECTED_ROW
@@ -68,8 +68,7 @@ class Distinct(Step):
         if len(rejects):
             again_name = f"rejects/rows-again-{name}.parquet"
             files.append(write_rows(self.place, again_name, rejects, REJECTED_ROW))
-        facts: dict[str, Json] = {"rejected": dict(by_reason(rejects)), "origins": _origins(kept)}
-        return files, facts
+        return files, {"rejected": dict(count_reasons(rejects)), "origins": _origins(kept)}
 
     def _gathered(self, number: int) -> pa.RecordBatch:
         batches = []

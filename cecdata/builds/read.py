@@ -36,7 +36,7 @@ from cecdata.corpus.normalise import Normalised, Options, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.quality import sieve
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
-from cecdata.corpus.rows import Rows, by_reason
+from cecdata.corpus.rows import Rows, count_reasons
 from cecdata.corpus.sentences import split
 from cecdata.corpus.sources import Source
 from cecdata.shards.manifest import File
@@ -66,7 +66,7 @@ class Read(Step):
         write = partial(self._part, number)
         for made, bad in ahead(write, enumerate(self._parts(batches)), self.threads):
             files += made
-            rejected.update(by_reason(bad))
+            rejected.update(count_reasons(bad))
             contaminated.update(by_benchmark(bad))
         facts: dict[str, Json] = {
             "rejected": dict(rejected),
@@ -129,7 +129,7 @@ def look(source: Input, enough: int) -> int:
             sentences += len(clean.batch)
             if sentences >= enough:
                 return sentences
-            rejected.update(by_reason(clean.rejected))
+            rejected.update(count_reasons(clean.rejected))
     if sentences:
         return sentences
     raise empty_corpus(source.names, rejected, [each.damage for each in reports if each.damage])

@@ -28,8 +28,7 @@ from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import files_below, format_of, resolve
 from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject
-from cecdata.corpus.rows import Reject
-from cecdata.corpus.sources import Source, rows_known
+from cecdata.corpus.sources import Reject, Source, rows_known
 from cecdata.shards.manifest import MANIFEST
 
 ENVIRONMENT = "CECBENCH_DATA"

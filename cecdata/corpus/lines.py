@@ -11,14 +11,12 @@ from itertools import chain
 from typing import IO
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy.typing as npt
 
 from cecdata.common.errors import InputError
 from cecdata.common.text import compressed
-from cecdata.corpus.encodings import detected, transcoded
-from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
-from cecdata.corpus.sources import UTF8, Source
+from cecdata.corpus.encodings import detect_encoding, transcoded
+from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of
 
 BLOCK_BYTES = 4 << 20
 BLOCK_LINES = 1 << 18  # the row made from a short line may take hundreds of times its memory
@@ -81,7 +79,7 @@ def _parts(body: bytes, first: int, end: int, rejects: tuple[Reject, ...]) -> It
 
 def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
     detail = f"{size} bytes, at most {limit}"
-    return Reject(line, source.origin, excerpt(head), "too_long", detail)
+    return Reject(line, source.origin, excerpt_of(head), "too_long", detail)
 
 
 def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
@@ -92,7 +90,11 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
             raise InputError(f"{source.label} is UTF-16: add --encoding utf-16")
         if first and (advice := compressed(piece)):  # a pipe, or a file that was compressed twice
             raise InputError(f"{source.label} {advice}")
-        if first and source.path is None and (name := detected(piece)) != source.encoding == UTF8:
+        if (
+            first
+            and source.path is None
+            and (name := detect_encoding(piece)) != source.encoding == UTF8
+        ):
             raise InputError(
                 f"standard input is {name}: convert it (iconv -f {name} -t utf-8), or name a file"
             )
@@ -153,12 +155,6 @@ def _is_han_in_utf8(chunk: bytes) -> bool:
     return any("\u4e00" <= character <= "\u9fff" for character in text)
 
 
-def split(data: bytes) -> pa.BinaryArray:
-    """Return the lines of a block, each ended by a line feed, without their ends."""
-    parts = pc.split_pattern(pa.array([data], pa.binary()), "\n").values
-    return parts.slice(0, len(parts) - 1)
-
-
-def numbers(first: int, count: int) -> Int64s:
+def numbers(first: int, count: int) -> npt.NDArray[np.int64]:
     """Return `count` line numbers from `first` on."""
     return np.arange(first, first + count, dtype=np.int64)

@@ -20,7 +20,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.text import encoding, text_of
 
 if TYPE_CHECKING:
-    from cecdata.corpus.rows import Record
+    from cecdata.corpus.sources import Record
 
 # Names of columns in a header line and in records; messages name them in this order.
 # `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
@@ -166,8 +166,7 @@ def _form_of(path: Path) -> str:
 def _read_records(path: Path, form: str) -> Iterator[Record]:
     """Yield the rows of a file; raise InputError for one that is not sound."""
     from cecdata.corpus.formats import FORMATS
-    from cecdata.corpus.rows import Reject
-    from cecdata.corpus.sources import Source
+    from cecdata.corpus.sources import Reject, Source
 
     source = Source(path.absolute(), str(path), form)
     if FORMATS[form].stream:

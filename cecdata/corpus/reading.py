@@ -14,9 +14,9 @@ from cecdata.common.errors import InputError
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import Reject, Rows, by_reason, gather
+from cecdata.corpus.rows import Rows, count_reasons, gather
 from cecdata.corpus.sentences import join_lines
-from cecdata.corpus.sources import Columns, DamagedError, Source
+from cecdata.corpus.sources import Columns, DamagedError, Reject, Source
 from cecdata.shards.manifest import File
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
@@ -128,7 +128,7 @@ def _parts(
             rows = whole if left is None else _first(whole, left)
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
-            counts.rejected.update(by_reason(rows.rejected))
+            counts.rejected.update(count_reasons(rows.rejected))
             yield rows
             if left is not None:
                 left -= size

@@ -1,4 +1,4 @@
-"""A file of a corpus, or standard input: its name, its decompressed bytes and its columns."""
+"""A file of a corpus, or standard input: its name, its format, its bytes and its columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,39 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from cecdata.common.errors import InputError, did_you_mean
 
+if TYPE_CHECKING:
+    from cecdata.corpus.rows import Rows
+
 STDIN = "-"
 UTF8 = "utf-8"
+MAX_BYTES = 1_000_000  # a longer line or value is rejected unread
+EXCERPT = 200  # code points of a rejected long text that are kept
+
+
+class Record(NamedTuple):
+    """A row as it stands in a file: the number of its first line, and its value."""
+
+    row: int
+    value: object
+
+
+class Reject(NamedTuple):
+    """A row that was rejected, and why."""
+
+    row: int
+    origin: str
+    text: str
+    reason: str
+    detail: str
+
+
+def excerpt_of(value: bytes) -> str:
+    """Return the beginning of a text that is too long to keep."""
+    return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
 
 def _open_zstd(path: Path) -> Any:
@@ -62,6 +89,24 @@ class Source:
         name = self.path.name.encode("utf-8", "backslashreplace").decode()
         name = name.removesuffix(self.compression)
         return name.removesuffix(self.suffix) or name
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The readers of one format, and the suffixes of its files.
+
+    `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
+    about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises
+    InputError for a bad file. `records(source)` yields all that each row holds, or the Reject of a
+    bad one: a line, the cells of a row, a value of JSON or both sides of a pair. Bytes of a string
+    that are not UTF-8 are lone surrogates.
+    """
+
+    read: Callable[[Source, Columns, int], Iterator[Rows]]
+    records: Callable[[Source], Iterator[Record | Reject]]
+    suffixes: tuple[str, ...]
+    columns: bool = True  # False: a row is a text without further columns
+    stream: bool = True  # False: cannot be read compressed or from standard input
 
 
 def rows_known(sources: Sequence[Source]) -> int | None:

@@ -114,7 +114,7 @@ def find_encoding(head: bytes) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
-        from cecdata.corpus.encodings import detected
+        from cecdata.corpus.encodings import detect_encoding
 
-        return detected(head)
+        return detect_encoding(head)
     return "utf-8"

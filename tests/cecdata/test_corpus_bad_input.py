@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import tempfile
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.formats import jsonl, parquet
-from cecdata.corpus.normalise import normalise
+from cecdata.corpus.formats import jsonl
 from cecdata.corpus.reading import read
 from cecdata.corpus.sources import Columns
 
@@ -161,86 +159,6 @@ def test_tables_with_bad_rows(tmp_path):
         good, bad = everything(path)
         assert [(r["row"], r["text"]) for r in good] == [(1, "ok"), (4, "好")]
         assert [(r["row"], r["reason"]) for r in bad] == [(2, "invalid_utf8"), (3, "no_text")]
-
-
-MANY = 1_000_000
-ONE = pa.array(["他已经来了。"])
-
-
-def parquet_of(nothing) -> bytes:
-    """A million rows of nothing, a sentence, and a million again."""
-    empty = pa.array([nothing], pa.string()).take(pa.array([0] * MANY))
-    out = pa.BufferOutputStream()
-    pq.write_table(pa.table({"text": pa.chunked_array([empty, ONE, empty])}), out)
-    return out.getvalue().to_pybytes()
-
-
-NOTHING = {
-    "null.parquet": (lambda: parquet_of(None), 2 * MANY, {"no_text"}),
-    "empty.parquet": (lambda: parquet_of(""), 2 * MANY, {"empty"}),
-    "a.txt.gz": (lambda: gzip.compress(b"\xff\n" * MANY), MANY, {"invalid_utf8"}),
-    **{
-        f"{n}.json": (lambda element=element: b"[" + element * 100_000 + b"0]", 100_001, reasons)
-        for n, (element, *reasons) in enumerate([
-            (b"[],", "invalid_json"), (b"{},", "no_text", "invalid_json"),
-            (b'"",', "empty", "invalid_json"), (b'{"text":1},', "no_text", "invalid_json"),
-            (b"1,", "invalid_json"),
-        ])
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NOTHING)
-def test_a_million_rows_without_a_text_cost_next_to_nothing(tmp_path, name):
-    """Rows that are alike are looked at once, whatever a few kilobytes hold of them; each is
-    counted with its reason, and they are handed on as they come."""
-    data, count, reasons = NOTHING[name]
-    path, found, kept = tmp_path / name, set(), []
-    path.write_bytes(data())
-    for rows in (rows for paths in (["sample"], [str(path)]) for rows in read(paths, limit=9)):
-        normalise(rows.batch)  # what is compiled once is not the file's fault
-    started = time.process_time()
-    for rows in read([str(path)]):
-        clean = normalise(rows.batch)
-        kept += clean.batch.column("row").to_pylist()
-        for rejected in (rows.rejected, clean.rejected):
-            assert rejected.num_rows <= 1 << 18
-            found |= set(rejected.column("reason").unique().to_pylist())
-            count -= rejected.num_rows
-    assert (count, found) == (0, set(reasons))
-    assert kept == ([MANY + 1] if name.endswith("parquet") else [])
-    assert time.process_time() - started < 2.5
-
-
-def coded_table(path, texts, codes):
-    """A file that says each text once, however often it stands in it."""
-    table = pa.table({"text": pa.DictionaryArray.from_arrays(codes, texts)})
-    pq.write_table(table, path, compression="zstd")
-    return path
-
-
-def test_a_dictionary_of_long_texts_is_written_out_in_parts(tmp_path):
-    """A kilobyte of Parquet that says 54 MB: 600 KB at a time, and no row is lost."""
-    path = coded_table(tmp_path / "a.parquet", ["好" * 30_000, "他来了。"], [0, 1] * 600)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_AT_ONCE", 600_000)
-        found = [rows.batch for rows in read([str(path)])]
-    assert max(batch.nbytes for batch in found) < 700_000
-    kept = [row for batch in found for row in batch.to_pylist()]
-    assert [len(row["text"]) for row in kept] == [30_000, 4] * 600
-    assert [row["row"] for row in kept] == list(range(1, 1201))
-
-
-def test_what_is_too_long_is_never_written_out(tmp_path):
-    """Sixty thousand times nine megabytes are rejected, each with its first characters."""
-    path = coded_table(tmp_path / "a.parquet", ["好" * 3_000_000, "他来了。"], [0, 1] * 60_000)
-    good = bad = 0
-    for rows in read([str(path)]):
-        good, bad = good + rows.batch.num_rows, bad + rows.rejected.num_rows
-        assert rows.batch.column("text").unique().to_pylist() == ["他来了。"]
-        assert rows.rejected.column("text").unique().to_pylist() == ["好" * 200]
-        assert rows.rejected.column("reason").unique().to_pylist() == ["too_long"]
-    assert (good, bad) == (60_000, 60_000)
 
 
 @pytest.mark.parametrize("row", ["少一列", '"a"b,c'])

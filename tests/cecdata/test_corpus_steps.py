@@ -25,13 +25,13 @@ from cecdata.corpus.normalise import (
     normalise_text,
     scan,
 )
-from cecdata.corpus.rows import constant
+from cecdata.corpus.rows import repeat_text
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 
 def rows(texts) -> pa.RecordBatch:
     count = len(texts)
-    arrays = [pa.array(texts, pa.string()), constant("网", count), constant("a.txt", count)]
+    arrays = [pa.array(texts, pa.string()), repeat_text("网", count), repeat_text("a.txt", count)]
     arrays += [pa.array(range(1, count + 1)), pa.nulls(count, pa.string())]
     return pa.RecordBatch.from_arrays(arrays, schema=ROW)
 

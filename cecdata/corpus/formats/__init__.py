@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cecdata.corpus.formats import delimited, jsonl, m2, parquet, text
-from cecdata.corpus.rows import Format
+from cecdata.corpus.sources import Format
 
 # the name that `--format` takes → the format; the first suffix of a format is the usual one
 FORMATS: dict[str, Format] = {

@@ -13,17 +13,27 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.common.text import SEP
 from cecdata.corpus.characters import INVISIBLE, WHITESPACE
 from cecdata.corpus.lines import BLOCK_BYTES, Block, blocks
-from cecdata.corpus.rows import EXCERPT, Format, Record, Reject, Rows, gather
-from cecdata.corpus.sources import DEFAULT_TEXT, Columns, Source, opened
+from cecdata.corpus.sources import (
+    DEFAULT_TEXT,
+    EXCERPT,
+    Columns,
+    Format,
+    Record,
+    Reject,
+    Source,
+    opened,
+)
+
+if TYPE_CHECKING:
+    from cecdata.corpus.rows import Rows
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _LOOK = 50  # lines that show the dialect
@@ -264,6 +274,10 @@ def _batches(
 
 
 def _gathered(feed: _Feed, source: Source, held: list[_Record], places: list[int | None]) -> Rows:
+    import pyarrow as pa
+
+    from cecdata.corpus.rows import gather
+
     columns = [
         None if at is None else [fields[at] if fields else "" for _, fields in held]
         for at in places

@@ -7,37 +7,32 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.lines import Block, blocks, chunks, numbers, split
-from cecdata.corpus.rows import (
-    Bad,
-    Format,
-    Record,
-    Reject,
-    Rows,
-    excerpt,
-    fault,
-    gather,
-    named,
-    rejected_rows,
-)
+from cecdata.corpus.lines import Block, blocks, chunks, numbers
 from cecdata.corpus.sources import (
     DEFAULT_LICENCES,
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
     UTF8,
     Columns,
+    Format,
+    Record,
+    Reject,
     Source,
     default_text,
+    excerpt_of,
     opened,
     unknown_column,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from cecdata.corpus.rows import Rows
 
 _LOOK = 100  # lines that are searched for keys
 _MAX_BYTES, _MAX_VALUES = 1 << 27, 1 << 22  # of a document, which is held as a whole
@@ -76,6 +71,10 @@ def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
 
 
 def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[Rows]:
+    import pyarrow.compute as pc
+
+    from cecdata.corpus.rows import clean_names, gather
+
     picked = None
     for block in parts:
         picked = picked or _pick(columns, block, source)
@@ -85,7 +84,7 @@ def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[
             continue
         rows = numbers(block.first_line, table.num_rows)
         text, origin, *licences = (table.column(name).combine_chunks() for name in _names(picked))
-        licence = pc.coalesce(*map(named, licences)) if licences else None
+        licence = pc.coalesce(*map(clean_names, licences)) if licences else None
         yield gather(source, text, origin, rows, block.rejects, licence)
 
 
@@ -204,6 +203,7 @@ def _parse_fast(block: Block, picked: _Keys) -> pa.Table | None:
     It is certain if every line opens and closes with a brace and none is blank, so that no object
     spans lines, and if there are as many rows as lines.
     """
+    import pyarrow as pa
     import pyarrow.json as pj
 
     data = block.data
@@ -222,60 +222,63 @@ def _parse_fast(block: Block, picked: _Keys) -> pa.Table | None:
 
 
 def _parse_lines(block: Block, picked: _Keys, source: Source) -> Rows:
-    """Parse line by line; lines that are alike are parsed once."""
-    coded = split(block.data).dictionary_encode()
-    parsed = [_parse_line(line, picked, source) for line in coded.dictionary.to_pylist()]
-    text, origin, licence, reason, detail = (
-        pa.array(column, pa.string()).take(coded.indices)
-        for column in zip(*(parsed or [_Parsed("")]), strict=True)
+    """Parse line by line, and reject those without a text."""
+    import pyarrow as pa
+
+    from cecdata.corpus.rows import gather
+
+    parsed: list[_Parsed] = []
+    rows: list[int] = []
+    rejects = list(block.rejects)
+    for row, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
+        result = _parse_line(row, line, picked, source)
+        if isinstance(result, Reject):
+            rejects.append(result)
+        else:
+            parsed.append(result)
+            rows.append(row)
+    text, origin, licence = (
+        pa.array([line[at] for line in parsed], pa.string()) for at in range(len(_Parsed._fields))
     )
-    bad = np.asarray(pc.not_equal(reason, ""), np.bool_)
-    rows, good = numbers(block.first_line, len(bad)), pa.array(~bad)
-    shown = (column.filter(pa.array(bad)) for column in (text, reason, detail))
-    origins = origin.fill_null(source.origin)
-    rejected = rejected_rows(source, origins, rows, Bad(bad, *shown))
-    text, origin, licence = (column.filter(good) for column in (text, origin, licence))
-    return gather(source, text, origin, rows[~bad], block.rejects, licence, rejected)
+    return gather(source, text, origin, np.array(rows, np.int64), rejects, licence)
 
 
 class _Parsed(NamedTuple):
-    """The text of a line; with a reason, the text that the rejects show."""
+    """What a line holds."""
 
     text: str
     origin: str | None = None
     licence: str | None = None
-    reason: str = ""
-    detail: str = ""
 
 
-def _parse_line(line: bytes, picked: _Keys, source: Source) -> _Parsed:
+def _parse_line(row: int, line: bytes, picked: _Keys, source: Source) -> _Parsed | Reject:
     """Return the text, origin and licence of one line, or why there is none."""
+    from cecdata.corpus.rows import find_fault
+
     if not line.strip():
         return _Parsed("")
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError:
-        shown, reason, detail = fault(line, source) or ("", "", "")
-        return _Parsed(shown, reason=reason, detail=detail)
+        return Reject(row, source.origin, *(find_fault(line, source) or ("", "", "")))
     except (ValueError, RecursionError) as error:
-        return _Parsed(excerpt(line), reason="invalid_json", detail=str(error))
+        return Reject(row, source.origin, excerpt_of(line), "invalid_json", str(error))
     if isinstance(value, str) and source.format == "json":
         value = {picked.text: value}
     if not isinstance(value, dict):
-        return _Parsed(excerpt(line), reason="invalid_json", detail="not an object")
+        return Reject(row, source.origin, excerpt_of(line), "invalid_json", "not an object")
     origin, *licences = (_name(value, name) for name in (picked.origin, *picked.licences))
-    licence = next(filter(None, licences), None)
     text = value.get(picked.text)
     if not isinstance(text, str):
         detail = f"{picked.text!r} is {'missing' if text is None else type(text).__name__}"
-        return _Parsed(excerpt(line), origin, reason="no_text", detail=detail)
+        return Reject(row, origin or source.origin, excerpt_of(line), "no_text", detail)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         detail = f"U+{ord(text[error.start]):04X} at {error.start}"
         readable = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        return _Parsed(readable, origin, reason="lone_surrogate", detail=detail)
-    return _Parsed(text, origin, licence)
+        return Reject(row, origin or source.origin, readable, "lone_surrogate", detail)
+    return _Parsed(text, origin, next(filter(None, licences), None))
 
 
 def _name(value: dict[str, object], key: str) -> str | None:

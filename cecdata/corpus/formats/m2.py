@@ -6,26 +6,31 @@ A line T has it; otherwise the edits do.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from cecdata.common.m2 import edited, parsed, sentences
 from cecdata.common.text import joined
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
-from cecdata.corpus.rows import EXCERPT, Format, Record, Reject, Rows, gather
-from cecdata.corpus.sources import Columns, Source, opened
+from cecdata.corpus.sources import EXCERPT, Columns, Format, Record, Reject, Source, opened
+
+if TYPE_CHECKING:
+    from cecdata.corpus.rows import Rows
 
 _Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the corrected sentences; a sentence without edits is its own correction."""
+    import pyarrow as pa
+
+    from cecdata.corpus.rows import gather
+
     del columns
     for part in _batches(source, batch_rows):
-        rejects = [each for each in part if isinstance(each, Reject)]
-        pairs = [each for each in part if not isinstance(each, Reject)]
+        rejects = [pair for pair in part if isinstance(pair, Reject)]
+        pairs = [pair for pair in part if not isinstance(pair, Reject)]
         text = [targets[0].encode("utf-8", "surrogateescape") for _, _, targets in pairs]
         rows = np.array([row for row, _, _ in pairs], np.int64)
         yield gather(source, pa.array(text, pa.binary()), None, rows, rejects)
@@ -33,16 +38,16 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
 
 def _batches(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
     """Yield at most so many sentences, or a few megabytes of them, at a time."""
-    held: list[_Pair | Reject] = []
+    batch: list[_Pair | Reject] = []
     size = 0
-    for each in _pairs(source):
-        held.append(each)
-        size += 0 if isinstance(each, Reject) else len(each[1])
-        if len(held) >= most or size >= BLOCK_BYTES:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+    for pair in _pairs(source):
+        batch.append(pair)
+        size += 0 if isinstance(pair, Reject) else len(pair[1])
+        if len(batch) >= most or size >= BLOCK_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _records(source: Source) -> Iterator[Record | Reject]:
@@ -58,10 +63,10 @@ def _records(source: Source) -> Iterator[Record | Reject]:
 def _pairs(source: Source) -> Iterator[_Pair | Reject]:
     rejects: list[Reject] = []
     with opened(source) as stream:
-        for held in sentences(_lines(stream, source, rejects)):
+        for block in sentences(_lines(stream, source, rejects)):
             yield from rejects
             rejects.clear()
-            yield _pair(held, source)
+            yield _pair(block, source)
     yield from rejects
 
 
@@ -72,16 +77,16 @@ def _lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Iterator
         yield from enumerate(lines, block.first_line)
 
 
-def _pair(held: list[tuple[int, str]], source: Source) -> _Pair | Reject:
+def _pair(lines: list[tuple[int, str]], source: Source) -> _Pair | Reject:
     """Return the pair in the lines of one sentence, or reject them."""
-    row, line = held[0]
+    row, line = lines[0]
     try:
-        tokens, given, edits = parsed(held)
-        found = [edited(tokens, edits[annotator]) for annotator in sorted(edits)]
+        tokens, corrected, edits = parsed(lines)
+        targets = [edited(tokens, edits[annotator]) for annotator in sorted(edits)]
     except ValueError as error:
-        shown = line.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        return Reject(row, source.origin, shown[:EXCERPT], "invalid_m2", str(error))
-    return row, joined(tokens), given or found or [joined(tokens)]
+        excerpt = line.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return Reject(row, source.origin, excerpt[:EXCERPT], "invalid_m2", str(error))
+    return row, joined(tokens), corrected or targets or [joined(tokens)]
 
 
 FORMAT = Format(_read, _records, (".m2",), columns=False)

@@ -6,18 +6,22 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.lines import Block, blocks, numbers, split
-from cecdata.corpus.rows import MAX_BYTES, Format, Record, Reject, Rows, gather
-from cecdata.corpus.sources import Columns, Source, opened
+from cecdata.corpus.lines import Block, blocks, numbers
+from cecdata.corpus.sources import MAX_BYTES, Columns, Format, Record, Reject, Source, opened
+
+if TYPE_CHECKING:
+    from cecdata.corpus.rows import Rows
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the lines of a text file; an empty line is a row with an empty text."""
+    from cecdata.corpus.rows import gather, split_lines
+
     del columns, batch_rows  # plain text has no columns; a block of bytes is a batch
     with opened(source) as stream:
         parts = blocks(stream, source)
@@ -27,7 +31,7 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
         for number, block in enumerate(parts):
             if number == 0 and source.guessed:
                 _refuse_json(block, source)
-            lines = split(block.data)
+            lines = split_lines(block.data)
             yield gather(source, lines, None, numbers(block.first_line, len(lines)), block.rejects)
 
 
@@ -36,23 +40,27 @@ def _paragraphs(parts: Iterator[Block], source: Source) -> Iterator[Rows]:
 
     A blank line ends one, and an indented line, a heading or an item of a list begins one.
     """
-    held: list[bytes] = []
+    import pyarrow as pa
+
+    from cecdata.corpus.rows import gather
+
+    paragraph: list[bytes] = []
     first = size = 0
     for block in parts:
         texts, rows = [], []
         for number, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
-            if held and (_BEGINS.match(line) or size + len(line) > MAX_BYTES):
-                texts.append(b"\n".join(held))
+            if paragraph and (_BEGINS.match(line) or size + len(line) > MAX_BYTES):
+                texts.append(b"\n".join(paragraph))
                 rows.append(first)
-                held, size = [], 0
+                paragraph, size = [], 0
             if line.strip():
-                first = first if held else number
-                held.append(line)
+                first = first if paragraph else number
+                paragraph.append(line)
                 size += len(line) + 1
         text = pa.array(texts, pa.binary())
         yield gather(source, text, None, np.array(rows, np.int64), block.rejects)
-    if held:
-        yield gather(source, pa.array([b"\n".join(held)]), None, np.array([first], np.int64))
+    if paragraph:
+        yield gather(source, pa.array([b"\n".join(paragraph)]), None, np.array([first], np.int64))
 
 
 # a blank line, two spaces, an ideographic space, a mark of a list or heading, or a number

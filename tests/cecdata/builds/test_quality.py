@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
+from cecdata.builds.near import NearDuplicates
 from cecdata.builds.pairs import validate
 from cecdata.commands.build import build as command
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.near_duplicates import NearDuplicates
 from cecdata.corpus.quality import QUALITY, counted, failing, perplexity
 from cecdata.filters import active, measure
 from cecdata.filters.plausibility import worse_by
@@ -217,15 +217,12 @@ def test_no_pair_is_missed_and_none_is_wrong():
         draw.shuffle(texts)
         expected = by_all_pairs(texts)
         assert 50 < len(expected) < 500
-        for size in (7, 1000):  # of a batch
-            seen, bad = NearDuplicates(), []
-            for start in range(0, len(texts), size):
-                near, edits = seen.first(pa.array(texts[start : start + size]))
-                for place in (near >= 0).nonzero()[0]:
-                    text, other = texts[start + place], seen.text(near[place])
-                    assert Levenshtein.distance(text, other) == edits[place]
-                    bad.append(start + int(place))
-            assert bad == expected
+        seen, bad = NearDuplicates(), []
+        for place, text in enumerate(texts):
+            if near := seen.find_or_add(text):
+                assert Levenshtein.distance(text, near[0]) == near[1]
+                bad.append(place)
+        assert bad == expected
 
 
 def test_a_pool_rejects_near_duplicates_with_the_one_that_stays(tmp_path, cecdata):
