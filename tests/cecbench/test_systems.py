@@ -366,9 +366,10 @@ def test_the_kinds_of_systems_are_listed_without_heavy_libraries():
 def test_scores_are_made_without_frames_and_kernels(tmp_path):
     """`cecbench score` of a text file answers at once: it loads neither Arrow nor numba."""
     row = {"id": "1", "source": "他己来", "target": "他已来", "prediction": "他已来"}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row), "utf-8")
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row), "utf-8")
     code = (
-        f"import sys; sys.argv = ['cecbench', 'score', {str(tmp_path / 'rows.jsonl')!r}, '--json']\n"
+        f"import sys; sys.argv = ['cecbench', 'score', {str(path)!r}, '--json']\n"
         "from cecbench.cli import main\n"
         "try:\n    main()\n"
         "except SystemExit as end:\n    assert not end.code\n"
