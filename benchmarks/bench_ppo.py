@@ -75,7 +75,7 @@ def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: A
     made = config.load(
         "exact-match",
         [f"ppo.groups={options.groups}", f"ppo.candidates={options.candidates}", "ppo.updates=1000",
-         "ppo.drop_zero_advantages=false", "ppo.oversampling=1", "ppo.supervised=0", *more],
+         "ppo.oversampling=1", "ppo.supervised=0", *more],
     )  # fmt: skip
     policy = load_policy(PolicyConfig(name=options.model), "cpu")
     pairs = training_pairs(open_shards(options.data), DataConfig(), 64, 42, out / "arrow")

@@ -19,7 +19,7 @@ from cecdata.common.settings import (
 )
 
 RECIPES = ("warm-consensus", "exact-match", "consensus", "paper", "paper-calibrated")
-BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")
+BASELINES = ("value", "leave_one_out", "group", "none")
 WHITEN = ("batch", "none")
 CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
@@ -90,7 +90,7 @@ class PpoConfig:
     rollout: str = "auto"  # speculative decoding from the source where possible; generate: by token
 
     # advantages
-    baseline: str = "value"  # or frozen_value, leave_one_out, group, none (docs/paper.md row 3)
+    baseline: str = "value"  # or leave_one_out, group, none (docs/paper.md row 3)
     value_rate: float = 1e-3  # learning rate of the value network
     value_steps: int = 20  # Adam steps of the value network per batch
     whiten: str = "none"  # or "batch": normalise advantages over it
@@ -111,7 +111,6 @@ class PpoConfig:
     bf16: bool = False  # autocast to bf16; the weights stay in fp32
     gradient_checkpointing: bool = False  # compute activations twice; it saves memory
     fast_forward: bool = True  # a faster forward pass for a Qwen3 on a CPU
-    drop_zero_advantages: bool = True  # and equal candidates, from the backward pass
 
     # checkpoints, evaluations and logs
     save_every: int = 50  # batches between checkpoints

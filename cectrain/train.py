@@ -23,7 +23,6 @@ from cectrain.run.ppo import ppo
 from cectrain.run.stages import (
     choose_constants,
     load_encoder,
-    open_embeddings,
     prepare,
     publish,
     warm_start,
@@ -60,10 +59,9 @@ def train(
     encoder = load_encoder(config)
     rank0 = distributed.is_rank0()
     log = log if rank0 else ignore
-    embeddings = open_embeddings(dataset, encoder, log)
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, "cpu")
-    identity = results.run_identity(config, dataset, encoder, embeddings)
+    identity = results.run_identity(config, dataset, encoder)
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
     reads = (str(dataset.path), config.policy.name, *folders_of(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
@@ -74,7 +72,7 @@ def train(
             return summary or {}
         # 4. The stages.
         begin = partial(results.begin, work, out, config, identity, log, on_step)
-        job = prepare(dataset, config, encoder, embeddings, out, begin, log)
+        job = prepare(dataset, config, encoder, out, begin, log)
         warm_start(job)
         reward = choose_constants(job)
         trained = ppo(job, reward)

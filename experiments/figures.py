@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from cecbench.published import tables as published
-from cecbench.report.page import drawn, scores_of
+from cecbench.report.page import row_names, scores_of
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse
@@ -222,8 +222,10 @@ def correlation(own: Mapping[str, Point]) -> Figure:
 
 
 def scores(runs: Sequence[Run]) -> Figure:
-    """Return the headlines of the best systems with intervals, and published values as lines."""
-    found, names = scores_of(runs), drawn(runs)
+    """Return headlines with intervals of systems that change text; published ones are lines."""
+    found = scores_of(runs)
+    names = [name for run, name in zip(runs, row_names(runs), strict=True) if run.active]
+    names = list(dict.fromkeys(names))
     labels = list(dict.fromkeys(benchmark for name in names for benchmark in found[name]))
     series = {
         name: {

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
-from statistics import fmean
 
 from cecbench.metrics.rows import Row
-from cecbench.report.plot import COLOURS, plot
 from cecbench.results import Run, RunScore, headline_of
 from cecbench.sums import CATEGORIES, REACH, SHARES
 from cecbench.systems.base import STATUSES
@@ -60,23 +58,20 @@ def _head(runs: Sequence[Run]) -> str:
 
 
 def _curves(runs: Sequence[Run]) -> str:
-    """Return the first section: what a system corrects for what it spoils."""
+    """Return the first section: what systems with confidences correct for what they spoil."""
     rows = []
     for run in runs:
         if "curve" in run.values:
             curve = run.values["curve"]
             best = [percent(point["f"]) for point in curve["points"]]
             rows.append([run.system, run.benchmark, percent(curve["area"]), *best])
+    if not rows:
+        return ""
     heads = ["system", "benchmark", f"mean up to {REACH:.0%}", *(f"≤ {s:.1%}" for s in SHARES)]
-    note = (
-        "<p>The highest F1 for each maximum share of error-free sentences changed. The threshold "
-        "was chosen on the same sentences.</p>"
-    )
-    listed = note + table(heads, rows) if rows else ""
     return (
-        "<section><h2>Corrected and over-corrected</h2><p>Points at the top left are best: high "
-        "F1, and few error-free sentences changed. A dot is a run. A line shows every threshold of "
-        f"a system that gives a confidence.</p>{''.join(figures(runs))}{listed}</section>"
+        "<section><h2>Corrected and over-corrected</h2><p>The highest F1 for each maximum share of "
+        "error-free sentences changed. The threshold was chosen on the same sentences.</p>"
+        f"{table(heads, rows)}</section>"
     )
 
 
@@ -249,43 +244,3 @@ def warnings_of(runs: Sequence[Run]) -> tuple[str, ...]:
     if different:
         warnings.append(f"Systems were scored on different rows of: {', '.join(different)}.")
     return tuple(warnings)
-
-
-def drawn(runs: Sequence[Run]) -> list[str]:
-    """Return the systems that the figures show.
-
-    Those that change nothing are left out, because all their scores are 0; of the others no more
-    are drawn than there are colours, those with the highest mean.
-    """
-    active = {name for run, name in zip(runs, row_names(runs), strict=True) if run.active}
-    means = {
-        name: fmean(cell.value or 0.0 for cell in cells.values())
-        for name, cells in scores_of(runs).items()
-        if name in active
-    }
-    best = sorted(means, key=lambda name: -means[name])[:COLOURS]
-    return [name for name in means if name in best]
-
-
-def figures(runs: Sequence[Run]) -> list[str]:
-    """Return a figure for each benchmark: F against the share of clean sentences changed.
-
-    A dot is a run as it was scored; a line is the curve of a system that gives confidences.
-    """
-    names = drawn(runs)
-    dots: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for run, name in zip(runs, row_names(runs), strict=True):
-        rate = run.values["breakdown"]["clean"]["over_correction_rate"]
-        value = cell_of(run.values).value
-        if name not in names or rate is None or value is None:
-            continue
-        dots.setdefault(run.benchmark, {})[name] = [(100 * rate, value)]
-        if "curve" in run.values:
-            steps = ((100 * share, 100 * f) for _, f, share in run.values["curve"]["steps"])
-            lines.setdefault(run.benchmark, {})[name] = [(0.0, 0.0), *steps]
-    across = "error-free sentences changed, %"
-    return [
-        plot(f"F1 against {across[:-3]}, {of}", across, lines.get(of, {}), systems, names)
-        for of, systems in dots.items()
-    ]

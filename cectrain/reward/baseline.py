@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 FILE = "value.safetensors"
 _HIDDEN = 128  # of the value network
-_WITH_VALUE = ("value", "frozen_value")
 _TINY = 1e-6  # smaller standard deviations are not divided by
 
 
@@ -33,10 +32,9 @@ class Baseline:
     ) -> None:
         self._ppo, self._accelerator = ppo, accelerator
         self.value: ValueNetwork | None = None
-        if ppo.baseline in _WITH_VALUE:
-            width, frozen = model.config.get_text_config().hidden_size, ppo.baseline != "value"
-            rate, steps = ppo.value_rate, ppo.value_steps
-            self.value = ValueNetwork(width, seed, rate=rate, steps=steps, frozen=frozen)
+        if ppo.baseline == "value":
+            width = model.config.get_text_config().hidden_size
+            self.value = ValueNetwork(width, seed, rate=ppo.value_rate, steps=ppo.value_steps)
 
     def advantages(
         self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor], rewards_P_L: torch.Tensor
@@ -80,7 +78,7 @@ def advantages(
 ) -> torch.Tensor:
     """Return A = R − baseline, shape [P, L].
 
-    `value`, `frozen_value`: V(x), paper §3.4. `leave_one_out`: the mean of the group's other
+    `value`: V(x), paper §3.4. `leave_one_out`: the mean of the group's other
     candidates. `group`: the group's mean. `none`: 0. `whiten = "batch"` normalises the result to
     mean 0 and standard deviation 1. Equal values are not divided.
 
@@ -98,7 +96,7 @@ def advantages(
 
 def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> torch.Tensor:
     """Return the values that are subtracted, broadcastable to [P, L]."""
-    if baseline in _WITH_VALUE:
+    if baseline == "value":
         return values_P[:, None]
     if baseline == "leave_one_out":
         others = rewards_P_L.shape[1] - 1
@@ -125,20 +123,17 @@ def zero_advantage_share(rewards_P_L: torch.Tensor) -> float:
 class ValueNetwork:
     """Linear, tanh, linear, on the CPU in fp32, so that every rank computes the same bits.
 
-    It is not part of the policy's model, so DDP and LoRA do not affect it. With `frozen` it
-    is fitted to the first batch only.
+    It is not part of the policy's model, so DDP and LoRA do not affect it.
     """
 
-    def __init__(
-        self, width: int, seed: int, *, rate: float, steps: int, frozen: bool = False
-    ) -> None:
+    def __init__(self, width: int, seed: int, *, rate: float, steps: int) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._net = torch.nn.Sequential(
                 torch.nn.Linear(width, _HIDDEN), torch.nn.Tanh(), torch.nn.Linear(_HIDDEN, 1)
             )
         self._adam = torch.optim.Adam(self._net.parameters(), lr=rate)
-        self._steps, self._frozen, self._fitted = steps, frozen, False
+        self._steps = steps
 
     def predict(self, features_P_D: torch.Tensor) -> torch.Tensor:
         """Return V of each source, shape [P], without gradient."""
@@ -148,15 +143,12 @@ class ValueNetwork:
 
     def fit(self, features_P_D: torch.Tensor, rewards_P: torch.Tensor) -> None:
         """Take Adam steps on (V − mean reward)², after V has judged the batch."""
-        if self._frozen and self._fitted:
-            return
         inputs, targets = _normalised(features_P_D), rewards_P.detach().float().cpu()
         for _ in range(self._steps):
             loss = (self._net(inputs).squeeze(-1) - targets).square().mean()
             self._adam.zero_grad()
             loss.backward()
             self._adam.step()
-        self._fitted = True
 
     def save(self, folder: Path) -> None:
         """Write weights and optimizer to `value.safetensors` in a checkpoint's folder."""
@@ -164,7 +156,6 @@ class ValueNetwork:
 
         tensors = {f"net.{name}": value for name, value in self._net.state_dict().items()}
         tensors |= optimizer_tensors(self._adam, "adam")
-        tensors["fitted"] = torch.tensor([int(self._fitted)])
         save_file(tensors, folder / FILE)
 
     def load(self, folder: Path) -> None:
@@ -172,7 +163,6 @@ class ValueNetwork:
         from safetensors.torch import load_file
 
         tensors = load_file(folder / FILE)
-        self._fitted = bool(tensors.pop("fitted"))
         net = {name[4:]: value for name, value in tensors.items() if name.startswith("net.")}
         self._net.load_state_dict(net)
         load_optimizer(self._adam, "adam", tensors)

@@ -6,14 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from cecdata.common.errors import UsageError
-from cecdata.corpus.ids import ids
 from cecdata.embed import Encoder
-from cecdata.embed.store import Store
 from cectrain.config import RewardConfig
-from cectrain.reward.batch import Batch, FloatArray, unit
+from cectrain.reward.batch import Batch, FloatArray
 from cectrain.reward.terms import total_reward
 
 
@@ -21,21 +18,13 @@ class GroupReward:
     """A callable that TRL asks for one reward a completion, in groups of L candidates.
 
     encoder: needed for a consensus reward alone. `last` has the rewards of the last call, [P, L] of
-    this rank. `found` and `encoded` count the references embedded so far, by origin.
+    this rank.
     """
 
     __name__ = "group_reward"  # TRL logs the reward under this name
 
-    def __init__(
-        self,
-        encoder: Encoder | None,
-        config: RewardConfig,
-        size: int,
-        embeddings: Store | None = None,
-    ) -> None:
+    def __init__(self, encoder: Encoder | None, config: RewardConfig, size: int) -> None:
         self._encoder, self._config, self._size = encoder, config, size
-        self._store = embeddings
-        self.found = self.encoded = 0
         self.last: FloatArray = np.zeros((0, size))
 
     def __call__(
@@ -73,8 +62,6 @@ class GroupReward:
         figures = {**rewards.figures(), **behaviour(sources, targets, groups)}
         figures["encoder_seconds"] = encoded - started
         figures["reward_seconds"] = time.perf_counter() - encoded
-        if self._store is not None:
-            figures["found_share"] = self.found / max(1, self.found + self.encoded)
         return rewards.total_P_L, figures
 
     def _embed(
@@ -82,25 +69,11 @@ class GroupReward:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the embeddings of candidates [P, L, D] and targets [P, D], each text once."""
         references = sorted(set(targets))
-        known = dict(zip(references, self._looked_up(references), strict=True))
+        known = dict(zip(references, self._encode(references), strict=True))
         others = sorted({text for group in groups for text in group} - known.keys())
         known |= zip(others, self._encode(others), strict=True)
         candidates = np.array([[known[text] for text in group] for group in groups])
         return candidates, np.stack([known[target] for target in targets])
-
-    def _looked_up(self, texts: Sequence[str]) -> FloatArray:
-        """Return embeddings from the store, encode those that it lacks, and count both."""
-        if self._store is None or not texts:
-            self.encoded += len(texts)
-            return self._encode(texts)
-        found, stored = self._store.lookup(ids(pa.array(texts, pa.string())))
-        missing = [text for text, has in zip(texts, found, strict=True) if not has]
-        vectors = np.empty((len(texts), stored.shape[1]))
-        vectors[found] = unit(stored[found])
-        vectors[~found] = self._encode(missing)
-        self.found += len(texts) - len(missing)
-        self.encoded += len(missing)
-        return vectors
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:
         assert self._encoder is not None

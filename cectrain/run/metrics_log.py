@@ -25,7 +25,7 @@ _OURS = (  # noqa: SIM905 - a list would have a line for each
     "explained_variance value_mean loss grad_norm learning_rate entropy "
     "generation_tokens_per_s generation_seconds training_tokens_per_s training_seconds "
     "selection_seconds supervised_loss supervised_seconds encoder_seconds reward_seconds "
-    "found_share baseline_seconds cpu_seconds gpu_seconds gpu_memory_gb"
+    "baseline_seconds cpu_seconds gpu_seconds gpu_memory_gb"
 ).split()
 #: our name → TRL's; TRL's other figures are not logged
 NAMES: Mapping[str, str] = {

@@ -28,7 +28,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run.callback import EvalCallback
 
-    rewarder = GroupReward(job.encoder, reward, job.config.ppo.candidates, job.embeddings)
+    rewarder = GroupReward(job.encoder, reward, job.config.ppo.candidates)
     trainer = _trainer(job, rewarder)
 
     def score() -> HeldOut:
@@ -39,11 +39,6 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     watch = EvalCallback(job.config.ppo, job.metrics, score, job.log, before)
     trainer.add_callback(watch)
     trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
-    if job.embeddings:
-        job.log(
-            f"reference embeddings: {rewarder.found:,} read from {job.embeddings.folder}, "
-            f"{rewarder.encoded:,} computed because they are missing there"
-        )
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
     return Trained(batches, watch.before, score(), job.policy)
 

@@ -8,21 +8,17 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numpy as np
-
-from cecbench.report.plot import plot
 from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json, encode, parse, sealed, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.version import git_commit
 from cecdata.embed import Encoder
-from cecdata.embed.store import Store
 from cecdata.models.identity import checkpoint_identity
 from cectrain import checkpoints
 from cectrain.config import Config
@@ -43,9 +39,7 @@ def versions() -> dict[str, Json]:
     return installed
 
 
-def run_identity(
-    config: Config, dataset: PairSource, encoder: Encoder | None, embeddings: Store | None = None
-) -> dict[str, object]:
+def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -> dict[str, object]:
     """Return what must be equal for a run to resume: settings, data, weights, versions.
 
     Weights and the user's reward functions are identified by digest, because what a name refers to
@@ -62,7 +56,6 @@ def run_identity(
         "data": dict(dataset.digests),
         "policy": start,
         "encoder": encoder.fingerprint if encoder else None,
-        "embeddings": embeddings.digest if embeddings else None,
         "versions": versions(),
         "processes": world_size(),
         **({"functions": {one: digest(one) for one in functions}} if functions else {}),
@@ -96,17 +89,6 @@ ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and 
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
 PAGE = "report.html"
-_POINTS = 12  # points of a curve; more are averaged in equal parts
-_FIGURES = {
-    "Held-out sentences by batch of PPO, %": (
-        "heldout",
-        {"heldout_exact": "exact", "heldout_over_correction": "over-correction"},
-    ),
-    "Candidates by batch of PPO, %": (
-        "ppo",
-        {"reward": "reward", "exact_rate": "exact", "copy_rate": "copies of the source"},
-    ),
-}
 
 
 def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -201,18 +183,13 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> str:
     """Write the page of the finished run in `out`, and return its tables in Markdown."""
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
-    path = out / metrics_log.FILE
-    figures = [
-        _curve(title, metrics_log.lines(path, phase), columns)
-        for title, (phase, columns) in _FIGURES.items()
-    ]
     note = (
         f"{summary['heldout_rows']} held-out sentences with synthetic errors. To compare methods, "
         "train with several seeds: <code>python -m experiments evidence</code> does so."
     )
-    tables = [_scores(summary), (["run", "value"], facts)]
+    tables = [_scores(summary), _course(out / metrics_log.FILE), (["run", "value"], facts)]
     title = f"Training run {out.resolve().name}"
-    shown = "".join([*figures, *(html.table(*table) for table in tables)])
+    shown = "".join(html.table(*table) for table in tables)
     words = f"<h1>{escape(title)}</h1>\n<p>{_change(summary)}</p>\n<p>{note}</p>\n"
     durable.write_beside(out, {PAGE: html.page(title, words + shown)})
     return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
@@ -232,6 +209,16 @@ def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
     return ["held out, %", *stages], rows
 
 
+def _course(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the held-out scores of each evaluation during PPO."""
+    names = [name.removeprefix("heldout_") for name in metrics_log.HELD_OUT]
+    rows = [
+        [f"{line['step']:g}", *(_shown(line.get(name)) for name in metrics_log.HELD_OUT)]
+        for line in metrics_log.lines(path, "heldout")
+    ]
+    return ["by batch of PPO, %", *names], rows
+
+
 def _change(summary: Mapping[str, Json]) -> str:
     """Return what PPO did to the held-out exact rate, as a sentence."""
     before, after = summary["heldout_exact_after_sft"], summary["heldout_exact_after_ppo"]
@@ -242,22 +229,6 @@ def _change(summary: Mapping[str, Json]) -> str:
     if after > before:
         return f"PPO raised the held-out exact rate from {before:.1%} to {after:.1%}."
     return f"PPO did not raise the held-out exact rate ({before:.1%} → {after:.1%})."
-
-
-def _curve(title: str, lines: Sequence[Mapping[str, float]], columns: Mapping[str, str]) -> str:
-    """Draw columns of a log over its steps; a figure of fewer than two points is empty."""
-    if len(lines) < 2:
-        return ""
-    parts = np.array_split(np.arange(len(lines)), min(_POINTS, len(lines)))
-    series = {
-        name: [
-            (lines[part[-1]]["step"], 100 * float(np.mean([lines[i][column] for i in part])))
-            for part in parts
-        ]
-        for column, name in columns.items()
-        if all(column in line for line in lines)
-    }
-    return plot(title, "batch", series, {})
 
 
 def _shown(value: Json) -> str:

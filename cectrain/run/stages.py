@@ -7,12 +7,10 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cecdata.common import durable
 from cecdata.common.codec import Json, encode
 from cecdata.common.durable import STATE, Workspace
-from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.embed import Encoder, encoder
 from cectrain import distributed
 from cectrain.config import Config, RewardConfig, SftConfig
@@ -27,9 +25,6 @@ from cectrain.run.grpo_settings import longest_candidate
 from cectrain.run.heldout import HeldOut
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
-if TYPE_CHECKING:
-    from cecdata.embed.store import Store
-
 _AT_START = "at_start.json"  # held-out scores before the warm start
 _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
 
@@ -41,7 +36,6 @@ class Job:
     config: Config
     dataset: PairSource
     encoder: Encoder | None  # None if nothing is rewarded, or by a reward without cosines
-    embeddings: Store | None  # of the references
     policy: Policy
     sft_pairs: TrainingPairs
     ppo_pairs: TrainingPairs
@@ -101,36 +95,6 @@ def load_encoder(config: Config) -> Encoder | None:
     return encoder(config.encoder, alone=not torch.cuda.is_available())
 
 
-def open_embeddings(dataset: PairSource, used: Encoder | None, log: Logger) -> Store | None:
-    """Open the dataset's own embeddings of the references, and verify every file.
-
-    Those by another encoder, or by another version of it, are not used, and `log` says so. Raises
-    VerificationError if they are damaged.
-    """
-    from cecdata.embed.store import FOLDER, STORE, folder_of, open_store
-
-    if used is None:
-        return None
-    folder = dataset.path / FOLDER
-    others = ", ".join(sorted(path.parent.name for path in folder.glob(f"*/{STORE}")))
-    if not (folder / folder_of(used.name) / STORE).is_file():
-        if others:
-            log(f"the embeddings in {folder} are not used: they are by {others}, not {used.name}")
-        return None
-    store = open_store(folder / folder_of(used.name))
-    try:
-        store.check_encoder(used)
-    except RefusedError as error:
-        log(f"{error}\nThe embeddings of the references are computed again.")
-        return None
-    if problems := store.verify():
-        raise VerificationError(
-            f"{store.folder / problems[0].path}: {problems[0].what}. Repeat the command that wrote "
-            f"the embeddings, or remove the folder {store.folder}"
-        )
-    return store
-
-
 def set_up_torch(seed: int, *, deterministic: bool = True) -> None:
     """Seed every generator, and ask torch for deterministic algorithms if `deterministic`.
 
@@ -156,7 +120,6 @@ def prepare(
     dataset: PairSource,
     config: Config,
     used: Encoder | None,
-    embeddings: Store | None,
     out: Path,
     begin: Callable[[], MetricsLog],
     log: Logger,
@@ -195,7 +158,6 @@ def prepare(
         config=config,
         dataset=dataset,
         encoder=used,
-        embeddings=embeddings,
         policy=policy,
         sft_pairs=sft_pairs,
         ppo_pairs=ppo_pairs,

@@ -174,9 +174,8 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def _with_fewer_rows(self, out: dict[str, Any]) -> dict[str, Any]:
         """Return the batch without rows that have no gradient, and with its old log-probs."""
-        ppo, before = self._ppo, len(out["advantages"])
-        if ppo.drop_zero_advantages:
-            out = drop_zero_advantages(out, self.args.steps_per_generation)
+        before = len(out["advantages"])
+        out = drop_zero_advantages(out, self.args.steps_per_generation)
         if out.get("old_per_token_logps") is not None:  # K ≥ 2
             # Both sides of the ratio come from one pass and from equal rows: drawing rounds
             # differently, by more than the clip in bf16.

@@ -249,15 +249,13 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     folder = experiment.runs / run.name
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
-    from cectrain.run.metrics_log import ignore
     from cectrain.run.results import run_identity
-    from cectrain.run.stages import load_encoder, open_embeddings
+    from cectrain.run.stages import load_encoder
 
     recipe = run.recipe or experiment.recipe
     settings = config.load(recipe, [*experiment.settings, *run.settings])
     dataset, encoder = open_shards(experiment.data), load_encoder(settings)
-    embeddings = open_embeddings(dataset, encoder, ignore)
-    identity = run_identity(settings, dataset, encoder, embeddings)
+    identity = run_identity(settings, dataset, encoder)
     expected = json.loads(json.dumps(identity))
     facts = parse((folder / RUN).read_text("utf-8"))
     if not isinstance(facts, dict) or any(facts.get(key) != expected[key] for key in expected):

