@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 from cecdata.common.codec import Json
@@ -20,13 +20,7 @@ from cectrain.model.policy import load_policy
 from cectrain.run import preflight, results
 from cectrain.run.metrics_log import Logger, OnStep, ignore
 from cectrain.run.ppo import ppo
-from cectrain.run.stages import (
-    choose_constants,
-    load_encoder,
-    prepare,
-    publish,
-    warm_start,
-)
+from cectrain.run.stages import choose_constants, load_encoder, prepare, warm_start
 
 
 def train(
@@ -71,9 +65,10 @@ def train(
             log(f"{out} already holds the finished run")
             return summary or {}
         # 4. The stages.
-        begin = partial(results.begin, work, out, config, identity, log, on_step)
-        job = prepare(dataset, config, encoder, out, begin, log)
+        job = prepare(dataset, config, encoder, out, log)
+        # Nothing can be refused any more: from here on the folder belongs to this run.
+        job = replace(job, metrics=results.begin(work, out, config, identity, log, on_step))
         warm_start(job)
         reward = choose_constants(job)
         trained = ppo(job, reward)
-        return publish(work, job, reward, trained, time.monotonic() - began)
+        return results.publish(work, job, reward, trained, time.monotonic() - began)

@@ -1,20 +1,86 @@
-"""The PPO stage: build the trainer, resume, train, and score the policy before and after."""
+"""The PPO stage: set TRL up, build the trainer, resume, train, and score the policy around it."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from cecdata.common.errors import UsageError
+from cecdata.common.settings import require_known
+from cecdata.models.causal import THINKING_OFF
 from cectrain import checkpoints, distributed
-from cectrain.config import RewardConfig
-from cectrain.run.grpo_settings import arguments, longest_candidate
+from cectrain.config import PpoConfig, RewardConfig
 from cectrain.run.heldout import HeldOut
-from cectrain.run.stages import Job, Trained
+from cectrain.run.stages import Job, Trained, longest_candidate
 
 if TYPE_CHECKING:
+    from trl import GRPOConfig
+
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run.trainer import GroupTrainer
+
+
+def check_trl(ppo: PpoConfig) -> None:
+    """Raise UsageError for a setting in `ppo.trl` that GRPOConfig does not have."""
+    from trl import GRPOConfig
+
+    for name in ppo.trl:
+        require_known("setting of TRL's GRPOConfig", name, [f.name for f in fields(GRPOConfig)])
+
+
+def arguments(
+    ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
+) -> GRPOConfig:
+    """Return TRL's arguments for our settings; raise UsageError if `ppo.trl` has one of them.
+
+    `new_tokens` is the longest candidate, `processes` the number of ranks.
+    """
+    from trl import GRPOConfig
+
+    passes = ppo.accumulation  # backward passes over one batch
+    sequences = ppo.groups * ppo.candidates
+    own: dict[str, Any] = dict(  # noqa: C408 - keywords, because the names are TRL's
+        output_dir=str(out),
+        seed=seed,
+        data_seed=seed,
+        use_cpu=cpu,
+        per_device_train_batch_size=sequences // (processes * passes),
+        gradient_accumulation_steps=ppo.accumulation,
+        steps_per_generation=passes,
+        num_generations=ppo.candidates,
+        num_iterations=ppo.epochs,
+        max_steps=ppo.updates * ppo.epochs,
+        max_completion_length=new_tokens,
+        temperature=ppo.temperature,
+        top_p=ppo.top_p,
+        top_k=ppo.top_k,
+        epsilon=ppo.clip,
+        beta=0.0,  # no reference policy and no entropy bonus: rows without advantage are dropped
+        entropy_coef=0.0,
+        learning_rate=ppo.learning_rate,
+        bf16=ppo.bf16,
+        gradient_checkpointing=ppo.gradient_checkpointing,
+        chat_template_kwargs=dict(THINKING_OFF),
+        use_vllm=False,
+        save_strategy="steps",
+        # A resume is exact only from the end of a cycle, because candidates are not stored.
+        save_steps=ppo.save_every * ppo.epochs,
+        save_total_limit=None,
+        logging_steps=ppo.log_every * ppo.epochs,
+        logging_nan_inf_filter=False,
+        disable_tqdm=True,
+        dataloader_num_workers=0,
+        dataloader_pin_memory=not cpu,
+    )
+    if clash := sorted(own.keys() & ppo.trl.keys()):
+        raise UsageError(
+            f"ppo.trl.{clash[0]} is set by cectrain itself: use the settings of [ppo], or seed"
+        )
+    others = {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl}
+    return GRPOConfig(**others, **own)
 
 
 def ppo(job: Job, reward: RewardConfig) -> Trained:

@@ -7,9 +7,8 @@ from importlib.util import find_spec
 from cecdata.common.errors import InputError, MissingPackageError, UsageError, how_to_install
 from cectrain.config import Config, DataConfig, check_shares
 from cectrain.data.shards import HELD_OUT, PairSource
-from cectrain.data.training_pairs import TrainingPairs
 from cectrain.reward.function import functions_of, load
-from cectrain.run.grpo_settings import check_trl
+from cectrain.run.ppo import check_trl
 
 #: packages that every run imports
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
@@ -54,14 +53,4 @@ def check_data(dataset: PairSource, config: DataConfig) -> None:
         raise InputError(
             f"{dataset.path}: the split {HELD_OUT!r} is empty, but the policy is scored on "
             "it: build with --holdout above 0"
-        )
-
-
-def check_ppo(config: Config, pairs: TrainingPairs) -> None:
-    """Raise UsageError if PPO has fewer pairs than the sources of one batch."""
-    sources = config.ppo.groups * config.ppo.oversampling
-    if config.ppo.updates and len(pairs) < sources:
-        raise UsageError(
-            f"{len(pairs)} pairs are too few for a batch of {sources} sources: lower ppo.groups or "
-            "ppo.oversampling, or train on more pairs"
         )

@@ -21,13 +21,15 @@ from cecdata.common.version import git_commit
 from cecdata.embed import Encoder
 from cecdata.models.identity import checkpoint_identity
 from cectrain import checkpoints
-from cectrain.config import Config
-from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder
+from cectrain.config import Config, RewardConfig
+from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder, weights_sha256
 from cectrain.data.shards import PairSource
 from cectrain.distributed import world_size
+from cectrain.model.policy import save_model
 from cectrain.reward.function import digest, functions_of
-from cectrain.run import metrics_log
+from cectrain.run import heldout, metrics_log
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
+from cectrain.run.stages import AT_START, Job, Trained
 
 
 def versions() -> dict[str, Json]:
@@ -89,6 +91,69 @@ ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and 
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
 PAGE = "report.html"
+
+
+def publish(
+    work: Workspace | None, job: Job, reward: RewardConfig, trained: Trained, seconds: float
+) -> dict[str, Json]:
+    """Write the model, `heldout.jsonl` and `summary.json`; return the summary, {} off rank 0."""
+    if work is None:
+        return {}
+    job.metrics.write("heldout", trained.batches, metrics_log.of_held_out(trained.after))
+    facts = summary(job, trained, reward, seconds=seconds)
+    staged = f"{STATE}/{MODEL}"
+    kept = job.config.policy.save_dtype
+    save_model(trained.policy, work.root / staged, facts, "" if kept == "float32" else kept)
+    work.publish(staged, MODEL)
+    facts["model_sha256"] = weights_sha256(work.root / MODEL)
+    work.write_text(ANSWERS, _answer_lines(job, trained))
+    return write_summary(work, facts)
+
+
+def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
+    """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
+
+    `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped.
+    `seconds` is the time of this call, `cpu_seconds` and `gpu_seconds` are those of all steps that
+    led to the finished weights.
+    """
+    before, after, path = trained.before, trained.after, job.state / AT_START
+    start = heldout.read_held_out(path) if path.is_file() else None
+    alone = job.ppo_pairs is not job.sft_pairs  # pairs that only PPO uses
+    gpu = metrics_log.total(job.metrics.path, "gpu_seconds")
+    return {
+        "heldout_exact_after_sft": before.exact,
+        "heldout_exact_after_ppo": after.exact,
+        "heldout_overcorrection_after_sft": before.over_correction,
+        "heldout_overcorrection_after_ppo": after.over_correction,
+        "heldout_at_start": encode(metrics_log.of_held_out(start)) if start else None,
+        "heldout_after_sft": encode(metrics_log.of_held_out(before)),
+        "heldout_after_ppo": encode(metrics_log.of_held_out(after)),
+        "heldout_rows": after.rows,
+        "seeds": [job.config.seed],
+        "seconds": round(seconds, 1),
+        "sft_steps": job.config.sft.steps,
+        "ppo_batches": trained.batches,
+        "parameters": job.policy.model.num_parameters(),
+        "training_pairs": len(job.ppo_pairs) + (len(job.sft_pairs) if alone else 0),
+        "ppo_only_pairs": len(job.ppo_pairs) if alone else 0,
+        "reward": encode(reward),
+        "cpu_seconds": metrics_log.total(job.metrics.path, "cpu_seconds"),
+        **({"gpu_seconds": gpu} if gpu else {}),
+    }
+
+
+def _answer_lines(job: Job, trained: Trained) -> str:
+    """Return one JSON object a line: a held-out sentence, and the answers before and after PPO."""
+    sentences = [(pair.source, pair.target, pair.operator) for pair in job.heldout_pairs]
+    sentences += [(text, text, "clean") for text in job.clean]
+    answers = zip(trained.before.answers, trained.after.answers, strict=True)
+    names = ("source", "target", "operator", "before", "after")
+    lines = [
+        json.dumps(dict(zip(names, (*sentence, *both), strict=True)), ensure_ascii=False)
+        for sentence, both in zip(sentences, answers, strict=True)
+    ]
+    return "".join(line + "\n" for line in lines)
 
 
 def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]:

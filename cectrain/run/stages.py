@@ -9,23 +9,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from cecdata.common import durable
-from cecdata.common.codec import Json, encode
-from cecdata.common.durable import STATE, Workspace
+from cecdata.common.codec import encode
+from cecdata.common.durable import STATE
+from cecdata.common.errors import UsageError
 from cecdata.embed import Encoder, encoder
 from cectrain import distributed
 from cectrain.config import Config, RewardConfig, SftConfig
-from cectrain.corrector.folder import MODEL, weights_sha256
+from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.policy import Policy, check_context, reader
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, training_pairs
-from cectrain.model.policy import load_policy, save_model, with_adapter
-from cectrain.run import heldout, metrics_log, preflight, results
-from cectrain.run.grpo_settings import longest_candidate
+from cectrain.model.policy import load_policy, with_adapter
+from cectrain.run import heldout, metrics_log
 from cectrain.run.heldout import HeldOut
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
-_AT_START = "at_start.json"  # held-out scores before the warm start
+AT_START = "at_start.json"  # held-out scores before the warm start
 _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
 
 
@@ -51,7 +51,7 @@ class Job:
 
     def score_at_start(self) -> None:
         """Keep the scores of the policy that the run starts from, for the summary."""
-        path = self.state / _AT_START
+        path = self.state / AT_START
         if distributed.is_rank0() and not path.is_file():
             heldout.write_held_out(path, self.score(self.policy))
 
@@ -116,18 +116,25 @@ def set_up_torch(seed: int, *, deterministic: bool = True) -> None:
     torch.backends.cudnn.benchmark = False
 
 
+def longest_candidate(config: Config) -> int:
+    """Return the most tokens of a candidate: `ppo.new_tokens`, or enough for `max_chars`.
+
+    The built-in policy has one token a character; others need at most two.
+    """
+    tokens = config.policy.max_chars * (1 if config.policy.name == BUILTIN else 2) + 8
+    return config.ppo.new_tokens or tokens
+
+
 def prepare(
     dataset: PairSource,
     config: Config,
     used: Encoder | None,
     out: Path,
-    begin: Callable[[], MetricsLog],
     log: Logger,
 ) -> Job:
-    """Load the policy, map the pairs and draw the held-out sentences.
+    """Load the policy, map the pairs and draw the held-out sentences; metrics are not logged yet.
 
-    `begin` opens the metrics log in `out`, which binds the folder to this run, so it is called
-    last, when nothing can be refused any more. Raises InputError, UsageError and RefusedError.
+    Raises InputError, UsageError and RefusedError.
     """
     state = Path(out).absolute() / STATE
     set_up_torch(config.seed, deterministic=config.deterministic)
@@ -153,7 +160,12 @@ def prepare(
             "plain text: the instruction, then the sentence"
         )
     sft_pairs, ppo_pairs = pairs.split(_ppo_only_share(config))
-    preflight.check_ppo(config, ppo_pairs)
+    sources = config.ppo.groups * config.ppo.oversampling
+    if config.ppo.updates and len(ppo_pairs) < sources:
+        raise UsageError(
+            f"{len(ppo_pairs)} pairs are too few for a batch of {sources} sources: lower "
+            "ppo.groups or ppo.oversampling, or train on more pairs"
+        )
     return Job(
         config=config,
         dataset=dataset,
@@ -164,7 +176,7 @@ def prepare(
         heldout_pairs=heldout_pairs,
         clean=clean,
         state=state,
-        metrics=begin(),
+        metrics=MetricsLog(None),
         log=log,
     )
 
@@ -237,66 +249,3 @@ def _ppo_only_share(config: Config) -> float:
     """Return the share of targets for PPO alone; 0 if the run has only one kind of steps."""
     supervised = config.sft.steps or config.ppo.supervised
     return config.ppo.ppo_only_share if supervised and config.ppo.updates else 0.0
-
-
-def publish(
-    work: Workspace | None, job: Job, reward: RewardConfig, trained: Trained, seconds: float
-) -> dict[str, Json]:
-    """Write the model, `heldout.jsonl` and `summary.json`; return the summary, {} off rank 0."""
-    if work is None:
-        return {}
-    job.metrics.write("heldout", trained.batches, metrics_log.of_held_out(trained.after))
-    facts = summary(job, trained, reward, seconds=seconds)
-    staged = f"{STATE}/{MODEL}"
-    kept = job.config.policy.save_dtype
-    save_model(trained.policy, work.root / staged, facts, "" if kept == "float32" else kept)
-    work.publish(staged, MODEL)
-    facts["model_sha256"] = weights_sha256(work.root / MODEL)
-    work.write_text(results.ANSWERS, _answers(job, trained))
-    return results.write_summary(work, facts)
-
-
-def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
-    """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
-
-    `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped.
-    `seconds` is the time of this call, `cpu_seconds` and `gpu_seconds` are those of all steps that
-    led to the finished weights.
-    """
-    before, after, path = trained.before, trained.after, job.state / _AT_START
-    start = heldout.read_held_out(path) if path.is_file() else None
-    alone = job.ppo_pairs is not job.sft_pairs  # pairs that only PPO uses
-    gpu = metrics_log.total(job.metrics.path, "gpu_seconds")
-    return {
-        "heldout_exact_after_sft": before.exact,
-        "heldout_exact_after_ppo": after.exact,
-        "heldout_overcorrection_after_sft": before.over_correction,
-        "heldout_overcorrection_after_ppo": after.over_correction,
-        "heldout_at_start": encode(metrics_log.of_held_out(start)) if start else None,
-        "heldout_after_sft": encode(metrics_log.of_held_out(before)),
-        "heldout_after_ppo": encode(metrics_log.of_held_out(after)),
-        "heldout_rows": after.rows,
-        "seeds": [job.config.seed],
-        "seconds": round(seconds, 1),
-        "sft_steps": job.config.sft.steps,
-        "ppo_batches": trained.batches,
-        "parameters": job.policy.model.num_parameters(),
-        "training_pairs": len(job.ppo_pairs) + (len(job.sft_pairs) if alone else 0),
-        "ppo_only_pairs": len(job.ppo_pairs) if alone else 0,
-        "reward": encode(reward),
-        "cpu_seconds": metrics_log.total(job.metrics.path, "cpu_seconds"),
-        **({"gpu_seconds": gpu} if gpu else {}),
-    }
-
-
-def _answers(job: Job, trained: Trained) -> str:
-    """Return one JSON object a line: a held-out sentence, and the answers before and after PPO."""
-    sentences = [(pair.source, pair.target, pair.operator) for pair in job.heldout_pairs]
-    sentences += [(text, text, "clean") for text in job.clean]
-    answers = zip(trained.before.answers, trained.after.answers, strict=True)
-    names = ("source", "target", "operator", "before", "after")
-    lines = [
-        json.dumps(dict(zip(names, (*sentence, *both), strict=True)), ensure_ascii=False)
-        for sentence, both in zip(sentences, answers, strict=True)
-    ]
-    return "".join(line + "\n" for line in lines)

@@ -17,7 +17,7 @@ compares all of this with TRL, which the extra pins to >=1.16,<1.17.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,14 +30,12 @@ from cectrain import checkpoints
 from cectrain.config import PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
-from cectrain.data.sampling import GroupSampler, View
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.model import qwen3_forward
 from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
+from cectrain.run.batches import GroupSampler, View, drop_zero_advantages, select
 from cectrain.run.callback import SealCallback
-from cectrain.run.grpo_settings import may_draft, rate_share, uses_fast_forward
-from cectrain.run.selection import select
 from cectrain.supervised.loop import full_device, refuse_nan, supervised_batch, trim_sometimes
 from cectrain.supervised.loss import collate, loss_function
 
@@ -91,8 +89,11 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
         self.add_callback(SealCallback(self.baseline.value, ppo.keep))
         processes = self.accelerator.num_processes
-        self._fast_forward = uses_fast_forward(ppo, self.model, processes)
-        self._drafts = may_draft(ppo, self._bare_model())
+        # The lean pass does not support the wrapping of several ranks.
+        lean = ppo.fast_forward and processes == 1
+        self._fast_forward = lean and qwen3_forward.supports(self.model)
+        drafts = ppo.rollout == "auto" and ppo.top_k == 0
+        self._drafts = drafts and speculative.supported(self._bare_model())
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
         """Train, also on from a checkpoint; errors of the disk and the device become ours."""
@@ -254,58 +255,17 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             self._metrics["train"][name].append(value)
 
 
-_GIVEN = ("prompt_ids", "prompt_mask")
-_WRITTEN = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps")
-_TINY = 1e-6  # smaller advantages are rounding errors of 0
+def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
+    """Return step t → η_t / η0: 1 / (t + 1)^γ, falling linearly to 0 over the cool-down.
 
-
-def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
-    """Return a batch of fewer rows with the same gradient.
-
-    A candidate with advantage 0 has no gradient, and equal candidates of one source have equal
-    gradients: they become one row with the sum of their advantages. The loss is a mean over rows,
-    so advantages are scaled by rows kept / all rows. The number of rows stays a multiple of
-    `passes`, if necessary with rows of advantage 0. Columns of padding are removed. This is exact
-    for the clipped objective.
+    >>> share = rate_share(PpoConfig(decay=0.5, cooldown=0.5), 8)
+    >>> [round(share(step), 3) for step in (0, 3, 6, 8)]
+    [1.0, 0.5, 0.189, 0.0]
     """
-    weights = out["advantages"]
-    total = len(weights)
-    chosen, summed = _merged(out, weights)
-    short = -len(chosen) % passes if chosen else passes
-    spare = sorted(set(range(total)) - set(chosen))[:short]
-    rows = torch.tensor([*chosen, *spare], device=weights.device)
-    kept = {
-        name: value[rows] if torch.is_tensor(value) and value.shape[:1] == (total,) else value
-        for name, value in out.items()
-    }
-    values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
-    kept["advantages"] = (values * (len(rows) / total)).to(weights)
-    return _trimmed(kept)
+    last = max(1.0, ppo.cooldown * steps)
 
+    def share(step: int) -> float:
+        falling = min(1.0, max(0.0, (steps - step) / last)) if ppo.cooldown else 1.0
+        return float(falling * (step + 1.0) ** -ppo.decay)
 
-def _merged(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], list[float]]:
-    """Return the first rows of equal candidates and the sums of their advantages, without 0."""
-    tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
-    sums: dict[tuple[bytes, bool], float] = {}
-    first: dict[tuple[bytes, bool], int] = {}
-    for row, (line, weight) in enumerate(zip(tokens.cpu().numpy(), weights.tolist(), strict=True)):
-        if abs(weight) < _TINY:
-            continue
-        # By sign: the clip takes the smaller of two products, and only equal signs add up.
-        key = (line.tobytes(), weight > 0)
-        first.setdefault(key, row)
-        sums[key] = sums.get(key, 0.0) + weight
-    return list(first.values()), list(sums.values())
-
-
-def _trimmed(kept: dict[str, Any]) -> dict[str, Any]:
-    """Return the batch without columns of padding: left of prompts, right of completions."""
-    given, written = kept["prompt_mask"], kept["completion_mask"]
-    before = int((given.sum(dim=0) > 0).long().argmax())
-    after = int(written.sum(dim=1).max())
-    for name in _GIVEN:
-        kept[name] = kept[name][:, before:]
-    for name in _WRITTEN:
-        if kept.get(name) is not None:
-            kept[name] = kept[name][:, :after]
-    return kept
+    return share

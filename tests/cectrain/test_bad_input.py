@@ -3,20 +3,13 @@
 import json
 import subprocess
 import sys
-from types import SimpleNamespace
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from stores import write_store
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.common.errors import DiskFullError, InputError, UsageError, VerificationError
-from cecdata.corpus.ids import ids
-from cecdata.embed.store import open_store
+from cecdata.common.errors import DiskFullError, InputError, UsageError
 from cectrain import checkpoints, config
-from cectrain.config import RewardConfig
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward
 from cectrain.train import train
@@ -65,13 +58,14 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     """The run stops and names the folder and the remedy; the checkpoint before it is whole."""
     from cectrain.config import DataConfig, PolicyConfig
     from cectrain.data.training_pairs import training_pairs
-    from cectrain.run import grpo_settings, trainer
+    from cectrain.run import trainer
+    from cectrain.run.ppo import arguments
 
     made = config.load("exact-match", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
     tiny = policy.load_policy(PolicyConfig(name=str(start)), "cpu")
     out = small_disk / "run"
     pairs = training_pairs(dataset, DataConfig(limit=6), 40, 42, small_disk.parent / "cache")
-    args = grpo_settings.arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
+    args = arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
     reward = GroupReward(encoder, config.load("exact-match").reward, 2)
     with pytest.raises(DiskFullError, match=r"no space left.*Free some space"):
         trainer.GroupTrainer(

@@ -73,14 +73,13 @@ def test_edits_of_a_byte_level_policy_spell_its_answer(made):
 
 def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     """In one batch TRL renders the same prompt, and the candidates are rewarded."""
-    from cectrain.run import grpo_settings, trainer
+    from cectrain.run import trainer
+    from cectrain.run.ppo import arguments
 
     settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
     ppo = config.load("exact-match", [*settings, "ppo.oversampling=1", "ppo.baseline=value"]).ppo
     pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42, tmp_path / "cache")
-    args = grpo_settings.arguments(
-        ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True
-    )
+    args = arguments(ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True)
     seen = []
 
     class Watching(trainer.GroupTrainer):

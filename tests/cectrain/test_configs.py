@@ -21,7 +21,7 @@ def test_a_shipped_configuration_loads_and_divides(path, tmp_path):
 
     With K = 2 epochs of each batch, 3e4 updates are 6e4 optimizer steps.
     """
-    from cectrain.run.grpo_settings import arguments
+    from cectrain.run.ppo import arguments
 
     loaded = config.load(str(path))
     for processes in (1, 8):

@@ -10,7 +10,7 @@ from cectrain.model.qwen3_forward import Head, log_probs_and_entropies
 
 
 def drop_zero_advantages(*given):
-    from cectrain.run.trainer import drop_zero_advantages  # brings in all of trl
+    from cectrain.run.batches import drop_zero_advantages  # brings in all of trl
 
     return drop_zero_advantages(*given)
 

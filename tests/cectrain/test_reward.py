@@ -454,7 +454,7 @@ new_tokens = 4
 def test_settings_of_trl_are_passed_on(tmp_path):
     """Known names reach GRPOConfig; unknown ones and those of the run itself are refused."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")
-    from cectrain.run.grpo_settings import arguments
+    from cectrain.run.ppo import arguments
     from cectrain.run.preflight import check_settings
 
     run = {"out": tmp_path, "seed": 1, "new_tokens": 9, "processes": 1, "cpu": True}

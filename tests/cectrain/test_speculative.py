@@ -15,7 +15,7 @@ from cectrain.corrector import speculative
 from cectrain.corrector.policy import target_ids
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
-from cectrain.run import selection as source_selection
+from cectrain.run import batches
 
 END = 3
 
@@ -184,14 +184,14 @@ def by_hand(policy, pair, temperature):
 def test_as_by_hand(small_policy, monkeypatch, known):
     """Either pass gives the product of the tokens' probabilities at the temperature."""
     monkeypatch.setattr(qwen3_forward, "fast_dtype", lambda: torch.float32)
-    monkeypatch.setattr(source_selection, "_ROWS", 2)
+    monkeypatch.setattr(batches, "_ROWS", 2)
     if not known:
         monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
     policy = small_policy(hidden=64, layers=2)
     # a random policy writes nothing in particular: a low temperature makes chances that count
     for temperature in (1.0, 0.02):
         chances = torch.tensor([by_hand(policy, pair, temperature) for pair in PAIRS])
-        found = source_selection.reward_variance(policy, PAIRS, temperature)
+        found = batches.reward_variance(policy, PAIRS, temperature)
         torch.testing.assert_close(found, chances * (1 - chances), rtol=1e-3, atol=1e-9)
 
 
@@ -199,7 +199,7 @@ def test_it_is_the_variance_of_sampled_rewards(small_policy):
     """Of 1,500 answers of a policy that half knows the reference, the share of it is p."""
     policy, pair = small_policy(), Pair(0, 0, "他来了", "甲", "noise")
     half = _half(policy, pair)
-    expected = float(source_selection.reward_variance(half, [pair], 1.0))
+    expected = float(batches.reward_variance(half, [pair], 1.0))
     draft = half.tokenizer([pair.source], add_special_tokens=False).input_ids
     end = int(half.tokenizer.eos_token_id)
     torch.manual_seed(0)

@@ -35,15 +35,14 @@ SETTINGS = [
 @pytest.fixture(scope="module")
 def trainer_for(dataset, encoder, small_policy):
     """A function that returns a trainer of a tiny random policy on seven pairs."""
-    from cectrain.run import grpo_settings, trainer
+    from cectrain.run import trainer
+    from cectrain.run.ppo import arguments
 
     def made(out, *more, cls=None, reward=None, limit=7):
         told = config.load("exact-match", [*SETTINGS, *more])
         pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42, out.parent / "cache")
         reward = reward or GroupReward(encoder, told.reward, told.ppo.candidates)
-        args = grpo_settings.arguments(
-            told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True
-        )
+        args = arguments(told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
         used = cls or trainer.GroupTrainer
         own = {"sft_pairs": pairs, "warmup_examples": 0}
         return used(small_policy(), pairs, reward, told.ppo, args, **own)
@@ -249,7 +248,7 @@ def test_an_epoch_has_its_own_order(watched):
 
 def test_a_pool_groups_by_length(dataset, tmp_path):
     """Every place comes once per epoch; the batches of a pool have similar lengths."""
-    from cectrain.data.sampling import GroupSampler, View
+    from cectrain.run.batches import GroupSampler, View
 
     pairs = training_pairs(dataset, DataConfig(limit=60), 40, 42, tmp_path / "cache")
     lengths = pairs.lengths()
@@ -350,13 +349,13 @@ def coin(model, tokenizer):
 
 def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_path):
     """Of two sources for each that is used, those of the greatest variance are kept."""
-    from cectrain.run import selection as source_selection
+    from cectrain.run import batches
 
     made = trainer_for(
         tmp_path / "run", "ppo.oversampling=2", "ppo.candidates=4", "ppo.updates=2", "ppo.groups=2",
         "ppo.epochs=1", "ppo.accumulation=1", "ppo.baseline=leave_one_out",
     )  # fmt: skip
-    seen, plain = [], source_selection.reward_variance
+    seen, plain = [], batches.reward_variance
 
     def noted(policy, pairs, temperature):
         plain(policy, pairs, temperature)  # of a random policy all are 0
@@ -371,7 +370,7 @@ def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_pa
         return score(sources, targets, groups)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source_selection, "reward_variance", noted)
+        patch.setattr(batches, "reward_variance", noted)
         patch.setattr(made._reward, "score", scored)
         made.train()
     assert len(seen) == len(asked) == 2

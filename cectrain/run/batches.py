@@ -1,0 +1,215 @@
+"""The batches of PPO: the pairs as rows for TRL, their order in an epoch, the choice of sources
+about which the policy is least sure, and the candidates without gradient, which are left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Sampler
+
+from cecdata.models.causal import asked
+from cectrain.corrector import speculative
+from cectrain.corrector.policy import Policy
+from cectrain.data import shards
+from cectrain.data.shards import Pair
+from cectrain.data.training_pairs import TrainingPairs
+from cectrain.model import qwen3_forward
+from cectrain.supervised.loss import IGNORED, answer_logits, collate
+
+if TYPE_CHECKING:
+    import datasets
+
+_ROWS = 32  # pairs of similar length in one forward pass
+
+
+class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
+    """Yields positions of pairs: batches of `groups` sources, each `size` times in a row.
+
+    Each batch comes `repeats` times. The order depends on the epoch, whereas TRL's own sampler
+    repeats the first epoch's order after a resume. With `buckets` above 1, the sources of that many
+    batches are sorted by length, so that little is padded, and the batches are shuffled again.
+    Pairs that do not fill a batch at the end of an epoch are left out of it.
+    """
+
+    def __init__(
+        self,
+        pairs: TrainingPairs,
+        *,
+        groups: int,
+        size: int,
+        repeats: int,
+        view: View,
+        buckets: int = 1,
+    ) -> None:
+        self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
+        self._epoch, self._view, self._buckets = 0, view, buckets
+        self._lengths = pairs.lengths() if buckets > 1 else None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch; the trainer calls this before each one and after a resume."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        """Return the number of positions in an epoch."""
+        batches = len(self._pairs) // self._groups
+        return batches * self._groups * self._size * self._repeats
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the epoch's positions, group by group."""
+        self._view.epoch = self._epoch
+        walk = shards.order(len(self._pairs), self._pairs.seed, self._epoch)
+        whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
+        for start in range(0, len(whole), self._buckets):
+            for batch in self._by_length(whole[start : start + self._buckets], start).tolist():
+                for _ in range(self._repeats):
+                    for position in batch:
+                        yield from [position] * self._size
+
+    def _by_length(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
+        """Return the same sources with similar lengths in each batch, [batches, groups]."""
+        if self._lengths is None:
+            return batches
+        drawn = batches.ravel()
+        positions = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
+        turns = shards.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
+        return np.asarray(positions[turns])
+
+
+class View:
+    """The pairs as rows for TRL: the prompt, and the columns that the reward reads."""
+
+    def __init__(self, pairs: TrainingPairs, policy: Policy) -> None:
+        self.epoch = 0
+        self._pairs, self._policy = pairs, policy
+
+    def table(self) -> datasets.Dataset:
+        """Return the table of pairs, whose rows are converted when they are read."""
+        return self._pairs.table.with_transform(self._rows)
+
+    def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
+        pairs = self._pairs.materialise(rows, self.epoch)
+        return {
+            "prompt": [asked(self._policy, pair.source) for pair in pairs],
+            "source": [pair.source for pair in pairs],
+            "target": [pair.target for pair in pairs],
+        }
+
+
+def select(
+    policy: Policy,
+    inputs: Sequence[dict[str, Any]],
+    size: int,
+    oversampling: int,
+    temperature: float,
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Return one of each `oversampling` sources, `size` times in a row, and figures for the log.
+
+    `inputs` are the trainer's rows, each source `size // oversampling` times in a row.
+    """
+    if oversampling == 1:
+        return list(inputs), {}
+    started = time.perf_counter()
+    candidates = inputs[:: size // oversampling]
+    pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
+    variance = reward_variance(policy, pairs, temperature)
+    order = variance.argsort(descending=True, stable=True)  # the first of equal ones
+    positions = sorted(order[: len(inputs) // size].tolist())
+    figures = {
+        "reward_variance": float(variance[positions].mean()),
+        "reward_variance_seen": float(variance.mean()),
+        "selection_seconds": time.perf_counter() - started,
+    }
+    return [candidates[position] for position in positions for _ in range(size)], figures
+
+
+def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+    """Return p(1 − p) of each pair, [pairs], p the probability that the policy writes the target.
+
+    It is the variance of a reward that is 1 for the target and 0 for all else: if it is 0, all
+    candidates earn the same and have no gradient. The pass over a pair costs a tenth of writing
+    its candidates.
+    """
+    probability = torch.empty(len(pairs))
+    walk = sorted(range(len(pairs)), key=lambda position: (len(pairs[position].target), position))
+    for start in range(0, len(walk), _ROWS):
+        positions = walk[start : start + _ROWS]
+        answers = _log_probs(policy, [pairs[position] for position in positions], temperature)
+        probability[positions] = answers.double().exp().float().cpu()
+    return probability * (1 - probability)
+
+
+def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+    """Return the log-probability of each pair's target at this temperature, [pairs]."""
+    model, batch = policy.model, collate(policy, pairs)
+    if qwen3_forward.supports(model):
+        return qwen3_forward.answer_log_probs(
+            model, batch["input_ids"], batch["labels"], qwen3_forward.fast_dtype(), temperature
+        )
+    with speculative.evaluated(model):
+        logits, labels = answer_logits(model, batch)
+    logp = torch.log_softmax(logits.float() / temperature, -1)
+    logp = logp.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
+    return logp.where(labels != IGNORED, 0.0).sum(1)
+
+
+_GIVEN = ("prompt_ids", "prompt_mask")
+_WRITTEN = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps")
+_TINY = 1e-6  # smaller advantages are rounding errors of 0
+
+
+def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
+    """Return a batch of fewer rows with the same gradient.
+
+    A candidate with advantage 0 has no gradient, and equal candidates of one source have equal
+    gradients: they become one row with the sum of their advantages. The loss is a mean over rows,
+    so advantages are scaled by rows kept / all rows. The number of rows stays a multiple of
+    `passes`, if necessary with rows of advantage 0. Columns of padding are removed. This is exact
+    for the clipped objective.
+    """
+    weights = out["advantages"]
+    total = len(weights)
+    chosen, summed = _merged(out, weights)
+    short = -len(chosen) % passes if chosen else passes
+    spare = sorted(set(range(total)) - set(chosen))[:short]
+    rows = torch.tensor([*chosen, *spare], device=weights.device)
+    kept = {
+        name: value[rows] if torch.is_tensor(value) and value.shape[:1] == (total,) else value
+        for name, value in out.items()
+    }
+    values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
+    kept["advantages"] = (values * (len(rows) / total)).to(weights)
+    return _trimmed(kept)
+
+
+def _merged(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], list[float]]:
+    """Return the first rows of equal candidates and the sums of their advantages, without 0."""
+    tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
+    sums: dict[tuple[bytes, bool], float] = {}
+    first: dict[tuple[bytes, bool], int] = {}
+    for row, (line, weight) in enumerate(zip(tokens.cpu().numpy(), weights.tolist(), strict=True)):
+        if abs(weight) < _TINY:
+            continue
+        # By sign: the clip takes the smaller of two products, and only equal signs add up.
+        key = (line.tobytes(), weight > 0)
+        first.setdefault(key, row)
+        sums[key] = sums.get(key, 0.0) + weight
+    return list(first.values()), list(sums.values())
+
+
+def _trimmed(kept: dict[str, Any]) -> dict[str, Any]:
+    """Return the batch without columns of padding: left of prompts, right of completions."""
+    given, written = kept["prompt_mask"], kept["completion_mask"]
+    before = int((given.sum(dim=0) > 0).long().argmax())
+    after = int(written.sum(dim=1).max())
+    for name in _GIVEN:
+        kept[name] = kept[name][:, before:]
+    for name in _WRITTEN:
+        if kept.get(name) is not None:
+            kept[name] = kept[name][:, :after]
+    return kept
