@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from cecbench.systems import api, llm, predictions, tagger
 from cecbench.systems.base import Context, Kind, System
 from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.plugins import find_points, load_point
 
 GROUP = "cecbench.systems"
 BUILT_IN: tuple[Kind[Any], ...] = (
@@ -40,46 +40,22 @@ def find_kind(name: str) -> Kind[Any]:
     for kind in BUILT_IN:
         if kind.name == name:
             return kind
-    if name not in _points():
-        names = [kind.name for kind in BUILT_IN] + sorted(_points())
+    points = find_points(GROUP)
+    if name not in points:
+        names = [kind.name for kind in BUILT_IN] + sorted(points)
         raise UsageError(f"unknown kind of system {name!r}: {did_you_mean(name, names)}")
-    return _loaded(_points()[name])
+    return load_point(points[name], Kind, "--system")
 
 
 @cache
 def _all() -> tuple[tuple[Kind[Any], ...], tuple[str, ...]]:
     found, reasons = list(BUILT_IN), []
-    for name in sorted(_points().keys() - {kind.name for kind in BUILT_IN}):
+    for name in sorted(find_points(GROUP).keys() - {kind.name for kind in BUILT_IN}):
         try:
             found.append(find_kind(name))
         except UsageError as error:
             reasons.append(str(error))
     return tuple(found), tuple(reasons)
-
-
-@cache
-def _points() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _loaded(point: EntryPoint) -> Kind[Any]:
-    try:
-        kind = point.load()
-    except Exception as error:  # another package may raise anything
-        raise UsageError(
-            f"--system {point.name} of the package {_package(point)} cannot be loaded "
-            f"({type(error).__name__}: {error}): update or uninstall that package"
-        ) from error
-    if not isinstance(kind, Kind) or kind.name != point.name:
-        raise UsageError(
-            f"--system {point.name} of the package {_package(point)}: {point.value} is not a Kind "
-            "of this name (see cecbench.systems.base): update or uninstall that package"
-        )
-    return kind
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.value
 
 
 def check_spec(spec: str) -> tuple[Kind[Any], str]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.plugins import find_points, load_point
 from cecdata.models.hub import refuse_missing_folder
 from cectrain.corrector.correction import Proposer
 from cectrain.corrector.field import is_field, read_field
@@ -164,11 +163,13 @@ def find_model(spec: str) -> tuple[Model, str]:
     ('combined', 'builtin')
     """
     name, colon, argument = spec.partition(":")
-    models = {model.name: model for model in BUILT_IN}
-    model = models.get(name) or (_load_point(_points()[name]) if name in _points() else None)
+    models, points = {model.name: model for model in BUILT_IN}, find_points(GROUP)
+    model = models.get(name)
+    if model is None and name in points:
+        model = load_point(points[name], Model, "the model")
     if model is None:
         if "/" not in spec and not Path(spec).exists():
-            known = did_you_mean(spec, [*models, *sorted(_points())])
+            known = did_you_mean(spec, [*models, *sorted(points)])
             raise UsageError(f"no model {spec!r}: {known}; or name a folder, or OWNER/NAME")
         refuse_missing_folder(spec)
         return FIELD if is_field(spec) else POLICY, spec
@@ -185,24 +186,3 @@ def refuse_unsupported(model: Model, terms: bool, rescore: bool) -> None:
         if asked and name not in model.takes:
             takers = " and ".join(other.name for other in BUILT_IN if name in other.takes)
             raise UsageError(f"{name} can be used only with {takers}, not with this model")
-
-
-@cache
-def _points() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _load_point(point: EntryPoint) -> Model:
-    try:
-        model = point.load()
-    except Exception as error:  # another package may raise anything
-        raise UsageError(
-            f"the model {point.name} of {point.value} cannot be loaded "
-            f"({type(error).__name__}: {error}): update or uninstall that package"
-        ) from error
-    if not isinstance(model, Model) or model.name != point.name:
-        raise UsageError(
-            f"{point.value} is not a Model of the name {point.name} (see {__name__}): update or "
-            "uninstall that package"
-        )
-    return model

@@ -15,6 +15,7 @@ from cecbench.run import Settings, evaluate
 from cecbench.systems import table
 from cecbench.systems.extract import extract
 from cecbench.systems.predictions import PredictionSystem
+from cecdata.common import plugins
 from cecdata.common.errors import InputError, UsageError
 from cecdata.models import prompts
 
@@ -288,7 +289,7 @@ def added(tmp_path, monkeypatch, request):
             (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
             (folder / "entry_points.txt").write_text(f"[{table.GROUP}]\n{lines}\n")
         monkeypatch.syspath_prepend(str(tmp_path))
-        for cached in (table._points, table._all):
+        for cached in (plugins.find_points, table._all):
             cached.cache_clear()
             request.addfinalizer(cached.cache_clear)
 
