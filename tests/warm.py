@@ -34,7 +34,7 @@ KINDS = 10
 LATE = (
     "cecbench.report.page", "cecbench.run", "cecdata.builds.build", "cecdata.embed.store",
     "cecdata.perturbation.engine", "cecdata.report.page", "cecdata.shards.export", "datasets",
-    "polars", "pyarrow.parquet", "torch", "transformers", "cectrain.diagnosis.diagnose",
+    "polars", "pyarrow.parquet", "torch", "transformers", "cectrain.reward.diagnosis",
 )  # fmt: skip
 PROGRAM = """#!{python} -IS
 import json, os, socket, sys

@@ -253,8 +253,8 @@ def diagnose(
     from cecdata.common.codec import encode
     from cecdata.embed import encoder
     from cectrain.data import shards
-    from cectrain.diagnosis.diagnose import diagnose as measure
-    from cectrain.diagnosis.measures import text
+    from cectrain.reward.diagnosis import diagnose as measure
+    from cectrain.reward.diagnosis import text
 
     config = load(recipe, settings)
     dataset = shards.open_shards(data)

@@ -217,8 +217,7 @@ def choose_constants(job: Job) -> RewardConfig:
         return config.reward
     if not distributed.is_rank0():
         return distributed.broadcast_from_rank0(config.reward)
-    from cectrain.diagnosis.diagnose import diagnose
-    from cectrain.diagnosis.measures import choice_reason
+    from cectrain.reward.diagnosis import choice_reason, diagnose
 
     assert job.encoder is not None
     limit, count = config.policy.max_chars, config.diagnose_pairs

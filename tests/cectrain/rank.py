@@ -36,7 +36,7 @@ def main(data, out, settings):
     from safetensors.torch import load_file
 
     from cectrain import config
-    from cectrain.diagnosis import diagnose
+    from cectrain.reward import diagnosis
     from cectrain.run import trainer
     from cectrain.train import train
 
@@ -45,7 +45,7 @@ def main(data, out, settings):
     faulthandler.dump_traceback_later(240, exit=True)  # where it waits, if it waits for ever
     trainer.GroupTrainer.train = keeping(trainer.GroupTrainer.train)
     if rank == "1":  # constants are rank 0's: another rank does not choose
-        del diagnose.diagnose
+        del diagnosis.diagnose
     out, told = Path(out), config.load("exact-match", settings)
     first = train(Path(data), out / "run", told)
     again = train(Path(data), out / "run", told)

@@ -13,7 +13,7 @@ from cecdata.common.settings import from_tree
 from cectrain import config
 from cectrain.commands.train import configured
 from cectrain.data import shards
-from cectrain.diagnosis.diagnose import diagnose
+from cectrain.reward.diagnosis import diagnose
 from cectrain.run.stages import choose_constants
 
 

@@ -95,12 +95,11 @@ def test_the_reason_matches_the_choice_of_constants():
     """The reason matches the choice; if both rank equally, the given constants stay."""
     from types import SimpleNamespace
 
-    from cectrain.diagnosis.measures import choice_reason, favoured
+    from cectrain.reward.diagnosis import choice_reason, favoured
 
     def ranking(*values):
-        profiles = [{"a": value} for value in values]
         names = ("as given", "calibrated")
-        return dict(zip(names, (SimpleNamespace(profiles=p) for p in profiles), strict=True))
+        return {n: SimpleNamespace(ranking=v) for n, v in zip(names, values, strict=True)}
 
     assert favoured(ranking(0.9962, 0.9961)) == "as given"
     assert "do not rank" in choice_reason(ranking(0.9962, 0.9961))

@@ -56,7 +56,7 @@ class Bank:
         return np.asarray(exact_P_K | (np.array(self.kinds) == "variant"))
 
 
-def bank(pairs: Sequence[Pair], seed: int) -> Bank:
+def make_bank(pairs: Sequence[Pair], seed: int) -> Bank:
     """Return candidates of all kinds for each pair, as a function of (pairs, seed)."""
     kinds = ("correct", "copy", *(kind for kind in KINDS[2:] for _ in range(VARIANTS)))
     rows = []
@@ -78,9 +78,9 @@ def variants(pair: Pair) -> list[str]:
     text = pair.target
     others = [text.replace(a, b, 1) for a, b in _SAME if a in text][:1]
     others += [text.translate(_HALF_WIDTH), text[:-1] if text[-1] == "。" else f"{text}。"]
-    kept = [one for one in dict.fromkeys(others) if one and one not in (text, pair.source)]
-    kept = kept or [f"{text}！"]
-    return [kept[position % len(kept)] for position in range(VARIANTS)]
+    right = [other for other in dict.fromkeys(others) if other not in ("", text, pair.source)]
+    right = right or [f"{text}！"]
+    return [right[position % len(right)] for position in range(VARIANTS)]
 
 
 def near_miss(pair: Pair, rng: np.random.Generator) -> str:

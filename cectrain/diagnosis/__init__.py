@@ -1,1 +1,0 @@
-"""Measure what a reward can teach before a run."""

@@ -1,0 +1,353 @@
+# ruff: noqa: N803, N806 - axes are in the names
+"""Measure a reward on simulated candidates of known quality, before any training, and say what the
+figures mean.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.common import markdown
+from cecdata.common.errors import InputError, UsageError
+from cecdata.common.html import percent
+from cecdata.embed import Encoder
+from cectrain.config import RewardConfig
+from cectrain.data.shards import HELD_OUT, Pair
+from cectrain.reward.batch import Batch, FloatArray, distances, unit
+from cectrain.reward.candidates import KINDS, PROFILES, Bank, draw_groups, make_bank
+from cectrain.reward.terms import Rewards, alpha_star, total_reward
+
+ABOVE_STAR = 0.15  # calibrated α − α*
+WRONG_QUANTILE = 0.05  # share of the wrong candidates that the calibrated τ and β reward with 0
+APART_QUANTILE = 0.05  # share of answers of other meanings that the calibrated ε takes for equal
+_SMALLEST = 1e-6  # radius; equal texts have distance 0 but for rounding
+_SAME = 1e-9  # rewards closer than this count as equal
+TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
+EXACT_MATCH = 0.5  # accuracy of exact match on right texts that differ from the target: all tie
+MOST_JOINED = 0.2  # of the groups; above it the encoder's distances separate nothing
+_HONEST_CHOICE = "Use exact match as the reward: --recipe exact-match."
+
+
+@dataclass(frozen=True, slots=True)
+class RewardFigures:
+    """The figures of one reward.
+
+    alpha_star: of the two cosine terms, at τ as used. lone_wins: share of the groups of one right
+    candidate and copies of the source in which the right one earns more than a copy. joined: share
+    of these groups that are one cluster. variant_accuracy: share of the pairs of a right text that
+    differs from the target and a wrong one in which the right one earns more (ties count half);
+    exact match has 0.5. variant_low: the lower end of its interval over sentences. profiles: for
+    each mixture of kinds, the same share of the pairs of a right and a wrong candidate of one
+    group, which is what matters for training.
+    """
+
+    config: RewardConfig
+    alpha_star: float
+    lone_wins: float
+    joined: float
+    variant_accuracy: float
+    variant_low: float
+    profiles: Mapping[str, float | None]
+
+    @property
+    def ranking(self) -> float:
+        """The mean accuracy within groups over the mixtures."""
+        known = [accuracy for accuracy in self.profiles.values() if accuracy is not None]
+        return float(np.mean(known)) if known else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The result of `cectrain diagnose`.
+
+    teaches: whether the favoured reward can be trusted, and with some constants ranks right texts
+    that differ from the target above wrong ones, which exact match as the reward cannot do.
+    """
+
+    encoder: str
+    pairs: int
+    size: int
+    seed: int
+    rewards: Mapping[str, RewardFigures]
+    suggested: RewardConfig
+    favoured: str
+    teaches: bool
+    verdict: tuple[str, ...]
+    recipe: str = ""  # origin of the constants as given; empty within a run
+    split: str = ""  # of the pairs; empty within a run, which takes training pairs
+
+
+def diagnose(
+    pairs: Sequence[Pair],
+    encoder: Encoder,
+    config: RewardConfig,
+    *,
+    size: int = 4,
+    seed: int = 42,
+    recipe: str = "",
+) -> Diagnosis:
+    """Return figures for `config` and for the constants that calibration on these pairs gives.
+
+    A pure function of its arguments. `recipe` is the origin of `config` that the page names.
+    Raises InputError with fewer than 8 pairs that contain an error, UsageError for another reward.
+    """
+    if not config.is_consensus:
+        name = config.reward or config.kind
+        raise UsageError(f"only the consensus reward can be diagnosed, not {name!r}")
+    wrong = [pair for pair in pairs if pair.source != pair.target]
+    if len(wrong) < 8:
+        raise InputError(f"a diagnosis needs at least 8 pairs with an error, not {len(wrong)}")
+    bank = make_bank(wrong, seed)
+    vectors_P_K_D = _encode(bank, encoder)
+    cosines_P_K = np.einsum("pkd,pd->pk", vectors_P_K_D, vectors_P_K_D[:, 0])
+    plausible = [column for kind in KINDS[1:4] for column in bank.columns(kind)]
+    missed = cosines_P_K[:, plausible][~bank.right()[:, plausible]]
+    suggested = suggest(missed, config, radius(bank, vectors_P_K_D))
+    rewards = {
+        name: _figures(bank, vectors_P_K_D, constants, size, seed)
+        for name, constants in (("as given", config), ("calibrated", suggested))
+    }
+    diagnosis = Diagnosis(
+        encoder=f"{encoder.name} ({encoder.revision})",
+        pairs=len(wrong),
+        size=size,
+        seed=seed,
+        rewards=rewards,
+        suggested=suggested,
+        favoured=favoured(rewards),
+        teaches=teaches(rewards),
+        verdict=(),
+        recipe=recipe,
+    )
+    return replace(diagnosis, verdict=tuple(verdict(diagnosis)))
+
+
+def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardConfig:
+    """Return constants calibrated to the cosines of wrong candidates that are `missed`.
+
+    τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
+    earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
+    stretched as far as possible. `unchanged` is unset: its value assumes that wrong answers earn 0.
+    Two answers of one meaning are a cluster, so `min_samples` is 2. `epsilon` is that of `radius`.
+    """
+    threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
+    alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
+    both = replace(config, tau=threshold, beta=threshold, alpha=alpha)
+    return replace(both, epsilon=epsilon, min_samples=2, unchanged=None)
+
+
+def radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
+    """Return the ε with which a cluster is a set of answers that mean the same, as far as seen.
+
+    It is a low quantile of the distances between a right answer, a copy and wrong ones.
+    """
+    apart_P_K_K = distances(vectors_P_K_D)
+    kinds = [bank.columns(kind) for kind in KINDS[:4]]
+    between = [
+        apart_P_K_K[:, a, b]
+        for pair in itertools.combinations(kinds, 2)
+        for a, b in itertools.product(*pair)
+    ]
+    return max(_SMALLEST, float(f"{np.quantile(between, APART_QUANTILE):.3g}"))
+
+
+def _encode(bank: Bank, encoder: Encoder) -> FloatArray:
+    """Return the unit vectors of all candidates, shape [P, K, D]."""
+    texts, numbers_P_K = np.unique(bank.texts_P_K, return_inverse=True)
+    vectors = unit(encoder.encode(texts.tolist()))
+    return vectors[numbers_P_K.reshape(len(bank.pairs), -1)]
+
+
+def _figures(
+    bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
+) -> RewardFigures:
+    alone = _reward(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
+    lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
+    labels_P_L = alone.batch.labels_P_L
+    joined_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
+    accuracy, low = _variant_accuracy(bank, vectors_P_K_D, config)
+    rng = np.random.default_rng((seed, size))
+    profiles: dict[str, float | None] = {}
+    for name, profile in PROFILES.items():
+        drawn_P_L = draw_groups(bank, profile, size, rng)
+        right_P_L = np.take_along_axis(bank.right(), drawn_P_L, axis=1)
+        rewards = _reward(bank, vectors_P_K_D, drawn_P_L, config)
+        profiles[name] = pair_accuracy(rewards.total_P_L, right_P_L)
+    return RewardFigures(
+        config=config,
+        alpha_star=alpha_star(config.tau, config.beta),
+        lone_wins=float((lone_P - copy_P > _SAME).mean()),
+        joined=float(joined_P.mean()),
+        variant_accuracy=accuracy,
+        variant_low=low,
+        profiles=profiles,
+    )
+
+
+def _variant_accuracy(
+    bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig
+) -> tuple[float, float]:
+    """Return how often a right variant earns more than a wrong text, and a lower bound of that.
+
+    Each group has one variant, a copy, a near miss and an over-correction. The bound is the mean
+    over sentences less three standard errors, so that 8 sentences rarely exceed 1/2 by chance.
+    """
+    ranked = []
+    kinds = ("variant", "near_miss", "over_correction")
+    for variant, *wrong in zip(*(bank.columns(kind) for kind in kinds), strict=True):
+        drawn_1_L = np.array([[variant, 1, *wrong]])
+        total_P_L = _reward(bank, vectors_P_K_D, drawn_1_L, config).total_P_L
+        gain_P_W = total_P_L[:, :1] - total_P_L[:, 1:]
+        ranked.append((np.where(abs(gain_P_W) < _SAME, 0.5, gain_P_W > 0)).mean(axis=1))
+    accuracy_P = np.mean(ranked, axis=0)
+    spread = float(accuracy_P.std(ddof=1)) / math.sqrt(len(accuracy_P))
+    return float(accuracy_P.mean()), float(accuracy_P.mean()) - 3 * spread
+
+
+def _reward(
+    bank: Bank, vectors_P_K_D: FloatArray, drawn_P_L: npt.NDArray[np.int64], config: RewardConfig
+) -> Rewards:
+    """Return the rewards of groups with these columns; one row of columns serves all sources."""
+    drawn_P_L = np.broadcast_to(drawn_P_L, (len(bank.pairs), drawn_P_L.shape[1]))
+    texts_P_L = [
+        [row[k] for k in columns] for row, columns in zip(bank.texts_P_K, drawn_P_L, strict=True)
+    ]
+    sources, targets = zip(*((pair.source, pair.target) for pair in bank.pairs), strict=True)
+    vectors_P_L_D = vectors_P_K_D[np.arange(len(texts_P_L))[:, None], drawn_P_L]
+    return total_reward(
+        Batch(config, sources, targets, texts_P_L, vectors_P_L_D, vectors_P_K_D[:, 0])
+    )
+
+
+def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> float | None:
+    """Return how often a right candidate earns more than a wrong one of its group.
+
+    Ties count half. None if no group has both.
+
+    >>> pair_accuracy(np.array([[0.9, 0.8, 0.9]]), np.array([[True, False, False]]))
+    0.75
+    """
+    better, pairs = 0.0, 0
+    for rewards, right in zip(rewards_P_L, right_P_L, strict=True):
+        wrong = np.sort(rewards[~right])
+        below = np.searchsorted(wrong, rewards[right] - _SAME)
+        within = np.searchsorted(wrong, rewards[right] + _SAME)
+        better += float((below + within).sum()) / 2
+        pairs += len(wrong) * int(right.sum())
+    return better / pairs if pairs else None
+
+
+def favoured(rewards: Mapping[str, RewardFigures]) -> str:
+    """Return the name of the reward that ranks right above wrong more often; the first if equal."""
+    return max(rewards, key=lambda name: round(rewards[name].ranking, 3))
+
+
+def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
+    """Return the reason for the choice of `favoured` as a sentence."""
+    if len({round(figures.ranking, 3) for figures in rewards.values()}) == 1:
+        return "the others do not rank right answers above wrong ones more often"
+    return "they rank right answers above wrong ones more often"
+
+
+def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
+    """Return whether the favoured reward ranks well and one of them beats exact match."""
+    beyond = any(figures.variant_low > EXACT_MATCH for figures in rewards.values())
+    return beyond and rewards[favoured(rewards)].ranking >= TEACHES_SLOWLY
+
+
+def verdict(diagnosis: Diagnosis) -> list[str]:
+    """Return the meaning of the figures in sentences; the first one is the answer."""
+    given, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
+    best = diagnosis.rewards[diagnosis.favoured]
+    lines, answer = _beside_exact_match(diagnosis, best), _answer(diagnosis, best)
+    only_as_exact = best.variant_low <= EXACT_MATCH and best.ranking >= TEACHES_SLOWLY
+    lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
+    if given.config.alpha <= given.alpha_star:
+        other = given.config.additional_weight or given.config.unchanged is not None
+        apart = ", which does not take the reward's other terms into account" if other else ""
+        lines.append(
+            f"α = {given.config.alpha:g} is not above α* = {given.alpha_star:.3f}{apart}. A lone "
+            f"right candidate among copies earned more than a copy in {given.lone_wins:.0%} of "
+            f"groups (calibrated: {calibrated.lone_wins:.0%})."
+        )
+    lines.append(
+        "DBSCAN puts the right answer and copies of the source into one cluster in "
+        f"{given.joined:.0%} of the groups with ε {given.config.epsilon:g}, in "
+        f"{calibrated.joined:.0%} with ε {calibrated.config.epsilon:g}."
+    )
+    if calibrated.joined > MOST_JOINED:
+        lines.append(
+            "No radius separates right answers from wrong ones with this encoder, so the consensus "
+            f"term is useless. {_HONEST_CHOICE}"
+        )
+    return lines
+
+
+def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
+    shares = (
+        f"right texts that differ from the target rank above wrong ones in "
+        f"{best.variant_accuracy:.1%} of pairs (exact match: {EXACT_MATCH:.1%})"
+    )
+    if best.variant_low > EXACT_MATCH:
+        return [f"It teaches more than exact match: {shares}."]
+    lines = [f"This reward teaches no more than exact match: {shares}."]
+    for name, figures in diagnosis.rewards.items():
+        if figures.variant_low > EXACT_MATCH:
+            lines.append(f"With constants {name}, this share is {figures.variant_accuracy:.1%}.")
+    return lines
+
+
+def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
+    name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
+    constants = best.config.words()
+    if best.ranking >= TEACHES:
+        what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, this reward"
+        return (
+            f"{what} can teach: use {name} ({constants}). Right candidates rank above wrong ones "
+            f"of their group in {best.ranking:.1%} of pairs."
+        )
+    if best.ranking >= TEACHES_SLOWLY:
+        return (
+            f"This reward teaches slowly: {name} ({constants}) rank {best.ranking:.1%} of the "
+            "pairs within a group correctly. Watch the exact rate, not the reward."
+        )
+    return (
+        f"This reward cannot be trusted here: even {name} ({constants}) rank only "
+        f"{best.ranking:.1%} of the pairs within a group correctly. {_HONEST_CHOICE} Or try "
+        "another encoder."
+    )
+
+
+#: what is shown of `RewardFigures`
+_SHARES = {
+    "groups in which the single right candidate wins": "lone_wins",
+    "groups in which it shares a cluster with the copies": "joined",
+    "right texts unlike the target above wrong ones (exact match: 50 %)": "variant_accuracy",
+}
+
+
+def text(diagnosis: Diagnosis) -> str:
+    """Return the verdict and the figures as text."""
+    whose = "held-out" if diagnosis.split == HELD_OUT else "training"
+    lines = [
+        *diagnosis.verdict,
+        f"{diagnosis.pairs} {whose} pairs, groups of {diagnosis.size}, seed {diagnosis.seed}.",
+    ]
+    if diagnosis.recipe:
+        lines.append(f"Constants as given: those of {diagnosis.recipe}.")
+    for name, figures in diagnosis.rewards.items():
+        lines.append(f"{name}: {figures.config.words()}, ε {figures.config.epsilon:g}")
+    both = diagnosis.rewards.values()
+    rows = [(what, [getattr(figures, name) for figures in both]) for what, name in _SHARES.items()]
+    for name in PROFILES:
+        accuracy = [figures.profiles[name] for figures in both]
+        rows.append((f"{name}: accuracy within groups", accuracy))
+    cells = [(what, *(percent(share, 1) for share in shares)) for what, shares in rows]
+    table = markdown.table(("reward, %", *diagnosis.rewards), cells)
+    return "\n".join(lines) + f"\n\n{table}"
