@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
-import json
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from cecdata.common.command_group import Finite
-from cecdata.common.errors import InputError, how_to_install
-from cecdata.common.progress import Progress, tell
-from cecdata.common.text import unreadable
-from cecdata.hanzi.characters import is_han
-from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
+from cecdata.common.errors import how_to_install
+from cecdata.common.progress import tell
+from cectrain.commands.lines import (
+    KeptReport,
+    count_lines,
+    print_corrections,
+    read_file_lines,
+    sample_lines,
+)
 from cectrain.corrector.folder import COMBINED
-from cectrain.corrector.table import BUILT_IN, FIELD, POLICY
+from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
 from cectrain.documents.protected import PROTECTED
-from cectrain.documents.table import Reading, find_encoding, find_format
+from cectrain.documents.table import Reading, find_format
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
 
 F = TypeVar("F", bound=Callable[..., object])
-_PIPE = 1 << 16  # bytes that a pipe holds
-_NAMED = 20  # pieces that stderr names one by one; further ones are counted
-_PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
-_EXAMPLES = 12  # unreadable characters that stderr shows
 
 
 def corrector_options(function: F) -> F:
@@ -120,6 +117,45 @@ def corrector_of(
     return corrector
 
 
+def corrector_for_text(
+    settings: dict[str, Any], prevalence: float | None, lines: Path | None, encoding: str | None
+) -> Corrector:
+    """Return the corrector of `corrector_options`, with the threshold that suits the text.
+
+    lines: a file of lines, on which the share of sentences with an error is estimated if it is not
+    given. Raises UsageError where it is given for a model whose confidences are not calibrated, or
+    together with a threshold.
+    """
+    model, _ = find_model(settings["model"])
+    suits = "prevalence" in model.takes and settings["rescore"] is None
+    if prevalence is not None and (not suits or settings["confidence"] is not None):
+        raise click.UsageError(
+            "--prevalence is for combined and for fields, without --rescore and --confidence"
+        )
+    if settings["confidence"] is not None or not suits or (lines is None and prevalence is None):
+        return corrector_of(**settings)
+    from cectrain.corrector.combined import CombinedProposer
+    from cectrain.corrector.prevalence import (
+        SEEN,
+        estimate_prevalence,
+        find_greatest,
+        threshold_of,
+    )
+
+    corrector = corrector_of(**{**settings, "confidence": SEEN})
+    assert isinstance(corrector.proposer, CombinedProposer)
+    least = corrector.proposer.weights.least
+    if lines is not None and prevalence is None:
+        corrections = corrector.stream(sample_lines(lines, encoding))
+        prevalence = estimate_prevalence(c for each in corrections for c in find_greatest(each))
+    if prevalence is None:
+        return corrector.also(confidence=least)
+    threshold = threshold_of(prevalence, least)
+    share = f"about one sentence in {1 / prevalence:,.0f} has an error"
+    tell(f"{share}: edits have a confidence of {threshold:g} or more (see --prevalence)")
+    return corrector.also(confidence=threshold)
+
+
 def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None) -> str | None:
     """Return the encoding that a user names; raise BadParameter where Python has none."""
     try:
@@ -179,6 +215,18 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     default=0,
     help="Number of processor threads; 0 means one for a small model and all cores for others.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    help="Number of processes among which the lines of --file are spread. Each loads the model.",
+)
+@click.option(
+    "--prevalence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Share of the sentences that have an error, from which the minimum confidence follows.  "
+    "[default: estimated from a --file of lines with many proposals; for other texts a half]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(
     "--diff",
@@ -199,6 +247,8 @@ def correct(
     interactive: bool,
     as_json: bool,
     diff: bool,
+    workers: int,
+    prevalence: float | None,
     **settings: Any,
 ) -> None:
     """Correct SENTENCES, or the prose of a file or of standard input.
@@ -232,8 +282,9 @@ def correct(
         path = Path("-")
     if settings["protect"] is None and Path(PROTECTED).is_file():
         settings["protect"] = Path(PROTECTED)
-    corrector = corrector_of(**settings)
-    report = _Report(simplified=settings["script"] == "simplified")
+    lines = path if path and path.is_file() and not (column or find_format(path.name)) else None
+    corrector = corrector_for_text(settings, prevalence, lines, encoding)
+    report = KeptReport(simplified=settings["script"] == "simplified")
     reading = Reading(encoding, column, f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
@@ -249,141 +300,12 @@ def correct(
             rewriter = Rewriter(corrector, reading, shape, report.add, questions)
             well = rewriter.write_files(sentences) if writes else rewriter.correct(str(path), out)
         else:
-            sources = _of_file(path, encoding) if path else [("sentence", [*sentences])]
-            total = len(sentences) + _lines(path) if path is None or path.is_file() else None
+            sources = read_file_lines(path, encoding) if path else [("sentence", [*sentences])]
+            total = len(sentences) + count_lines(path) if path is None or path.is_file() else None
             diff = diff or (sys.stdout.isatty() and not as_json)
-            _print_corrections(corrector, sources, total, report, as_json=as_json, diff=diff)
+            print_corrections(
+                corrector, sources, total, report, workers=workers, as_json=as_json, diff=diff
+            )
             well = True
     if not well:
         click.get_current_context().exit(1)
-
-
-def _print_corrections(
-    corrector: Corrector,
-    sources: Iterable[tuple[str, Sequence[str]]],
-    total: int | None,
-    report: _Report,
-    *,
-    as_json: bool,
-    diff: bool,
-) -> None:
-    """Print the corrections of texts as they come, with what they are called."""
-    number: Counter[str] = Counter()
-    with contextlib.ExitStack() as stack:
-        # Where the corrections appear on the terminal, they are the progress.
-        seen = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
-        progress = stack.enter_context(Progress()) if seen else None
-        for origin, texts in sources:
-            for correction in corrector.stream(texts):
-                number[origin] += 1
-                report.add(f"{origin} {number[origin]}", correction.kept)
-                record = json.dumps(as_record(correction), ensure_ascii=False) if as_json else None
-                click.echo(record or shown(correction, diff=diff))
-                if progress is not None:
-                    progress("correct", 1, total)
-
-
-def _lines(path: Path | None) -> int:
-    """Return the number of lines of a file, 0 without one."""
-    if path is None:
-        return 0
-    with path.open("rb") as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
-
-
-def shown(correction: Correction, *, diff: bool) -> str:
-    """Return the target; with `diff` an edit shows its source in red brackets, then its target."""
-    if not diff:
-        return correction.target
-    parts: list[str] = []
-    done = 0
-    for edit in correction.edits:
-        parts.append(correction.source[done : edit.start])
-        if edit.source:
-            parts.append(click.style(f"[{edit.source}]", fg="red", strikethrough=True))
-        parts.append(click.style(edit.target, fg="green", bold=True))
-        done = edit.end
-    return "".join([*parts, correction.source[done:]])
-
-
-class _Report:
-    """A report on stderr of the text that was kept as written: examples, then counts."""
-
-    def __init__(self, *, simplified: bool) -> None:
-        self._simplified = simplified  # whether all texts were read as such
-        self._counts: Counter[str] = Counter()
-        self._unreadable: Counter[str] = Counter()
-
-    def add(self, place: str, kept: Iterable[Kept]) -> None:
-        """Count what a text kept, and name a piece that was not looked at or was refused."""
-        for one in kept:
-            self._counts[one.reason] += 1
-            if one.reason == "unreadable":
-                self._unreadable.update(one.source)
-            elif one.reason in _PIECES and self._named() <= _NAMED:
-                length = one.end - one.start
-                what = f"characters {one.start + 1} to {one.end} ({length} characters)"
-                tell(f"{place}: {what} not changed: {REASONS[one.reason]}")
-
-    def end(self) -> None:
-        """Print the counts."""
-        examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
-        for reason, count in sorted(self._counts.items()):
-            what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
-            tell(f"not changed: {REASONS[reason]} ({what})")
-        if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
-            tell("If this is traditional Chinese, add --script auto.")
-
-    def _named(self) -> int:
-        return sum(self._counts[reason] for reason in _PIECES)
-
-
-def _of_file(path: Path | None, encoding: str | None) -> Iterator[tuple[str, list[str]]]:
-    """Yield the lines of a file, or of a pipe as they come, with what they are called."""
-    from cectrain.commands.checking import opened
-
-    if path is None:
-        return
-    name = "standard input, line" if str(path) == "-" else f"{path}, line"
-    try:
-        with opened(str(path)) as stream:
-            for lines in _arrived(stream, encoding):
-                yield name, lines
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} {unreadable(error)}") from error
-
-
-def _arrived(stream: IO[bytes], encoding: str | None = None) -> Iterator[list[str]]:
-    """Yield whole lines as soon as they arrive, because people wait for an answer.
-
-    A line ends with a line feed, or a carriage return and a line feed; other control characters
-    are text. Raises UnicodeDecodeError, with its place in the file, after the lines before a bad
-    byte.
-    """
-    decoder: codecs.IncrementalDecoder | None = None
-    failed: UnicodeDecodeError | None = None
-    rest: list[str] = []  # of a line that has not ended; joined once
-    ended, size = False, 0
-    while not ended:
-        read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
-        if decoder is None and read in {b"\xff", b"\xfe"}:  # half a byte order mark
-            read += stream.read1(_PIPE)  # type: ignore[attr-defined]
-        if decoder is None:
-            name = encoding or find_encoding(read)
-            decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()
-        ended, size = not read, size + len(read)
-        try:
-            text = decoder.decode(read, final=ended)
-        except UnicodeDecodeError as error:
-            text, failed, ended = error.object[: error.start].decode(error.encoding), error, True
-            error.start += size - len(error.object)
-        first, *lines = text.split("\n")
-        rest.append(first)
-        if lines:
-            whole = ["".join(rest), *lines[:-1]]
-            rest = [lines[-1]]
-            yield [line.removesuffix("\r") for line in whole]
-    if failed is not None:
-        raise failed
-    if last := "".join(rest):
-        yield [last]

@@ -270,8 +270,9 @@ class _Text:
             # What is inserted between two pieces belongs to the second.
             last = piece.end + (piece.end == len(plain.text))
             mine = [e for e in own if piece.start <= e.start < last and e.end <= piece.end]
-            through, others = filtered(plain, piece, mine, unread, self._protected)
-            edits += (edit for edit in through if edit.confidence >= self._least)
+            sure = [edit for edit in mine if edit.confidence >= self._least]
+            through, others = filtered(plain, piece, sure, unread, self._protected)
+            edits += through
             kept += others
         if self._written != plain.text:
             edits, lost = carried(self._written, plain.text, edits)

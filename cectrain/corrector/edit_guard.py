@@ -46,7 +46,7 @@ LENGTH = 0.15  # most characters that it may be longer or shorter, as a share of
 ALWAYS = 2  # changed characters that are allowed even in the shortest source
 _LINES = re.compile(r"[^\n]*\n+|[^\n]+")
 # Closing quotation marks and brackets belong to the sentence before them.
-_SENTENCES = re.compile(r"[^。！？；…!?;]*[。！？；…!?;]+[”’」』）》】]*|[^。！？；…!?;]+")
+SENTENCES = re.compile(r"[^。！？；…!?;]*[。！？；…!?;]+[”’」』）》】]*|[^。！？；…!?;]+")
 _CLAUSES = re.compile(r"(?:[^，、,]|,(?=\d))*(?:[，、]|,(?!\d))|(?:[^，、,]|,(?=\d))+")
 _NEW = -1  # the place in a text of a character that it does not have
 _CONTEXT = 0.25  # most text that is read before a clause, as a share of the longest
@@ -201,7 +201,7 @@ def pieces(text: str, longest: int | None) -> list[Piece]:
     at, limit = 0, longest or len(text)
     for line in _LINES.findall(text):
         whole = len(line.strip()) <= limit
-        for sentence in [line] if whole else _SENTENCES.findall(line):
+        for sentence in [line] if whole else SENTENCES.findall(line):
             made += _of_sentence(text, at, at + len(sentence), limit)
             at += len(sentence)
     return made

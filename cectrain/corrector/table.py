@@ -49,7 +49,7 @@ class Model:
     form: how `--model` writes it: `NAME`, `NAME:ARGUMENT`, or `NAME[:ARGUMENT]` where the argument
     may be missing. meaning: half a sentence for the help. load: the model for the argument, which
     is '' where it is missing. check: raises UsageError or InputError for a wrong argument, before
-    anything is loaded. takes: which of `terms` and `rescore` it has.
+    anything is loaded. takes: which of `terms`, `rescore` and `prevalence` it has.
     """
 
     form: str
@@ -131,7 +131,7 @@ BUILT_IN = (
         "the noisy channel and a policy together, by default the built-in one",
         _load_combined,
         _check_folder,
-        frozenset({"terms", "rescore"}),
+        frozenset({"terms", "rescore", "prevalence"}),
     ),
     Model("channel", "the noisy channel alone", _load_channel, takes=frozenset({"terms"})),
     Model("builtin", "the built-in policy alone (needs torch)", _load_policy),
@@ -147,7 +147,7 @@ FIELD = Model(
     "",
     "a field: the folder that `cectrain adapt` wrote",
     _load_field,
-    takes=frozenset({"terms", "rescore"}),
+    takes=frozenset({"terms", "rescore", "prevalence"}),
 )
 #: what a name without a kind is
 POLICY = Model("", "a policy: the folder of a run or a model, or a name on the hub", _load_policy)

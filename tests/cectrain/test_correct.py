@@ -23,7 +23,7 @@ from cecdata.hanzi.characters import is_han
 from cecdata.models.causal import prompt_ids
 from cectrain import bench_systems
 from cectrain.cli import cli
-from cectrain.commands import correct
+from cectrain.commands.lines import read_arriving_lines
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
@@ -234,9 +234,9 @@ def test_a_byte_order_mark_may_come_in_pieces(encoding):
     """The encoding is chosen when the mark is whole."""
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     stream = io.BufferedReader(Drops(f"{mark}{WRONG}\n{WRONG}".encode(encoding)))
-    assert [line for some in correct._arrived(stream) for line in some] == [WRONG, WRONG]
+    assert [line for some in read_arriving_lines(stream) for line in some] == [WRONG, WRONG]
     with pytest.raises(UnicodeDecodeError):
-        list(correct._arrived(io.BufferedReader(Drops(b"\xff"))))
+        list(read_arriving_lines(io.BufferedReader(Drops(b"\xff"))))
 
 
 def test_what_is_piped_in_is_answered_as_it_comes():

@@ -1,0 +1,218 @@
+"""Lines in, corrections out: reading as they arrive, spreading over processes, printing."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import heapq
+import json
+import multiprocessing
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+import xxhash
+
+from cecdata.common.errors import InputError
+from cecdata.common.progress import Progress, tell
+from cecdata.common.text import unreadable
+from cecdata.hanzi.characters import is_han
+from cectrain.commands.checking import opened
+from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
+from cectrain.documents.table import find_encoding
+
+if TYPE_CHECKING:
+    from cectrain.corrector.corrector import Corrector
+
+_PIPE = 1 << 16  # bytes that a pipe holds
+_NAMED = 20  # pieces that stderr names one by one; further ones are counted
+_PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
+_EXAMPLES = 12  # unreadable characters that stderr shows
+_TOGETHER = 256  # lines that a process gets at once
+_AHEAD = 2  # such parts of a process that wait
+_SAMPLE = 2048  # lines of a file from which its share of errors is estimated
+
+Source = tuple[str, Sequence[str]]  # what texts are called, and the texts
+
+
+def _correct(corrector: Corrector, sources: Iterable[Source]) -> Iterator[tuple[str, Correction]]:
+    """Yield the correction of each text, with what the text is called."""
+    for origin, texts in sources:
+        for correction in corrector.stream(texts):
+            yield origin, correction
+
+
+def correct_in_processes(
+    corrector: Corrector, sources: Iterable[Source], *, workers: int
+) -> Iterator[tuple[str, Correction]]:
+    """Yield the same in the same order from several processes, each of which loads the model."""
+    waiting: deque[tuple[str, Future[list[Correction]]]] = deque()
+
+    def finish(most: int) -> Iterator[tuple[str, Correction]]:
+        while len(waiting) > most:
+            origin, future = waiting.popleft()
+            for correction in future.result():
+                yield origin, correction
+
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _start, (corrector,)) as pool:
+        for origin, texts in sources:
+            for at in range(0, len(texts), _TOGETHER):
+                waiting.append((origin, pool.submit(_work, texts[at : at + _TOGETHER])))
+                yield from finish(_AHEAD * workers)
+        yield from finish(0)
+
+
+_worker: list[Corrector] = []  # of this process
+
+
+def _start(corrector: Corrector) -> None:
+    _worker[:] = [corrector]
+
+
+def _work(texts: Sequence[str]) -> list[Correction]:
+    return _worker[0].correct(texts)
+
+
+def sample_lines(path: Path, encoding: str | None) -> list[str]:
+    """Return lines of a file by the digests of their bytes, which do not depend on their order."""
+    lines = (line for _, some in read_file_lines(path, encoding) for line in some if line.strip())
+    return heapq.nsmallest(_SAMPLE, lines, key=lambda line: xxhash.xxh3_64_intdigest(line.encode()))
+
+
+def print_corrections(
+    corrector: Corrector,
+    sources: Iterable[tuple[str, Sequence[str]]],
+    total: int | None,
+    report: KeptReport,
+    *,
+    workers: int,
+    as_json: bool,
+    diff: bool,
+) -> None:
+    """Print the corrections of texts as they come.
+
+    sources: texts, and what they are called. workers: processes among which they are spread.
+    """
+    number: Counter[str] = Counter()
+    with contextlib.ExitStack() as stack:
+        # Where the corrections appear on the terminal, they are the progress.
+        seen = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        progress = stack.enter_context(Progress()) if seen else None
+        spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct
+        for origin, correction in spread(corrector, sources):
+            number[origin] += 1
+            report.add(f"{origin} {number[origin]}", correction.kept)
+            record = json.dumps(as_record(correction), ensure_ascii=False) if as_json else None
+            click.echo(record or show_edits(correction, diff=diff))
+            if progress is not None:
+                progress("correct", 1, total)
+
+
+def count_lines(path: Path | None) -> int:
+    """Return the number of lines of a file, 0 without one."""
+    if path is None:
+        return 0
+    with path.open("rb") as file:
+        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
+
+
+def show_edits(correction: Correction, *, diff: bool) -> str:
+    """Return the target; with `diff` an edit shows its source in red brackets, then its target."""
+    if not diff:
+        return correction.target
+    parts: list[str] = []
+    done = 0
+    for edit in correction.edits:
+        parts.append(correction.source[done : edit.start])
+        if edit.source:
+            parts.append(click.style(f"[{edit.source}]", fg="red", strikethrough=True))
+        parts.append(click.style(edit.target, fg="green", bold=True))
+        done = edit.end
+    return "".join([*parts, correction.source[done:]])
+
+
+class KeptReport:
+    """A report on stderr of the text that was kept as written: examples, then counts."""
+
+    def __init__(self, *, simplified: bool) -> None:
+        self._simplified = simplified  # whether all texts were read as such
+        self._counts: Counter[str] = Counter()
+        self._unreadable: Counter[str] = Counter()
+
+    def add(self, place: str, kept: Iterable[Kept]) -> None:
+        """Count what a text kept, and name a piece that was not looked at or was refused."""
+        for one in kept:
+            self._counts[one.reason] += 1
+            if one.reason == "unreadable":
+                self._unreadable.update(one.source)
+            elif one.reason in _PIECES and self._named() <= _NAMED:
+                length = one.end - one.start
+                what = f"characters {one.start + 1} to {one.end} ({length} characters)"
+                tell(f"{place}: {what} not changed: {REASONS[one.reason]}")
+
+    def end(self) -> None:
+        """Print the counts."""
+        examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
+        for reason, count in sorted(self._counts.items()):
+            what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
+            tell(f"not changed: {REASONS[reason]} ({what})")
+        if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
+            tell("If this is traditional Chinese, add --script auto.")
+
+    def _named(self) -> int:
+        return sum(self._counts[reason] for reason in _PIECES)
+
+
+def read_file_lines(path: Path | None, encoding: str | None) -> Iterator[tuple[str, list[str]]]:
+    """Yield the lines of a file, or of a pipe as they come, with what they are called."""
+    if path is None:
+        return
+    name = "standard input, line" if str(path) == "-" else f"{path}, line"
+    try:
+        with opened(str(path)) as stream:
+            for lines in read_arriving_lines(stream, encoding):
+                yield name, lines
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} {unreadable(error)}") from error
+
+
+def read_arriving_lines(stream: IO[bytes], encoding: str | None = None) -> Iterator[list[str]]:
+    """Yield whole lines as soon as they arrive, because people wait for an answer.
+
+    A line ends with a line feed, or a carriage return and a line feed; other control characters
+    are text. Raises UnicodeDecodeError, with its place in the file, after the lines before a bad
+    byte.
+    """
+    decoder: codecs.IncrementalDecoder | None = None
+    failed: UnicodeDecodeError | None = None
+    rest: list[str] = []  # of a line that has not ended; joined once
+    ended, size = False, 0
+    while not ended:
+        read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
+        if decoder is None and read in {b"\xff", b"\xfe"}:  # half a byte order mark
+            read += stream.read1(_PIPE)  # type: ignore[attr-defined]
+        if decoder is None:
+            name = encoding or find_encoding(read)
+            decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()
+        ended, size = not read, size + len(read)
+        try:
+            text = decoder.decode(read, final=ended)
+        except UnicodeDecodeError as error:
+            text, failed, ended = error.object[: error.start].decode(error.encoding), error, True
+            error.start += size - len(error.object)
+        first, *lines = text.split("\n")
+        rest.append(first)
+        if lines:
+            whole = ["".join(rest), *lines[:-1]]
+            rest = [lines[-1]]
+            yield [line.removesuffix("\r") for line in whole]
+    if failed is not None:
+        raise failed
+    if last := "".join(rest):
+        yield [last]

@@ -1,0 +1,106 @@
+"""A nearly clean text gets few and sure edits; the share of errors is estimated or given."""
+
+import random
+
+import numpy as np
+import pytest
+
+from cecdata.common.command_group import run
+from cectrain.cli import cli
+from cectrain.corrector.correction import Correction, Edit
+from cectrain.corrector.prevalence import (
+    BIAS,
+    FALSE,
+    RECALL,
+    RIGHT,
+    SLOPE,
+    estimate_prevalence,
+    find_greatest,
+    threshold_of,
+)
+
+
+def confidences(share, sentences, seed=1):
+    """Greatest confidences as they are fitted: drawn from those of sentences with and without."""
+    random_ = np.random.default_rng(seed)
+    grid = np.linspace(0.3, 0.99, 200)
+    log_odds = BIAS + SLOPE * np.log(grid / (1 - grid))
+    chance = 1 / (1 + np.exp(-log_odds))
+    # the distribution of confidences under which RIGHT of the proposals are right
+    powers = np.linspace(-10, 10, 2001)
+    every = np.array([grid**power / (grid**power).sum() for power in powers])
+    some = every[np.abs(every @ chance - RIGHT).argmin()]
+    wrong, right = some * chance / RIGHT, some * (1 - chance) / (1 - RIGHT)
+    drawn = []
+    for count, density, seen in (
+        (round(share * sentences), wrong, RECALL),
+        (sentences - round(share * sentences), right, FALSE),
+    ):
+        values = random_.choice(grid, count, p=density / density.sum())
+        drawn += [*np.where(random_.random(count) < seen, values, 0.0)]
+    random.Random(seed).shuffle(drawn)
+    return drawn
+
+
+@pytest.mark.parametrize("share", [0.4, 0.1, 0.02])
+def test_the_share_is_found_in_any_order(share):
+    """EM finds the share within half of it, whatever the order of the sentences."""
+    values = confidences(share, 20_000)
+    estimate = estimate_prevalence(values)
+    assert share / 2 < estimate < share * 2
+    assert estimate == pytest.approx(estimate_prevalence(sorted(values)))
+
+
+def test_rarer_errors_need_more_confidence():
+    """The threshold is the default where half of the sentences are wrong, and rises from there."""
+    thresholds = [threshold_of(share, 0.4) for share in (0.5, 0.1, 0.02, 0.005)]
+    assert thresholds[0] == 0.4
+    assert thresholds == sorted(thresholds)
+    assert 0.6 < thresholds[2] < thresholds[3] <= 0.85
+
+
+def test_few_proposals_say_nothing():
+    """A page of text keeps the default."""
+    assert estimate_prevalence(confidences(0.5, 100)) is None
+    assert estimate_prevalence([]) is None
+
+
+def test_confidences_are_those_of_sentences():
+    """The greatest one of each sentence counts, but for edits by a rule."""
+    text = "他己经来了。我门走！好。"
+    edits = (
+        Edit(start=1, end=2, source="己", target="已", confidence=0.9),
+        Edit(start=7, end=8, source="门", target="们", confidence=0.8),
+        Edit(start=10, end=11, source="好", target="号", confidence=1.0, rule="dictionary"),
+    )
+    assert [*find_greatest(Correction(text, text, edits, ()))] == [0.9, 0.8, 0.0]
+
+
+def test_the_command_takes_a_share_or_estimates_it(tmp_path, capsys):
+    """`--prevalence` sets the threshold; a file full of errors keeps the default, and says so."""
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"他的病情己经好转{n}次。\n" for n in range(150)), "utf-8")
+    words = ["correct", "--lm", "words", "--file", str(path)]
+    assert run(cli, words) == 0
+    output = capsys.readouterr()
+    assert "about one sentence in 2 has an error: edits have a confidence of 0.4" in output.err
+    assert output.out.count("已经") == 150
+    assert run(cli, [*words, "--prevalence", "0.01", "--workers", "2"]) == 0
+    rare = capsys.readouterr()
+    assert "about one sentence in 100 has an error: edits have a confidence of 0.8" in rare.err
+    assert rare.out == output.out
+    assert run(cli, [*words, "--prevalence", "0.01", "--confidence", "0.5"]) == 2
+    assert "--prevalence is for combined" in capsys.readouterr().err
+
+
+def test_processes_answer_in_order(tmp_path, capsys):
+    """Lines that two processes share come out as from one."""
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"第{n}句己经写完。\n" for n in range(600)), "utf-8")
+    outputs = []
+    for workers in ("1", "2"):
+        words = ["correct", "--model", "channel", "--lm", "words", "--file", str(path)]
+        assert run(cli, [*words, "--workers", workers]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].splitlines()[599] == "第599句已经写完。"
