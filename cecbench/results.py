@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cecbench.benchmarks import published
 from cecbench.metrics.rows import Row
-from cecbench.published import tables as published
 from cecbench.scorers import OPTIONS, Score, score
 from cecbench.signature import UNNAMED
 from cecdata.common.codec import SEAL, decode, is_sealed, parse

@@ -17,7 +17,7 @@ from cectrain.config import Config
 from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.model.policy import load_policy
-from cectrain.run import preflight, results
+from cectrain.run import results, stages
 from cectrain.run.metrics_log import Logger, OnStep, ignore
 from cectrain.run.ppo import ppo
 from cectrain.run.stages import choose_constants, load_encoder, prepare, warm_start
@@ -42,12 +42,12 @@ def train(
     """
     began = time.monotonic()
     # 1. Refuse what cannot work before the folder is touched.
-    preflight.check_packages()
+    stages.check_packages()
     if overwrite or not (out / SUMMARY).is_file():
-        preflight.check_settings(config, distributed.world_size())
+        stages.check_settings(config, distributed.world_size())
     prepare_hub()
     dataset = open_shards(data) if isinstance(data, Path) else data
-    preflight.check_data(dataset, config.data)
+    stages.check_data(dataset, config.data)
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
     encoder = load_encoder(config)

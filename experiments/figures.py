@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from cecbench.published import tables as published
-from cecbench.report.page import row_names, scores_of
+from cecbench.benchmarks import published
+from cecbench.page import row_names, scores_of
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse

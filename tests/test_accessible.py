@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from browser import CHROMIUM, Browser
 
-from cecbench.report.page import write_report
+from cecbench.page import write_report
 from cecbench.results import find_runs
 from cecbench.run import Settings, evaluate
 from cecdata.cli import cli

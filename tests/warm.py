@@ -32,7 +32,7 @@ TALLY = 1024  # bytes of the shim's tally; then the number of calls on the state
 KINDS = 10
 #: what the commands of pages import late
 LATE = (
-    "cecbench.report.page", "cecbench.run", "cecdata.builds.build", "cecdata.embed.store",
+    "cecbench.page", "cecbench.run", "cecdata.builds.build", "cecdata.embed.store",
     "cecdata.perturbation.engine", "cecdata.report.page", "cecdata.shards.export", "datasets",
     "polars", "pyarrow.parquet", "torch", "transformers", "cectrain.reward.diagnosis",
 )  # fmt: skip
@@ -158,7 +158,7 @@ def warm_bench() -> None:
     """The commands and the scorers' kernels."""
     from cecbench import cli
 
-    for name in ("cecbench.run", "cecbench.report", "cecbench.systems.api"):
+    for name in ("cecbench.run", "cecbench.page", "cecbench.systems.api"):
         importlib.import_module(name)
     for name in ("run", "report"):
         cli.cli.get_command(None, name)  # type: ignore[arg-type]

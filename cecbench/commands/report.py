@@ -41,7 +41,7 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     RUNS are folders, searched with their subfolders; the default is out/bench/runs. The report is
     index.html and report.json. For a table, use `cecbench compare --format markdown`.
     """
-    from cecbench.report.page import write_report
+    from cecbench.page import write_report
 
     for path in write_report(find_runs(runs or (Path("out/bench/runs"),)), out):
         click.echo(str(path))
@@ -211,8 +211,8 @@ def _for_papers(
     form: str,
     quoted: Sequence[str],
 ) -> str:
-    from cecbench.report.page import name_of
-    from cecbench.report.paper_table import LEVEL, Entry, paper_table
+    from cecbench.page import name_of
+    from cecbench.paper_table import LEVEL, Entry, paper_table
 
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
 

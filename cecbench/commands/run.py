@@ -23,7 +23,7 @@ from cecbench.commands.options import (
     system_options,
 )
 from cecbench.metrics.base import remarks
-from cecbench.report.page import write_report
+from cecbench.page import write_report
 from cecbench.results import RunScore, find_runs
 from cecbench.run import Settings, evaluate
 from cecbench.systems.base import STATUSES

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from cecbench.systems import api, llm, predictions, tagger
+from cecbench.systems import api, local, predictions
 from cecbench.systems.base import Context, Kind, System
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.plugins import find_points, load_point
@@ -19,8 +19,8 @@ GROUP = "cecbench.systems"
 BUILT_IN: tuple[Kind[Any], ...] = (
     predictions.COPY,
     predictions.KIND,
-    tagger.KIND,
-    llm.KIND,
+    local.TAGGER,
+    local.LLM,
     api.KIND,
 )
 

@@ -20,7 +20,7 @@ from cectrain.data import shards
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.model import qwen3_forward
-from cectrain.supervised.loss import IGNORED, answer_logits, collate
+from cectrain.run.loss import IGNORED, answer_logits, collate
 
 if TYPE_CHECKING:
     import datasets

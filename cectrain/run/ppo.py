@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cecdata.common.errors import UsageError
-from cecdata.common.settings import require_known
 from cecdata.models.causal import THINKING_OFF
 from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig, RewardConfig
@@ -21,14 +19,6 @@ if TYPE_CHECKING:
 
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run.trainer import GroupTrainer
-
-
-def check_trl(ppo: PpoConfig) -> None:
-    """Raise UsageError for a setting in `ppo.trl` that GRPOConfig does not have."""
-    from trl import GRPOConfig
-
-    for name in ppo.trl:
-        require_known("setting of TRL's GRPOConfig", name, [f.name for f in fields(GRPOConfig)])
 
 
 def arguments(

@@ -1,32 +1,92 @@
-"""The stages of a training run around PPO, each resumable, and the inputs that they share."""
+"""The checks that refuse a run before its first step, and before its folder belongs to it; the
+stages around PPO, each resumable, and the inputs that they share.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from cecdata.common import durable
 from cecdata.common.codec import encode
 from cecdata.common.durable import STATE
-from cecdata.common.errors import UsageError
+from cecdata.common.errors import (
+    InputError,
+    MissingPackageError,
+    UsageError,
+    how_to_install,
+)
+from cecdata.common.settings import require_known
 from cecdata.embed import Encoder, encoder
 from cectrain import distributed
-from cectrain.config import Config, RewardConfig, SftConfig
+from cectrain.config import Config, DataConfig, RewardConfig, SftConfig, check_shares
 from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.policy import Policy, check_context, reader
 from cectrain.data import shards
-from cectrain.data.shards import TRAIN, Pair, PairSource
+from cectrain.data.shards import HELD_OUT, TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, training_pairs
 from cectrain.model.policy import load_policy, with_adapter
+from cectrain.reward.function import functions_of, load
 from cectrain.run import heldout, metrics_log
 from cectrain.run.heldout import HeldOut
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
 AT_START = "at_start.json"  # held-out scores before the warm start
 _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
+
+
+#: packages that every run imports
+PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
+
+
+def check_packages() -> None:
+    """Raise MissingPackageError unless the packages of the extra `train` are installed."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise MissingPackageError(
+            f"{', '.join(missing)} not installed: {how_to_install('train')} (Python 3.11 or newer)"
+        )
+
+
+def check_settings(config: Config, processes: int) -> None:
+    """Raise UsageError if the processes cannot share the work, or for a package that is missing.
+
+    The latter is a MissingPackageError and names the setting that needs the package.
+    """
+    if config.policy.lora_rank and not find_spec("peft"):
+        raise MissingPackageError(
+            f"policy.lora_rank needs peft, which is not installed: {how_to_install('train')}, or "
+            "leave the setting out"
+        )
+    ppo = config.ppo
+    if config.sft.steps and config.sft.batch < processes:
+        raise UsageError(f"sft.batch = {config.sft.batch} must be ≥ {processes}, one per process")
+    if not ppo.updates:
+        return
+    if processes > 1 and ppo.supervised:
+        raise UsageError("ppo.supervised works only in one process: set ppo.supervised=0")
+    check_shares(ppo, processes)
+    for name in functions_of(config.reward):
+        load(name)
+    if ppo.trl:
+        from trl import GRPOConfig
+
+        names = [setting.name for setting in fields(GRPOConfig)]
+        for name in ppo.trl:
+            require_known("setting of TRL's GRPOConfig", name, names)
+
+
+def check_data(dataset: PairSource, config: DataConfig) -> None:
+    """Raise InputError if the policy is scored on the validation split and the dataset has none."""
+    if not config.tuning and not dataset.rows(HELD_OUT):
+        raise InputError(
+            f"{dataset.path}: the split {HELD_OUT!r} is empty, but the policy is scored on "
+            "it: build with --holdout above 0"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +243,7 @@ def prepare(
 
 def warm_start(job: Job) -> None:
     """Take the supervised steps, or read the last checkpoint of them."""
-    from cectrain.supervised.loop import learning_rate, train_sft
+    from cectrain.run.supervised import learning_rate, train_sft
 
     sft, own = job.config.sft, learning_rate(SftConfig(), job.policy)
     if not sft.steps:

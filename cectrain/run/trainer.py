@@ -36,8 +36,8 @@ from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run.batches import GroupSampler, View, drop_zero_advantages, select
 from cectrain.run.callback import SealCallback
-from cectrain.supervised.loop import full_device, refuse_nan, supervised_batch, trim_sometimes
-from cectrain.supervised.loss import collate, loss_function
+from cectrain.run.loss import collate, loss_function
+from cectrain.run.supervised import full_device, refuse_nan, supervised_batch, trim_sometimes
 
 if TYPE_CHECKING:
     import datasets

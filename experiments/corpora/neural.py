@@ -16,8 +16,8 @@ from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import PolicyProposer, load
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.supervised.loop import fit, supervised_batch
-from cectrain.supervised.loss import collate
+from cectrain.run.loss import collate
+from cectrain.run.supervised import fit, supervised_batch
 from experiments.pretraining import config as pretraining
 from experiments.pretraining.run import optimizers
 

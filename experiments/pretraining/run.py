@@ -32,10 +32,10 @@ from cectrain.model import qwen3_forward
 from cectrain.model.policy import load_policy, save_model
 from cectrain.run import metrics_log, results, stages
 from cectrain.run.heldout import exact_by_operator
+from cectrain.run.loss import IGNORED, answer_logits, autocast, collate, product_dtype
 from cectrain.run.metrics_log import MetricsLog
 from cectrain.run.results import finished, write_run, write_summary
-from cectrain.supervised.loop import fit
-from cectrain.supervised.loss import IGNORED, answer_logits, autocast, collate, product_dtype
+from cectrain.run.supervised import fit
 from experiments.pretraining.config import PretrainConfig
 from experiments.pretraining.model import character_tokenizer, small_qwen3
 from experiments.pretraining.pairs import Batches, held_out_pairs
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-    from cectrain.supervised.loop import Batch
+    from cectrain.run.supervised import Batch
 
 
 Tell = Callable[[str], None]

@@ -21,7 +21,7 @@ from cectrain.config import DataConfig
 from cectrain.corrector.policy import Policy, greedy, load
 from cectrain.data import shards
 from cectrain.data.shards import PairSource, open_shards
-from cectrain.supervised.loop import RATE
+from cectrain.run.supervised import RATE
 from experiments.report import write_report
 from experiments.training import evidence_report
 from experiments.training.comparison import Comparison, comparisons, f1

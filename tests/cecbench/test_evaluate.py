@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecbench.benchmarks import published
 from cecbench.cli import cli
 from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.rows import Row
-from cecbench.published import tables as published
 from cecbench.resampling import f_statistic
 from cecbench.results import read_run
 from cecbench.run import Settings, evaluate

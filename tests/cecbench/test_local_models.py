@@ -11,8 +11,7 @@ import tiny_models
 from test_api import OTHERWISE
 
 from cecbench.run import Settings, evaluate
-from cecbench.systems.llm import LlmOptions
-from cecbench.systems.tagger import TaggerOptions
+from cecbench.systems.local import LlmOptions, TaggerOptions
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.models.causal import prompt_ids
 
@@ -40,13 +39,13 @@ def qwen3(tmp_path_factory):
 
 
 def tagger(folder, **options):
-    from cecbench.systems.tagger import TaggerSystem
+    from cecbench.systems.local import TaggerSystem
 
     return TaggerSystem(str(folder), TaggerOptions(**{**ON_CPU, **options}))
 
 
 def llm(folder, **options):
-    from cecbench.systems.llm import LlmSystem
+    from cecbench.systems.local import LlmSystem
 
     return LlmSystem(str(folder), LlmOptions(**{**ON_CPU, **options}))
 

@@ -305,7 +305,7 @@ def test_a_package_that_cannot_be_used_is_named_and_spoils_nothing_else(added):
         gone="gone = no_such_module:KIND",
         wrong="wrong = cecbench.systems.predictions:CopySystem",
         renamed="renamed = cecbench.systems.predictions:KIND",
-        shadow="copy = cecbench.systems.tagger:KIND",
+        shadow="copy = cecbench.systems.local:TAGGER",
     )
     assert {kind.name for kind in table.kinds()} == before
     assert table.find_kind("copy").meaning == "returns each sentence unchanged"

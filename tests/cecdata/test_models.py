@@ -40,7 +40,7 @@ def folder(sound, tmp_path):
 
 
 def ask(folder):
-    from cecbench.systems.llm import LlmOptions, LlmSystem
+    from cecbench.systems.local import LlmOptions, LlmSystem
 
     return LlmSystem(str(folder), LlmOptions(device="cpu", batch=2))
 

@@ -50,7 +50,7 @@ def made(folder):
 
 def test_the_question_is_cecbenchs(made, folder):
     """The tokens equal those of the benchmark's system, and no thinking is left open."""
-    from cecbench.systems.llm import LlmOptions, LlmSystem
+    from cecbench.systems.local import LlmOptions, LlmSystem
 
     ours = prompt_ids(made, "他己经来了。")
     theirs = prompt_ids(LlmSystem(str(folder), LlmOptions())._policy, "他己经来了。")

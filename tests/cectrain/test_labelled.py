@@ -21,8 +21,8 @@ from cectrain.corrector.policy import load, reader
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import labelled_pairs, training_pairs
 from cectrain.run.heldout import evaluate
-from cectrain.supervised.loop import learning_rate, set_gradient
-from cectrain.supervised.loss import collate, loss_function
+from cectrain.run.loss import collate, loss_function
+from cectrain.run.supervised import learning_rate, set_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -195,7 +195,7 @@ def test_the_table_splits_as_the_tokenizer(small_policy):
     """Characters, bytes of rare ones, placeholders and names of special tokens alike."""
     from cecdata.models.causal import prompt_ids
     from cectrain.corrector.policy import target_ids
-    from cectrain.supervised.loss import character_tokens, tokens
+    from cectrain.run.loss import character_tokens, tokens
     from experiments.pretraining.model import placeholders
 
     policy = small_policy()
@@ -231,7 +231,7 @@ def test_neither_the_mask_nor_the_logits_of_the_prompt_are_needed(small_policy, 
 
 def test_a_full_device_ends_the_run_with_advice(small_policy, tmp_path, monkeypatch):
     """The message names the settings that save memory."""
-    from cectrain.supervised import loop
+    from cectrain.run import supervised as loop
 
     def full(_batch):
         raise torch.OutOfMemoryError("a device of this size is full")

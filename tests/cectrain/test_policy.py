@@ -20,7 +20,8 @@ from cectrain.corrector.policy import Policy, check_context, target_ids
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
-from cectrain.supervised import loop, loss
+from cectrain.run import loss
+from cectrain.run import supervised as loop
 from experiments.pretraining.model import SPECIAL, character_tokenizer, placeholders, small_qwen3
 
 ALPHABET = st.text(st.sampled_from("他己经来了。，𠀀😀é\n\t A<|>#ﾊ\u0301　"), max_size=20)

@@ -392,7 +392,7 @@ def test_a_bad_function_is_named(name, message):
 )
 def test_a_function_that_cannot_be_called_is_refused(name, message):
     """The refusal comes before a run begins."""
-    from cectrain.run.preflight import check_settings
+    from cectrain.run.stages import check_settings
 
     made = config.load("consensus", [f'reward.reward="{name}"'])
     with pytest.raises(UsageError, match=message):
@@ -455,7 +455,7 @@ def test_settings_of_trl_are_passed_on(tmp_path):
     """Known names reach GRPOConfig; unknown ones and those of the run itself are refused."""
     pytest.importorskip("trl", reason="the extra `train` is not installed")
     from cectrain.run.ppo import arguments
-    from cectrain.run.preflight import check_settings
+    from cectrain.run.stages import check_settings
 
     run = {"out": tmp_path, "seed": 1, "new_tokens": 9, "processes": 1, "cpu": True}
     ppo = config.load("consensus", ['ppo.trl={loss_type="dapo", epsilon_high=0.28}'])

@@ -521,7 +521,7 @@ def test_a_sentence_is_corrected_without_heavy_libraries():
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="there is nothing to ask elsewhere")
 def test_free_memory_returns_to_the_system():
     """300 MB freed below one block in use return to the system."""
-    from cectrain.supervised import loop as memory
+    from cectrain.run import supervised as memory
 
     def held():
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20

@@ -213,7 +213,7 @@ def test_it_is_the_variance_of_sampled_rewards(small_policy):
 
 def _half(policy, pair):
     """Train the policy until it writes the reference about every second time."""
-    from cectrain.supervised.loss import collate
+    from cectrain.run.loss import collate
 
     batch = collate(policy, [pair])
     adam = torch.optim.Adam(policy.model.parameters(), 0.01)

@@ -16,8 +16,8 @@ from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.run import metrics_log
 from cectrain.run.heldout import HeldOut, read_held_out, write_held_out
-from cectrain.run.preflight import check_data
 from cectrain.run.results import run_identity
+from cectrain.run.stages import check_data
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -220,8 +220,7 @@ def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path):
 def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, monkeypatch):
     """With ppo.ppo_only_share supervised steps and PPO have no target in common."""
     from cectrain.reward.group_reward import GroupReward
-    from cectrain.run import trainer
-    from cectrain.supervised import loop as supervised
+    from cectrain.run import supervised, trainer
 
     taught, judged, draw, score = set(), set(), supervised.supervised_batch, GroupReward.score
 

@@ -333,7 +333,7 @@ def test_every_baseline_trains(trainer_for, tmp_path, baseline):
 def coin(model, tokenizer):
     """Train a tiny model until it answers 甲 or 乙 equally often."""
     from cectrain.data.shards import Pair
-    from cectrain.supervised.loss import collate
+    from cectrain.run.loss import collate
 
     tiny = Policy(model, tokenizer, "1")
     batch = collate(tiny, [Pair(n, 0, "他来了", "甲乙"[n % 2], "noise") for n in range(8)])
@@ -382,8 +382,8 @@ def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_pa
 
 def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_path):
     """With equal rewards the step is that of AdamW on the supervised pairs alone."""
-    from cectrain.supervised.loop import supervised_batch
-    from cectrain.supervised.loss import collate, loss_function
+    from cectrain.run.loss import collate, loss_function
+    from cectrain.run.supervised import supervised_batch
 
     class Flat(GroupReward):
         def score(self, _sources, _targets, groups):

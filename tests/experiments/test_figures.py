@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("matplotlib", reason="the extra `experiments` is not installed")
 
-from cecbench.published import tables as published
+from cecbench.benchmarks import published
 from cecbench.run import Settings, evaluate
 from experiments import figures
 from experiments.__main__ import cli

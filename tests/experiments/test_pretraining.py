@@ -24,8 +24,8 @@ from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.model import policy, qwen3_forward
-from cectrain.supervised import loss as losses
-from cectrain.supervised.loop import fit
+from cectrain.run import loss as losses
+from cectrain.run.supervised import fit
 from experiments.pretraining import muon
 from experiments.pretraining.config import Origin, PretrainConfig, Stage, load
 from experiments.pretraining.model import character_tokenizer, small_qwen3

@@ -212,8 +212,8 @@ def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
     from cectrain.config import SftConfig
     from cectrain.corrector.policy import Policy
     from cectrain.data.shards import Pair
-    from cectrain.supervised.loop import fit
-    from cectrain.supervised.loss import collate
+    from cectrain.run.loss import collate
+    from cectrain.run.supervised import fit
     from experiments.pretraining.model import character_tokenizer, small_qwen3
 
     def run(watch):

@@ -102,7 +102,7 @@ def test_a_damaged_checkpoint_is_named(folder, name):
 def test_checkpoints_of_ours_are_safetensors(tmp_path):
     """What the warm start and the export write holds no pickle."""
     from cectrain.corrector.policy import Policy
-    from cectrain.supervised.loop import save_state
+    from cectrain.run.supervised import save_state
 
     layer = torch.nn.Linear(2, 2)
     optimizer = torch.optim.Adam(layer.parameters())

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 import cecdata
 from cecbench.cli import cli
-from cecbench.report.page import write_report
+from cecbench.page import write_report
 from cecbench.results import find_runs
 from cecbench.run import Settings, evaluate
 from cecdata.builds.build import build

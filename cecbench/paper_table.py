@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from cecbench.published import tables as published
+from cecbench.benchmarks import published
 from cecbench.results import Run
 from cecbench.scorers import Score
 from cecdata.common import markdown as md

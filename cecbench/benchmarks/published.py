@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cecdata.common.errors import UsageError, did_you_mean
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "tables"
 NAMES = ("main", "cs_breakdown", "ablation", "scaling", "encoders")
 SETS = ("CAR", "COT", "ENC", "GAM", "MEC", "NEW", "NOV", "CSCD", "CS")
 #: column of the paper's table → benchmark

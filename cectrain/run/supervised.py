@@ -22,7 +22,7 @@ from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.supervised.loss import IGNORED, collate, loss_function
+from cectrain.run.loss import IGNORED, collate, loss_function
 
 _ADVICE = "raise sft.accumulation, or set sft.gradient_checkpointing=true"
 # Steps between two trims of the heap. Batches of many lengths fragment it: a run of the built-in

@@ -1,1 +1,0 @@
-"""Reports of several runs, and tables for papers."""

@@ -1,1 +1,0 @@
-"""Train by supervised steps."""
