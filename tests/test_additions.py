@@ -479,7 +479,7 @@ def test_an_operator_touches_four_files(tree):
     (tree / "cecdata/operators/toy.py").write_text(OPERATOR, "utf-8")
     edit(
         tree / "cecdata/operators/__init__.py",
-        ("swap, typing_errors", "swap, toy, typing_errors"),
+        ("simple, split\n", "simple, split, toy\n"),
         ("    )\n}", "        toy.OPERATOR,\n    )\n}"),
     )
     (tree / "toy.toml").write_text(RECIPE, "utf-8")

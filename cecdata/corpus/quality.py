@@ -15,18 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.common.kernels.jit import compiled
-from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffers
 from cecdata.corpus.normalise import Normalised, judged, reject
 
 if TYPE_CHECKING:
     import polars as pl
-
-MOST = 8  # classes of characters that one pass counts: one byte each of 64 bits
-_BITS = 8
-_SURROGATES = (0xD800, 0xE000)
-
-Lanes = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +27,15 @@ class Quality:
 
     fails: maps the column of sentences to a boolean expression, true where one is rejected.
     detail: the text of the column `detail` of a rejected row.
-    counts: returns the patterns, each of one character, that `_number` and `_share` may take.
     """
 
     fails: Callable[[pl.Expr], pl.Expr]
     detail: str
-    counts: Callable[[], tuple[str, ...]] = tuple
-
-
-def _number(pattern: str) -> pl.Expr:
-    """Return the number of characters of a text that match one of `Quality.counts`."""
-    import polars as pl
-
-    return pl.col(pattern)
 
 
 def _share(text: pl.Expr, pattern: str) -> pl.Expr:
-    """Return the share of a text's characters that match one of `Quality.counts`."""
-    return _number(pattern) / text.str.len_chars()
+    """Return the share of a text's characters that match a pattern."""
+    return text.str.count_matches(pattern) / text.str.len_chars()
 
 
 _HAN, _KANA = r"[\u4e00-\u9fff\u3400-\u4dbf]", r"[\u3041-\u3096\u30a1-\u30fa]"
@@ -102,32 +85,29 @@ def _repeats(text: pl.Expr) -> pl.Expr:
 
 QUALITY: dict[str, Quality] = {
     "han": Quality(
-        lambda _: _number(_HAN) < LEAST_HAN * _number(_LETTERS),
+        lambda text: text.str.count_matches(_HAN) < LEAST_HAN * text.str.count_matches(_LETTERS),
         f"less than {LEAST_HAN:.0%} of its letters and digits are Han",
-        lambda: (_HAN, _LETTERS),
     ),
     "kana": Quality(
         lambda text: _share(text, _KANA) > MOST_KANA,
         f"more than {MOST_KANA:.0%} of its characters are kana",
-        lambda: (_KANA,),
     ),
     "simplified": Quality(
-        lambda _: _number(_HAN) - _number(_standard()) > MOST_OTHERS * _number(_HAN),
+        lambda text: (
+            text.str.count_matches(_standard()) < (1 - MOST_OTHERS) * text.str.count_matches(_HAN)
+        ),
         f"more than {MOST_OTHERS:.0%} of its Han characters are not standard simplified ones",
-        lambda: (_HAN, _standard()),
     ),
     "signs": Quality(
         lambda text: _share(text, _SIGNS) > MOST_SIGNS,
         f"more than {MOST_SIGNS:.0%} of its characters are digits or signs",
-        lambda: (_SIGNS,),
     ),
     "repeated": Quality(
         _repeats, f"less than {LEAST_DISTINCT:.0%} of its first {HEAD} characters are distinct"
     ),
     "mojibake": Quality(
-        lambda text: text.str.contains(_MOJIBAKE) | (_number(_RARE) >= _MOST_RARE),
+        lambda text: text.str.contains(_MOJIBAKE) | (text.str.count_matches(_RARE) >= _MOST_RARE),
         "it looks like text that was decoded in a wrong encoding",
-        lambda: (_RARE,),
     ),
     "boilerplate": Quality(
         lambda text: (
@@ -169,8 +149,7 @@ def failing(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
     import polars as pl
 
     text = _without_placeholders(judged(text))
-    patterns = dict.fromkeys(p for name in names for p in QUALITY[name].counts())
-    frame = pl.DataFrame({"text": pl.from_arrow(text), **counted(text, list(patterns))})
+    frame = pl.DataFrame({"text": pl.from_arrow(text)})
     return frame.select(QUALITY[name].fails(pl.col("text")).alias(name) for name in names)
 
 
@@ -192,47 +171,3 @@ def perplexity(text: pa.Array, model: str) -> npt.NDArray[np.float64]:
     characters = np.asarray(pc.count_substring_regex(text, _ANY_HAN))
     nats = shared_scorer(model).log_prob(text)
     return np.asarray(np.exp(-nats / np.maximum(characters, 1)))
-
-
-def counted(text: pa.Array, patterns: Sequence[str]) -> dict[str, Int32s]:
-    """Return, for each pattern, the number of characters in each text that match it."""
-    data, bounds = string_buffers(text)
-    counts: dict[str, Int32s] = {}
-    for first in range(0, len(patterns), MOST):
-        some = tuple(patterns[first : first + MOST])
-        numbers = np.zeros((MOST, len(text)), np.int32)
-        _count(data, bounds, _lanes(some), numbers)
-        counts.update(zip(some, numbers, strict=False))
-    return counts
-
-
-@cache
-def _lanes(patterns: tuple[str, ...]) -> Lanes:
-    """Return, for each code point, a word with a 1 in the byte of each pattern that it matches."""
-    import polars as pl
-
-    low, high = _SURROGATES
-    points = np.r_[0:low, high:0x110000].astype("<u4")
-    # split by Polars: a million Python strings would take 100 MB
-    signs = pl.Series([points.tobytes().decode("utf-32-le")]).str.split("").explode()
-    lanes = np.zeros(0x110000, np.uint64)
-    for number, pattern in enumerate(patterns):
-        held = signs.str.contains(f"(?s)^(?:{pattern})$").to_numpy()
-        lanes[points[held]] |= np.uint64(1 << (_BITS * number))
-    return lanes
-
-
-@compiled
-def _count(data: Bytes, bounds: Int32s, lanes: Lanes, numbers: npt.NDArray[np.int32]) -> None:
-    for row in range(bounds.size - 1):
-        at, stop = np.uint64(bounds[row]), np.uint64(bounds[row + 1])
-        while at < stop:
-            held = np.uint64(0)
-            for _ in range(255):  # a byte can count no further
-                if at >= stop:
-                    break
-                code, at = code_point(data, at)
-                held += lanes[code]
-            for lane in range(MOST):
-                byte = held >> np.uint64(_BITS * lane) & np.uint64(255)
-                numbers[lane, row] += np.int32(byte)

@@ -8,9 +8,7 @@ Proxies are those of the environment.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
-import ipaddress
 import json
 import logging
 import math
@@ -26,6 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
 
 from cecdata.common.cancellation import POLL_S, stop_if_given_up
 from cecdata.common.codec import parse
@@ -199,11 +198,10 @@ class Endpoint:
         }
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        variable, address = proxy_of(self._url)
-        host = urlsplit(self._url).hostname
-        direct = f"list {host} in NO_PROXY to connect without it"
-        if variable:
-            self._via = f" through the proxy of {variable}: {direct}"
+        address = find_proxy(self._url)
+        direct = f"list {urlsplit(self._url).hostname} in NO_PROXY to connect without it"
+        if address:
+            self._via = f" through the proxy of the environment: {direct}"
         secure = self._url.lower().startswith("https:") or address.startswith("https:")
         try:
             client = httpx.AsyncClient(
@@ -216,13 +214,14 @@ class Endpoint:
             )
         except ImportError:
             raise UsageError(
-                f"{variable} names a SOCKS proxy, which httpx uses only with the package socksio: "
-                f"run pip install 'httpx[socks]', unset {variable}, or {direct}"
+                "the environment names a SOCKS proxy, which httpx uses only with the package "
+                f"socksio: run pip install 'httpx[socks]', or {direct}"
             ) from None
         except (ValueError, httpx.InvalidURL):
             # The message does not repeat the address: it may hold a password.
             raise UsageError(
-                f"the proxy in {variable} cannot be used: set it to http://HOST:PORT, or {direct}"
+                "the proxy of the environment cannot be used: set HTTP_PROXY, HTTPS_PROXY or "
+                f"ALL_PROXY to http://HOST:PORT, or {direct}"
             ) from None
         weakref.finalize(self, _close, client, _loop()).atexit = False
         return client
@@ -345,33 +344,13 @@ async def _refuse_redirect(answer: httpx.Response) -> None:
         raise _RedirectError(answer.status_code, answer.headers.get("Location") or "no address")
 
 
-def proxy_of(url: str) -> tuple[str, str]:
-    """Return the environment variable of the proxy for a URL, and its address; "" without one.
-
-    As for curl, NO_PROXY lists host names, domains, addresses and networks such as 127.0.0.0/8.
-    """
-    parts, environment = urlsplit(url), os.environ
-    host = parts.hostname or ""
-    excluded = environment.get("no_proxy") or environment.get("NO_PROXY", "")
-    if any(_covers(entry.strip().lower(), host) for entry in excluded.split(",")):
-        return "", ""
-    for name in (f"{parts.scheme.lower()}_proxy", "all_proxy"):
-        for variable in (name, name.upper()):
-            if address := environment.get(variable, "").strip():
-                return variable, address if "://" in address else f"http://{address}"
-    return "", ""
-
-
-def _covers(entry: str, host: str) -> bool:
-    """Return whether an entry of NO_PROXY is for this host.
-
-    >>> _covers("127.0.0.0/8", "127.0.0.1"), _covers(".example.org", "a.example.org")
-    (True, True)
-    """
-    with contextlib.suppress(ValueError):  # no address, or no network
-        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
-    name = entry.lstrip("*.")
-    return entry == "*" or (bool(name) and f".{host}".endswith(f".{name}"))
+def find_proxy(url: str) -> str:
+    """Return the address of the proxy that the environment names for a URL; "" without one."""
+    parts, proxies = urlsplit(url), getproxies_environment()
+    if proxy_bypass(parts.hostname or ""):
+        return ""
+    address = proxies.get(parts.scheme.lower()) or proxies.get("all", "")
+    return f"http://{address}" if address and "://" not in address else address
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -9,12 +9,12 @@ from cecdata.common.errors import InputError
 from cecdata.common.machine import free_memory
 from cecdata.models.device import pick_device
 from cecdata.models.hub import first_line, load_pretrained, torch_and_transformers
-from cecdata.models.weights import count_weights
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+_POINTER = b"version https://git-lfs"
 _CAUSAL = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # ends of architectures
 
 
@@ -38,10 +38,10 @@ def load_causal(
     folder, file = _located(name) if gguf else (name, None)
     torch, transformers = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
     place = pick_device(torch, device)
-    held = count_weights(Path(folder), file) if Path(folder).is_dir() else None  # not yet of a hub
+    refuse_pointers(Path(folder), file)
     of_file = {} if file is None else {"gguf_file": file}
     config = _causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
-    chosen = _fitting_dtype(name, config, place, dtype, held)
+    chosen = _fitting_dtype(name, config, place, dtype)
     tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
     # a GGUF file is no safetensors, but no pickle either
     settings = {"dtype": chosen, "use_safetensors": file is None, **of_file}
@@ -49,6 +49,23 @@ def load_causal(
     _check_tokenizer(name, tokenizer, model)
     check_finite(name, model)
     return model, tokenizer
+
+
+def refuse_pointers(folder: Path, file: str | None = None) -> None:
+    """Raise InputError where weights are empty, or what Git leaves in place of a large file.
+
+    The weights are this file of the folder, or all that are in safetensors.
+    """
+    for path in [folder / file] if file else sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as stream:
+            start = stream.read(len(_POINTER))
+        if not start:
+            raise InputError(f"{path} is empty: copy or download it again")
+        if start == _POINTER:
+            raise InputError(
+                f"{path} is a pointer of Git LFS and not the file itself: run `git lfs pull` in "
+                "its folder, or download the file"
+            )
 
 
 def check_finite(name: str, model: Any) -> None:
@@ -98,13 +115,10 @@ def _causal_config(name: str, config: Any) -> Any:
     return config
 
 
-def _fitting_dtype(
-    name: str, config: Any, device: str, wanted: str, held: int | None
-) -> torch.dtype:
+def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dtype:
     """Return the number format, as `load_causal` says.
 
-    held: how many numbers the files have. Raises InputError where the configuration describes more
-    than that, or where they exceed the memory.
+    Raises InputError where the configuration describes more weights than fit into the memory.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -118,11 +132,6 @@ def _fitting_dtype(
             "again"
         ) from error
     count = sum(weights.numel() for weights in model.parameters())
-    if held is not None and count > held and not hasattr(config, "quantization_config"):
-        raise InputError(
-            f"{name}: the settings describe {count:,} weights, but the files have only {held:,}: "
-            "copy the complete model again"
-        )
     on_gpu = device.startswith("cuda")
     free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory()
     dtype: torch.dtype

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from cecdata.models import hub
 from cecdata.models.device import in_batches, pick_device, thread_count, use_threads
 from cecdata.models.identity import checkpoint_identity, run_identity
-from cecdata.models.loading import check_finite
-from cecdata.models.weights import count_weights
+from cecdata.models.loading import check_finite, refuse_pointers
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,7 @@ class Tagger:
         torch, transformers = hub.torch_and_transformers()
         self._torch, self._batch, self._rephrase = torch, batch, rephrase
         self._device = pick_device(torch, device)
-        if Path(checkpoint).is_dir():
-            count_weights(Path(checkpoint))
+        refuse_pointers(Path(checkpoint))
         config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
         self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
         labels = any("TokenClassification" in a for a in (config.architectures or ()))

@@ -6,29 +6,29 @@ A new operator needs one new module with `OPERATOR`, and one entry here.
 from __future__ import annotations
 
 from cecdata.common.settings import require_known
-from cecdata.operators import function_word, shipped, split, swap, typing_errors, variant, width
+from cecdata.operators import function_word, simple, split
 from cecdata.operators.base import Action, Confusion, Operator
 
 __all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
 
 # The order is part of the format: it decides which random draw means which operator.
 OPERATORS: dict[str, Operator] = {
-    each.name: each
-    for each in (
-        shipped.HOMOPHONE,
-        shipped.NEAR_GLYPH,
-        shipped.RADICAL,
+    entry.name: entry
+    for entry in (
+        simple.HOMOPHONE,
+        simple.NEAR_GLYPH,
+        simple.RADICAL,
         split.OPERATOR,
-        typing_errors.NOISE,
+        simple.NOISE,
         function_word.OPERATOR,
-        shipped.LEXICAL,
-        typing_errors.MISSING,
-        typing_errors.REPEATED,
-        width.OPERATOR,
-        shipped.WORD,
-        swap.OPERATOR,
-        shipped.SLIP,
-        variant.OPERATOR,
+        simple.LEXICAL,
+        simple.MISSING,
+        simple.REPEATED,
+        simple.WIDTH,
+        simple.WORD,
+        simple.SWAP,
+        simple.SLIP,
+        simple.VARIANT,
     )
 }
 

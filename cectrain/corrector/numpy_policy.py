@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.models.weights import refuse_pointer
+from cecdata.models.loading import refuse_pointers
 from cectrain.corrector.tensors import Array, read_tensors, single
 
 Floats = NDArray[np.float32]
@@ -54,8 +54,7 @@ class NumpyPolicy:
 
     def __init__(self, folder: Path) -> None:
         path = folder / "model.safetensors"
-        if path.is_file():
-            refuse_pointer(path)
+        refuse_pointers(folder)
         _, tensors = read_tensors(path)
         try:
             config: Any = parse((folder / "config.json").read_bytes())

@@ -141,10 +141,10 @@ def test_a_run_that_ends_does_not_wait_for_those_who_wait():
         assert time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize("excluded", ["127.0.0.1", "10.0.0.1, 127.0.0.0/8", "*"])
+@pytest.mark.parametrize("excluded", ["127.0.0.1", "10.0.0.1, 127.0.0.1", "*"])
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "what?"])
 def test_an_endpoint_that_no_proxy_lists_is_asked_directly(monkeypatch, proxy, excluded):
-    """By its address or its network, whatever the proxy is."""
+    """By its address, whatever the proxy is."""
     monkeypatch.setenv("ALL_PROXY", proxy)
     monkeypatch.setenv("NO_PROXY", excluded)
     with serving() as server:
@@ -152,25 +152,25 @@ def test_an_endpoint_that_no_proxy_lists_is_asked_directly(monkeypatch, proxy, e
 
 
 def test_a_request_that_went_to_a_proxy_is_named_as_such(monkeypatch):
-    """Where it fails, the variable and what to do are in the message."""
+    """Where it fails, what to do is in the message."""
     monkeypatch.delenv("NO_PROXY", raising=False)
     with serving() as proxy, serving() as server:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         proxy.get, proxy.misbehave = status(403), lambda *_: status(403)
-        with pytest.raises(EndpointError, match=r"403 through the proxy of HTTP_PROXY.*NO_PROXY"):
+        with pytest.raises(EndpointError, match=r"403 through the proxy of.*NO_PROXY"):
             ask(server)
         monkeypatch.setenv("HTTP_PROXY", "127.0.0.1:9")
         system, _ = ask(server, SOURCES[:1], replace(FAST, retries=0))
     (trouble,) = system.troubles
-    assert trouble.startswith("no connection (ConnectError) through the proxy of HTTP_PROXY: list ")
+    assert trouble.startswith("no connection (ConnectError) through the proxy of the environment: ")
 
 
 @pytest.mark.skipif(find_spec("socksio") is not None, reason="socksio is installed")
 def test_a_socks_proxy_without_its_package_says_what_helps(monkeypatch):
-    """The package, the variable to unset, or the host for NO_PROXY."""
+    """The package, or the host for NO_PROXY."""
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("all_proxy", "socks5://me:pw-1@127.0.0.1:9")
-    with pytest.raises(UsageError, match=r"all_proxy.*'httpx\[socks\]'.*NO_PROXY") as caught:
+    with pytest.raises(UsageError, match=r"'httpx\[socks\]'.*NO_PROXY") as caught:
         ApiSystem("tiny@http://127.0.0.1:9/v1", FAST)
     assert "pw-1" not in str(caught.value)
 

@@ -18,7 +18,7 @@ from links import (
 
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.components import shape_pairs
-from cecdata.operators.shipped import HOMOPHONE
+from cecdata.operators.simple import HOMOPHONE
 
 # How readily a near sound replaces the right one, relative to the same sound. A pinyin input method
 # does not ask for the tone, but a writer who knows the tone notices the error; dialects mix some

@@ -8,7 +8,7 @@ from sounds import spoken
 
 from cecdata.hanzi.characters import standard_characters, table
 from cecdata.hanzi.components import shape_pairs, stroke_count
-from cecdata.operators.shipped import RADICAL
+from cecdata.operators.simple import RADICAL
 
 FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more readily
 # The weight has the similarity to this power. A pair without a listed similarity has HEARD if its

@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,7 +24,7 @@ from cecdata.commands.build import build as command
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.quality import QUALITY, counted, failing, perplexity
+from cecdata.corpus.quality import QUALITY, failing, perplexity
 from cecdata.filters import active, measure
 from cecdata.filters.plausibility import worse_by
 from cecdata.lm import open_scorer
@@ -76,19 +75,6 @@ SAMPLE = [
 
 def judged(texts, name):
     return failing(pa.array(texts), [name])[name]
-
-
-def test_characters_are_counted_as_polars_counts_matches():
-    """Nine patterns, so that there are two passes; long texts, all planes, empty texts."""
-    patterns = (r"[\u4e00-\u9fff]", r"[\p{L}\p{N}]", r"[^\p{L}\s]", "[a-z]", r"\s", "😀", "的",
-                r"[\u0080-\u00ff]", ".")  # fmt: skip
-    draw = random.Random(2)
-    signs = "的了ab 1。é😀𠮷\n"
-    texts = ["", *("".join(draw.choices(signs, k=draw.choice((1, 9, 700)))) for _ in range(200))]
-    counts = counted(pa.array(texts), patterns)
-    for pattern in patterns:
-        expected = pl.Series(texts).str.count_matches(f"(?s){pattern}")
-        assert counts[pattern].tolist() == expected.to_list()
 
 
 @pytest.mark.parametrize("name", QUALITY)

@@ -1,0 +1,136 @@
+"""The operators that are a confusion set or a rule of a few lines.
+
+`tools/operators` makes the sets that ship.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+
+from cecdata.hanzi.characters import is_standard, traditional_forms, variant_forms, words
+from cecdata.operators import base, spans
+from cecdata.operators.base import CharConfusions, Confusion, Operator
+from cecdata.operators.spans import SpanConfusions, SpanSet
+
+SYMBOLS = "#$%&*"  # paper, listing "Perturbation pipeline"
+# What the same key gives in Chinese and in English mode.
+_KEYS = {"，": ",", "。": ".", "！": "!", "？": "?", "：": ":", "；": ";", "（": "(", "）": ")"}
+TO_HALF = {**_KEYS, **{chr(0xFF10 + digit): str(digit) for digit in range(10)}}
+TO_FULL = {half: full for full, half in TO_HALF.items()}
+_SWAP_COST = 2  # Levenshtein distance
+_LEAST_COUNT = 20  # people swap characters in words that they type often
+
+
+def _characters(name: str, *kinds: str) -> Operator:
+    return Operator(name, "substitute", 1, kinds, CharConfusions(kinds, base.shipped(name)))
+
+
+def _spans(name: str, *kinds: str) -> Operator:
+    return Operator(name, "rewrite", 1, kinds, SpanConfusions(kinds, spans.shipped(name)))
+
+
+#: A character for one that sounds the same or nearly so (教 → 胶).
+HOMOPHONE = _characters("homophone", "same_sound", "tone", "initial", "final", "keyboard", "edit1")
+
+#: A character for one that looks like it (未 → 末). The paper's evaluation tells more-stroke from
+#: fewer-stroke errors; `equal_stroke` is the rest.
+NEAR_GLYPH = _characters("near_glyph", "more_stroke", "fewer_stroke", "equal_stroke")
+
+#: A component dropped, added or swapped (锦 → 帛).
+RADICAL = _characters("radical", "deletion", "addition", "exchange")
+
+#: A half of a similar word (设计 → 设置), or the word's next character too soon. One real error in
+#: seven neither sounds nor looks like the right character. In most of these the writer thought of
+#: a word with the same other half, or typed a character of the word too soon or twice.
+LEXICAL = _characters("lexical", "word_frame", "word_neighbour")
+
+#: What a pinyin input method offers for a whole word (权利 → 权力).
+WORD = _spans("word", "same_sound_word", "fuzzy_word", "part_of_word")
+
+#: A word's next character too soon (嘴唇 → 唇唇), or a word that comes to mind. `lexical` writes
+#: the same characters in any context; here the word itself decides.
+SLIP = _spans("slip", "word_frame", "word_neighbour")
+
+
+def _leave_out(character: str) -> Iterator[Confusion]:
+    """Yield the empty string for a standard character."""
+    if is_standard(character):
+        yield Confusion(character, "", 1.0, "missing")
+
+
+def _repeat(character: str) -> Iterator[Confusion]:
+    """Yield a standard character written twice."""
+    if is_standard(character):
+        yield Confusion(character, character * 2, 1.0, "repeated")
+
+
+def _insert_symbol(character: str) -> Iterator[Confusion]:
+    """Yield five symbols, equally likely at every position."""
+    for symbol in SYMBOLS:
+        yield Confusion(character, symbol, 1.0, "insertion")
+
+
+def _change_width(character: str) -> Iterator[Confusion]:
+    """Yield the character that the same key gives in the other mode."""
+    if character in TO_HALF:
+        yield Confusion(character, TO_HALF[character], 1.0, "half_width")
+    elif character in TO_FULL:
+        yield Confusion(character, TO_FULL[character], 1.0, "full_width")
+
+
+def _change_form(character: str) -> Iterator[Confusion]:
+    """Yield the forms of a character that are no standard characters, each equally likely."""
+    for kind, forms in (("traditional", traditional_forms), ("variant", variant_forms)):
+        for form in dict.fromkeys(forms(character)):
+            if not is_standard(form) and form <= "\uffff":  # no keyboard offers the others
+                yield Confusion(character, form, 1.0, kind)
+
+
+#: Typed too fast, or selected and deleted with its neighbours.
+MISSING = Operator("missing", "substitute", 1, ("missing",), _leave_out)
+
+#: Typed twice, or a sentence resumed after a pause (很快 → 很很快).
+REPEATED = Operator("repeated", "substitute", 1, ("repeated",), _repeat)
+
+#: One of `# $ % & *` inserted (用户 → 用户#).
+NOISE = Operator("noise", "insert", 1, ("insertion",), _insert_symbol)
+
+#: Punctuation and digits in the other width: a keyboard left in the wrong mode (， → ,).
+WIDTH = Operator(
+    "width",
+    "substitute",
+    1,
+    ("half_width", "full_width"),
+    _change_width,
+    "".join((*TO_HALF, *TO_FULL)),
+)
+
+#: A traditional form or another variant of a simplified character (对 → 對, 没 → 沒).
+VARIANT = Operator("variant", "substitute", 1, ("traditional", "variant"), _change_form)
+
+
+@cache
+def _swapped_words() -> SpanSet:
+    listed = words(2)
+    often = zip(listed.texts, listed.counts, strict=True)
+    right = [word for word, count in often if count >= _LEAST_COUNT and word[0] != word[1]]
+    wrong = sorted(word[::-1] for word in right)
+    number = {word: position for position, word in enumerate(wrong)}
+    return SpanSet(
+        sources=tuple(right),
+        texts=tuple(wrong),
+        bounds=np.arange(len(right) + 1),
+        replacement=np.array([number[word[::-1]] for word in right], np.int64),
+        kind=np.zeros(len(right), np.int64),
+        weight=np.ones(len(right)),
+        cost=np.full(len(right), _SWAP_COST),
+    )
+
+
+#: Two neighbouring characters of a word that changed places (字典 → 典字).
+SWAP = Operator(
+    "swap", "rewrite", _SWAP_COST, ("swapped",), SpanConfusions(("swapped",), _swapped_words)
+)
