@@ -94,9 +94,3 @@ def unstable() -> frozenset[str]:
         if parts and parts[0] != "<":
             chars.update(chr(int(part, 16)) for part in parts.split()[1:])
     return frozenset(chars)
-
-
-@functools.cache
-def marks() -> re.Pattern[str]:
-    """Return the pattern of a run of combining marks."""
-    return re.compile(f"[{''.join(c for c in unstable() if unicodedata.combining(c))}]+")

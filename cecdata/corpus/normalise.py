@@ -58,6 +58,7 @@ class Fault:
 
 
 DEFAULTS = Options()
+_NFC = functools.partial(unicodedata.normalize, "NFC")
 
 
 def normalise(
@@ -119,9 +120,9 @@ def normalise_text(text: str) -> str | Fault:
             return Fault(reason, f"U+{ord(sign[0]):04X} at {sign.start()}")
     text = text.translate(ch.look_alikes())
     text = _pattern(f"[{ch.INVISIBLE}]+").sub("", text)
-    form = _nfc(text)
+    form = _NFC(text)
     while True:  # without a joiner characters may compose, and then other joiners join nothing
-        text, form = form, _nfc(_pattern(_STRAY).sub("", form))
+        text, form = form, _NFC(_pattern(_STRAY).sub("", form))
         if text == form:
             break
     return _pattern(f"[{ch.WHITESPACE}]+").sub(" ", text).strip(" ")
@@ -135,18 +136,6 @@ _STRAY = (
     f"|(?<![{ch.JOINERS}])[{ch.JOINERS}]+(?=$|{_EDGE})"
     f"|(?<![\U0001f3f4{ch.TAGS}])[{ch.TAGS}]+"
 )
-
-
-def _nfc(text: str) -> str:
-    """Return the NFC of a text, in time proportional to its length."""
-    if len(text) > _SHORT and sum(map(ch.unstable().__contains__, text)) > _FEW_MARKS:
-        # `unicodedata` sorts the marks after a character by insertion sort: sort them first.
-        text = "".join(unicodedata.normalize("NFD", char) for char in text)
-        text = ch.marks().sub(lambda run: "".join(sorted(run[0], key=unicodedata.combining)), text)
-    return unicodedata.normalize("NFC", text)
-
-
-_SHORT, _FEW_MARKS = 1024, 64
 
 
 # The form that is judged: what looks alike is the same character. The text itself keeps its width.

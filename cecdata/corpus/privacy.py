@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.corpus.normalise import judged, judged_form
+from cecdata.hanzi.edits import splice
 
 _HAN = "\u4e00-\u9fff"
 _SURNAME = (
@@ -75,53 +76,37 @@ def mask(text: pa.Array) -> pa.Array:
 
 def _masked(text: str) -> str:
     """Apply the rules once, in their order, and mask each name wherever it occurs."""
-    shown, parts = _judged(text)
+    judged = _Judged(text)
     names: set[str] = set()
     for rule in RULES:
-        matches = rule.pattern.finditer(shown) if rule.trace.search(shown) else ()
-        held = [match for match in matches if rule.holds(match["it"])]
+        matches = rule.pattern.finditer(judged.form) if rule.trace.search(judged.form) else ()
+        right = [match for match in matches if rule.holds(match["it"])]
         if rule.placeholder == "<NAME>":
-            names.update(match["it"] for match in held)
-        shown = _put(rule.placeholder, [match.span("it") for match in held], shown, parts)
+            names.update(match["it"] for match in right)
+        if right:
+            judged = judged.replace([match.span("it") for match in right], rule.placeholder)
     if names:
-        names.update(match[0] for match in re.finditer(_TITLED, shown))
+        names.update(match[0] for match in re.finditer(_TITLED, judged.form))
         whole = "".join(rf"|{name}" for name in sorted(names, key=len, reverse=True) if name[1:])
-        spans = [match.span() for match in re.finditer(f"{_TITLED}{whole}", shown)]
-        _put("<NAME>", spans, shown, parts)
-    return "".join(parts)
+        found = re.finditer(f"{_TITLED}{whole}", judged.form)
+        judged = judged.replace([match.span() for match in found], "<NAME>")
+    return judged.text
 
 
-def _judged(text: str) -> tuple[str, list[str]]:
-    """Return the judged form of a text, and for each of its characters what it stands for."""
-    table = judged_form()
-    if not any(ord(sign) in table for sign in text):
-        return text, list(text)
-    shown: list[str] = []
-    parts: list[str] = []
-    left = ""  # before the first character
-    for sign in text:
-        form = table.get(ord(sign), sign)
-        if form:
-            shown += form
-            parts += left + sign, *[""] * (len(form) - 1)
-            left = ""
-        elif parts:
-            parts[-1] += sign
-        else:
-            left += sign
-    return "".join(shown), parts or [left]
+class _Judged:
+    """A text, its judged form, and the place in the text of each character of that, and the end."""
 
+    def __init__(self, text: str) -> None:
+        table = judged_form()
+        forms = [table.get(ord(sign), sign) for sign in text]
+        self.text, self.form = text, "".join(forms)
+        self._places = [place for place, form in enumerate(forms) for _ in form] + [len(text)]
 
-def _put(placeholder: str, spans: list[tuple[int, int]], shown: str, parts: list[str]) -> str:
-    """Put a placeholder at spans of a text's parts, and return the judged form with it."""
-    form, signs, at = list[str](), list[str](), 0
-    for start, stop in spans:
-        form += shown[at:start], placeholder
-        signs += parts[at:start] + list(placeholder)
-        at = stop
-    if spans:
-        parts[:] = signs + parts[at:]
-    return "".join(form) + shown[at:]
+    def replace(self, spans: Iterable[tuple[int, int]], placeholder: str) -> _Judged:
+        """Return the text with a placeholder at spans of the judged form."""
+        places = self._places
+        changes = ((places[start], places[stop], placeholder) for start, stop in spans)
+        return _Judged(splice(self.text, changes))
 
 
 def _digits(text: str) -> str:

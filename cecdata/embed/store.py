@@ -91,15 +91,12 @@ def folder_of(encoder: str) -> str:
 def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
     """Return the bytes of a FAISS file; they depend on the set of rows alone, not on their order.
 
-    `keys` are 64-bit ids [N], signed or not; `vectors` [N, dimension]. Raises InputError for no
-    rows, for an id that occurs twice, and for a vector that is zero or not finite in fp16.
+    `keys` are distinct 64-bit ids [N], signed or not; `vectors` [N, dimension] of unit length.
     """
     faiss: Any = import_module("faiss")
     signed = np.ascontiguousarray(keys).view(np.int64)
     order = np.argsort(signed, kind="stable")
-    with np.errstate(over="ignore"):  # what overflows is refused below
-        signed, half = signed[order], vectors[order].astype(np.float16)
-    _check_rows(signed, half)
+    signed, half = signed[order], vectors[order].astype(np.float16)
     flat = faiss.IndexScalarQuantizer(
         half.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
     )
@@ -292,22 +289,6 @@ def _in_place(data: npt.NDArray[np.uint8], rows: int, dimension: int) -> Rows:
     start = end - rows * dimension * np.dtype(np.float16).itemsize
     vectors = data[start:end].view(np.float16).reshape(rows, dimension)
     return Rows(data[ids_at:].view(np.int64), vectors)
-
-
-def _check_rows(signed: Ids, half: Halves) -> None:
-    if not len(signed):
-        raise InputError("a file of embeddings needs at least one vector")
-    again = signed[1:][signed[1:] == signed[:-1]]
-    if len(again):
-        raise InputError(f"id {again[0]} occurs more than once")
-    wide = half.astype(np.float32)
-    sizes = np.einsum("nd,nd->n", wide, wide)
-    bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
-    if len(bad):
-        raise InputError(
-            f"{len(bad)} of {len(half)} vectors are zero or not finite in fp16 (first: id "
-            f"{signed[bad[0]]}), so they have no cosines: use another encoder"
-        )
 
 
 def _read_contents(folder: Path) -> Contents:

@@ -97,27 +97,25 @@ class CausalScorer(LanguageModel):
             self._compete(_written_with(self._tokenizer, self._vocabulary))
 
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
-        """Return log P of each text in nats; one longer than the context is read in parts.
+        """Return log P of each text in nats.
 
-        NaN for a text with a character that the vocabulary cannot write.
+        NaN for a text longer than the context, or with a character that the vocabulary cannot
+        write.
         """
-        given = [str(text) for text in texts]
-        found = np.zeros(len(given))
+        nats = np.zeros(len(texts))
         rows: dict[int, list[int]] = {}
-        for n, text in enumerate(given):
+        for n, text in enumerate(map(str, texts)):
             ids = self._ids(text)
-            if len(ids) > self.context:
-                found[n] = self._in_parts(text)
-            elif self._unknown in ids[1:]:
-                found[n] = math.nan
+            if len(ids) > self.context or self._unknown in ids[1:]:
+                nats[n] = math.nan
             elif len(ids) > 1:
                 rows[n] = ids
         order = sorted(rows, key=lambda n: len(rows[n]))
         most = self._most_bytes // (4 * self._vocabulary)
         for batch in _batches([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
-            found[members] = self._plain([rows[n] for n in members])
-        return found
+            nats[members] = self._plain([rows[n] for n in members])
+        return nats
 
     def log_ratios_of(
         self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
@@ -128,7 +126,7 @@ class CausalScorer(LanguageModel):
         for n, (text, of_text) in enumerate(zip(texts, changes, strict=True)):
             ids = self._ids(text) if of_text else []
             if not self._packs or len(ids) + self._reach > self._longest:
-                ratios[n] = self._whole(text, of_text)
+                ratios[n] = super().log_ratios_of([text], [of_text])[0]
             else:
                 packs += self._packs_of(n, ids, text, of_text, ratios[n])
         packs.sort(key=lambda pack: pack.size)
@@ -167,30 +165,6 @@ class CausalScorer(LanguageModel):
             tail += 1
         beyond = tail - min(tail, self._reach)
         return _Suffix(start, ids[start : len(ids) - beyond], other[start : len(other) - beyond])
-
-    def _whole(self, text: str, changes: Sequence[Change]) -> Doubles:
-        """Return ratios of texts that are read whole, or, if too long, around each change."""
-        pairs = [self._excerpts(text, change) for change in changes]
-        logs = self.log_prob([each for pair in pairs for each in pair])
-        return np.asarray(logs[1::2] - logs[::2])
-
-    def _excerpts(self, text: str, change: Change) -> tuple[str, str]:
-        """Return the text and the changed text, cut around the change to fit into the context."""
-        start, end, replacement = change
-        if len(self._ids(text)) + 4 * len(replacement) <= self.context:
-            return text, changed(text, change)
-        room = max(1, self.context // 8)  # characters; a character may take four tokens
-        low, high = max(0, start - room), end + max(1, room - len(replacement) - (end - start))
-        part = text[low:high]
-        return part, changed(part, (start - low, end - low, replacement))
-
-    def _in_parts(self, text: str) -> float:
-        """Return log P of a text beyond the context: each part given the part before it."""
-        room = max(1, self.context // 8)
-        parts = [text[at : at + room] for at in range(0, len(text), room)]
-        joint = self.log_prob([a + b for a, b in zip(["", *parts], parts, strict=False)])
-        alone = self.log_prob(parts[:-1])
-        return float(joint.sum() - alone.sum())
 
     def _ids(self, text: str) -> list[int]:
         """Return the tokens of a text, with the unknown one for what the vocabulary lacks."""
@@ -311,7 +285,8 @@ class CausalScorer(LanguageModel):
         self._reach = reach
         if packs:
             ratios[packs[0].places] = self._packed(packs)[0]
-        return bool(np.allclose(ratios, self._whole(text, changes), atol=_ALIKE, equal_nan=True))
+        whole = super().log_ratios_of([text], [changes])[0]
+        return bool(np.allclose(ratios, whole, atol=_ALIKE, equal_nan=True))
 
 
 def _batches(sizes: list[int], most: int) -> Iterator[range]:

@@ -92,15 +92,9 @@ def open_scorer(name: str | Path | None = None) -> LanguageModel:
     )
 
 
-def shared_scorer(name: str) -> LanguageModel:
-    """Return what `open_scorer` does, opened once for as long as its file stays as it is."""
-    path = Path(name)
-    state = path.stat() if path.is_file() else None
-    return _shared(name, (state.st_mtime_ns, state.st_size) if state else None)
-
-
 @lru_cache(maxsize=2)
-def _shared(name: str, _stamp: tuple[int, int] | None) -> LanguageModel:
+def shared_scorer(name: str) -> LanguageModel:
+    """Return what `open_scorer` does, opened once."""
     return open_scorer(name)
 
 

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from cecdata.lm.counting import Segmenter, back_off_model, count_words, without_words
-from cecdata.lm.new_words import find_words
+from cecdata.lm.counting import Segmenter, back_off_model, count_words, find_words, without_words
 from cecdata.lm.table import Ngrams
 from cectrain.adapt.text import FieldText
 

@@ -141,20 +141,6 @@ def test_another_encoders_store_is_refused(stored, tmp_path):
         open_store(tmp_path / "nothing")
 
 
-def test_unusable_rows_are_refused():
-    """No rows, an id twice, and a zero or infinite vector are refused before a file is."""
-    ids, vectors = drawn(4)
-    with pytest.raises(InputError, match="at least one"):
-        range_bytes(ids[:0], vectors[:0])
-    with pytest.raises(InputError, match="occurs more than once"):
-        range_bytes(ids[[0, 1, 0, 2]], vectors)
-    for value in (0.0, np.inf, np.nan, 1e6):
-        bad = vectors.copy()
-        bad[2] = value
-        with pytest.raises(InputError, match=f"first: id {ids[2]}"):
-            range_bytes(ids, bad)
-
-
 @pytest.mark.parametrize(
     ("encoder", "folder"),
     [

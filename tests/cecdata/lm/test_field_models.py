@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from cecdata.common.errors import InputError
-from cecdata.lm.counting import Segmenter, back_off_model, count_words
+from cecdata.lm.counting import Segmenter, back_off_model, count_words, find_words
 from cecdata.lm.interpolation import Mixture
-from cecdata.lm.new_words import find_words
 from cecdata.lm.ngrams import NgramScorer, find, locate, read
 
 TEXT = ["今天下雨", "今天下雨，明天下雪", "明天下雪"] * 2
