@@ -18,7 +18,7 @@ from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdi
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
 from cecdata.models import hub
-from cecdata.models.identity import checkpoint_identity
+from cecdata.models.hub import checkpoint_identity
 from cectrain.corrector.field import is_field
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 

@@ -465,8 +465,12 @@ def test_a_pair_column_touches_three_files(tree):
         ("SCHEMA_VERSION = 2", "SCHEMA_VERSION = 3"),
         ("ADDED: dict[str, int] = {}", 'ADDED = {"signs": 3}'),
     )
-    filtering = tree / "cecdata/filters/levenshtein.py"
-    edit(filtering, ("_too_far)", "_too_far, _measure)"), ("FILTER = ", MEASURE + "FILTER = "))
+    filtering = tree / "cecdata/filters/base.py"
+    edit(
+        filtering,
+        ("_too_far)", "_too_far, _measure)"),
+        ("#: Levenshtein", MEASURE + "#: Levenshtein"),
+    )
     run(tree, USES)
     for folder, values in (("out", {0, 1}), ("before", {None})):
         lines = (tree / f"{folder}.jsonl").read_text("utf-8").splitlines()
@@ -502,7 +506,7 @@ def test_a_filter_touches_three_files(tree):
     edit(
         tree / "cecdata/filters/__init__.py",
         ("    }\n)", '        "toy": toy.FILTER,\n    }\n)'),
-        ("levenshtein, plausibility\n", "levenshtein, plausibility, toy\n"),
+        ("cosine, plausibility\n", "cosine, plausibility, toy\n"),
     )
     contract(tree, "toy", "filters")
     cli(tree, "build corpus.txt --filters levenshtein,toy --out out", "verify out --full")

@@ -18,8 +18,8 @@ from cecbench.option import option
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions, SureEdit, applied
 from cecdata.models import causal, hub
 from cecdata.models.causal import decode, generate, prompt_ids, token_budget
-from cecdata.models.device import in_batches, thread_count, use_threads
-from cecdata.models.identity import checkpoint_identity, run_identity
+from cecdata.models.hub import checkpoint_identity, run_identity
+from cecdata.models.loading import in_batches, thread_count, use_threads
 from cecdata.models.tagger import Tagged, Tagger
 
 

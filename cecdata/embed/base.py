@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.codec import Json
-
 
 @dataclass(frozen=True, slots=True)
 class Scored:
@@ -60,7 +58,3 @@ class Encoder(ABC):
         cosine = np.einsum("pd,pd->p", noisy.astype(np.float64), wide)
         first_pair = np.unique(target_of, return_index=True)[1]
         return Scored(cosine.astype(np.float32), targets=(first_pair, clean))
-
-    def about(self, scored: int, passed_on: int) -> dict[str, Json]:  # noqa: ARG002
-        """Return facts about the scores of a build for the manifest."""
-        return {}

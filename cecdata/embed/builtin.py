@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -79,18 +78,6 @@ class BuiltinEncoder(Encoder):
         """
         return Scored(bend(raw_scores(pairs), self.calibration.knot))
 
-    def about(self, scored: int, passed_on: int) -> dict[str, Json]:
-        """Return the measured properties of the scores, for the manifest."""
-        measured = {
-            n: self.calibration.measured.get(n) for n in ("hard", "ordinary", "correlation")
-        }
-        return {
-            "decided": {"first": scored - passed_on, "passed_on": passed_on},
-            "teacher": self.calibration.teacher,
-            "teacher_revision": self.calibration.teacher_revision,
-            "measured": measured,
-        }
-
 
 class Cascade(Encoder):
     """The built-in encoder's scores; a pair whose score is in the band gets the teacher's cosine.
@@ -118,30 +105,6 @@ class Cascade(Encoder):
         if len(unsure):
             cosine[unsure] = self._teacher.score(pairs.take(pa.array(unsure))).cosine
         return Scored(cosine, len(unsure))
-
-    def about(self, scored: int, passed_on: int) -> dict[str, Json]:
-        """Return the built-in encoder's calibration, the band, and the errors that remain with it.
-
-        `errors` has for hard and for ordinary pairs the measured share of the teacher's rejects
-        that are caught, and of the pairs that are rejected although the teacher accepts them.
-        """
-        known: dict[str, Json] = {
-            "band": list(self._first.calibration.band),
-            "decides_in_band": self._teacher.revision,
-            "errors": remaining_errors(self._first.calibration),
-        }
-        return self._first.about(scored, passed_on) | known
-
-
-def remaining_errors(calibration: Calibration) -> dict[str, Json]:
-    """Return the measured errors of a cascade with the calibration's band."""
-    measured = next(
-        row
-        for row in cast("list[Any]", calibration.measured["cascade"])
-        if (row["hard"]["low"], row["hard"]["high"]) == calibration.band
-    )
-    names = ("pairs", "to_teacher", "caught", "false_rejects")
-    return {kind: {name: measured[kind][name] for name in names} for kind in ("hard", "ordinary")}
 
 
 def raw_scores(pairs: pa.Table) -> Floats:

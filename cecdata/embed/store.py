@@ -2,8 +2,8 @@
 
 Each file is a FAISS `IndexIDMap2` over `IndexScalarQuantizer` (fp16, inner product), which any
 program opens with ``faiss.read_index(path, faiss.IO_FLAG_MMAP_IFC)``. Rows are sorted by id. FAISS
-writes and searches the files. A look-up reads them in place, without FAISS, whose table of ids
-would take 40 bytes and 0.4 µs a row at every opening.
+writes the files. A look-up and a search read them in place, without FAISS, whose table of ids would
+take 40 bytes and 0.4 µs a row at every opening.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -175,7 +174,6 @@ class Store:
     folder: Path
     contents: Contents
     _opened: dict[str, Rows] = field(default_factory=dict, repr=False)
-    _kept: list[Any] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return self.contents.rows
@@ -222,13 +220,20 @@ class Store:
         Equal cosines are ordered by id. `queries`: unit vectors [Q, dimension]; both results:
         [Q, min(count, rows)].
         """
-        count = min(count, len(self))
-        if not count:  # FAISS wants one
-            return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-        cosines, rows = self._shards.search(np.ascontiguousarray(queries, np.float32), count)
-        keys = np.concatenate([self.rows_of(part).ids for part in self.contents.ranges])[rows]
-        order = np.lexsort((keys, -cosines), axis=1)
-        return np.take_along_axis(cosines, order, 1), np.take_along_axis(keys, order, 1)
+        best = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+        for part in self.contents.ranges:
+            rows = self.rows_of(part)
+            for start in range(0, part.rows, _AT_ONCE):
+                some = slice(start, start + _AT_ONCE)
+                cosines = queries @ rows.vectors[some].astype(np.float32).T
+                keys = np.broadcast_to(rows.ids[some], cosines.shape)
+                cosines, keys = np.hstack([best[0], cosines]), np.hstack([best[1], keys])
+                nearest = np.lexsort((keys, -cosines), axis=1)[:, :count]
+                best = (
+                    np.take_along_axis(cosines, nearest, 1),
+                    np.take_along_axis(keys, nearest, 1),
+                )
+        return best
 
     def verify(self) -> tuple[Problem, ...]:
         """Return every damaged, missing or foreign file; every bit is read."""
@@ -249,28 +254,6 @@ class Store:
         if whole and durable.sha256_of(path).sha256 != part.sha256:
             return f"is damaged: its SHA-256 differs from that in {STORE}"
         return ""
-
-    @cached_property
-    def _shards(self) -> Any:
-        """Return FAISS's index over all files. It names a row by its number in the whole store.
-
-        It would drop negative ids, so it searches what lies below the `IndexIDMap2` of each file.
-        """
-        faiss: Any = import_module("faiss")
-        # not threaded: FAISS would start a thread for each file
-        shards = faiss.IndexShards(self.contents.dimension, False, True)
-        for part in self.contents.ranges:
-            path = self.folder / part.file
-            # a search reads every vector anyway, and FAISS may crash over a damaged file
-            if what := self.fault(part, whole=True):
-                raise VerificationError(f"{path} {what}")
-            try:
-                opened = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-            except RuntimeError as error:
-                raise VerificationError(f"{path} is damaged: FAISS cannot open it") from error
-            self._kept.append(opened)  # it owns the index below it
-            shards.add_shard(opened.index)
-        return shards
 
     def rows_of(self, part: Range) -> Rows:
         """Return the ids and vectors of one file, read in place."""

@@ -18,7 +18,7 @@ from cecdata.common.codec import parse
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.embed.base import Encoder
 from cecdata.models import hub
-from cecdata.models.identity import sha256_of_model
+from cecdata.models.hub import sha256_of_model
 
 Floats = npt.NDArray[np.float32]
 _BATCH = {"cuda": 256, "cpu": 32}  # sentences, which the library sorts by length

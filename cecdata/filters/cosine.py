@@ -118,8 +118,9 @@ def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
         "revision": policy.encoder.revision,
         "all_would_take_s": round(policy.estimate_s),
     }
-    scored, passed_on = (tally.counts.get(name, 0) for name in ("scored", "passed_on"))
-    extra |= policy.encoder.about(scored, passed_on)
+    if passed_on := tally.counts.get("passed_on", 0):
+        extra["passed_on"] = passed_on
+    scored = tally.counts.get("scored", 0)
     facts = Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
     return replace(manifest, cosine=facts)
 

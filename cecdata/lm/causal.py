@@ -21,7 +21,7 @@ import numpy as np
 from cecdata.common.cancellation import stop_if_given_up
 from cecdata.common.errors import InputError
 from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, changed, encodable
-from cecdata.models.identity import checkpoint_identity
+from cecdata.models.hub import checkpoint_identity
 from cecdata.models.loading import load_causal
 
 if TYPE_CHECKING:

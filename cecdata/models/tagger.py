@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cecdata.models import hub
-from cecdata.models.device import in_batches, pick_device, thread_count, use_threads
-from cecdata.models.identity import checkpoint_identity, run_identity
-from cecdata.models.loading import check_finite, refuse_pointers
+from cecdata.models.hub import checkpoint_identity, run_identity
+from cecdata.models.loading import (
+    check_finite,
+    in_batches,
+    pick_device,
+    refuse_pointers,
+    thread_count,
+    use_threads,
+)
 
 
 @dataclass(frozen=True, slots=True)

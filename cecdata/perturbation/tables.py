@@ -1,29 +1,34 @@
-"""Confusion sets compiled to flat arrays for the kernel."""
+"""Confusion sets, and the language model that takes one of several proposals, as flat arrays."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from decimal import Decimal
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError
 from cecdata.config import Config
 from cecdata.hanzi.characters import cluster_ranges, frequency, standard_characters
+from cecdata.lm import kernels, ngrams
+from cecdata.lm.table import Ngrams
+from cecdata.lm.table import Tables as NgramTables
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import CharConfusions, weighed
 from cecdata.perturbation.kernel import layout
-from cecdata.perturbation.kernel.layout import Ints, Longs, Shorts, Tables
-from cecdata.perturbation.language import no_language, read_language
+from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, Ints, Language, Longs, Shorts, Tables
 from cecdata.perturbation.span_tables import Cost, compile_spans, walker
 
 Numbers = npt.NDArray[np.int64]
 MODEL = "lm"  # the key of the language model in `Compiled.sha256`
+_MOST_STEPS = 600  # of the costs with and without an edit: beyond 48 nats nothing differs
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +252,59 @@ def _hash(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
     digest.update((np.unique(columns.kind, return_inverse=True)[1]).astype("<i8").tobytes())
     digest.update(np.round(share * 1e7).astype("<i8").tobytes())
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=4)
+def read_language(name: str, fluency: float) -> tuple[Language, str]:
+    """Return a model for the kernel, and the SHA-256 of its files.
+
+    `name` is what `cecdata.lm.ngrams.locate` takes. Raises InputError where it is missing or has no
+    Chinese words.
+    """
+    model = ngrams.find(name)
+    ngrams.require_chinese(model)
+    digests = [sha256_of(path).sha256 for path in ngrams.locate(name)]
+    return language_of(model, fluency), " ".join(digests)
+
+
+def language_of(model: Ngrams, fluency: float) -> Language:
+    """Return a model for the kernel, which takes proposals with this exponent."""
+    tables = model.tables(trigrams=False)
+    return Language(
+        first=_first_nodes(tables),
+        edge_keys=tables.edge_keys,
+        edge_nodes=tables.edge_nodes,
+        edge_marks=tables.edge_marks,
+        edge_shift=tables.edge_shift,
+        word=tables.word,
+        cost=kernels.quantise(model.word_log_prob).astype(np.int32),
+        backoff=kernels.quantise(model.word_backoff).astype(np.int32),
+        bigrams=tables.bigrams,
+        bigram_marks=tables.bigram_marks,
+        bigram_shift=tables.bigram_shift,
+        chance=_chances(fluency),
+    )
+
+
+def _first_nodes(tables: NgramTables) -> Ints:
+    """Return the node of the trie after each Han character that begins a word, else -1."""
+    nodes = np.full(HAN, -1, np.int32)
+    keys = tables.edge_keys.astype(np.int64) - FIRST_HAN  # a key is node << 21 | code point
+    from_root = (keys >= 0) & (keys < HAN)
+    nodes[keys[from_root]] = tables.edge_nodes[from_root]
+    return nodes
+
+
+def _chances(fluency: float) -> npt.NDArray[np.float64]:
+    """Return exp(fluency · nats) for each number of steps: decimals, so that all machines agree."""
+    step = Decimal(fluency) * Decimal(str(kernels.STEP))
+    return np.array([float((step * n).exp()) for n in range(-_MOST_STEPS, _MOST_STEPS + 1)])
+
+
+def no_language() -> Language:
+    """Return empty tables, for recipes with one proposal."""
+    longs, ints = np.zeros(0, np.uint64), np.zeros(0, np.int32)
+    shift = np.uint64(0)
+    return Language(
+        ints, longs, ints, longs, shift, ints, ints, ints, longs, longs, shift, np.zeros(0)
+    )  # fmt: skip

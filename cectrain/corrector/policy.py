@@ -23,8 +23,8 @@ from cecdata.models.causal import (
     prompt_ids,
     token_budget,
 )
-from cecdata.models.device import in_batches, thread_count, use_threads
-from cecdata.models.identity import checkpoint_identity, run_identity
+from cecdata.models.hub import checkpoint_identity, run_identity
+from cecdata.models.loading import in_batches, thread_count, use_threads
 from cectrain.corrector import folder, speculative
 from cectrain.corrector.correction import Edit, Proposer
 from cectrain.corrector.edit_guard import Plain, put_stand_ins

@@ -19,7 +19,7 @@ from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.version import git_commit
 from cecdata.embed import Encoder
-from cecdata.models.identity import checkpoint_identity
+from cecdata.models.hub import checkpoint_identity
 from cectrain import checkpoints
 from cectrain.config import Config, RewardConfig
 from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder, weights_sha256

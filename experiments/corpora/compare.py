@@ -47,7 +47,7 @@ from cecdata.config import Config, load
 from cecdata.corpus.ids import id_column, ids, is_validation
 from cecdata.lm import shared_scorer
 from cecdata.lm.ngrams import find
-from cecdata.models.identity import sha256_of_model
+from cecdata.models.hub import sha256_of_model
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import fingerprint
 from cecdata.shards.schema import SENTENCE

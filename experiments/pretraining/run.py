@@ -22,7 +22,7 @@ from cecdata.corpus.inputs import hashed, resolve
 from cecdata.hanzi.characters import is_han, table
 from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
-from cecdata.models.device import pick_device
+from cecdata.models.loading import pick_device
 from cectrain import checkpoints
 from cectrain.config import PolicyConfig, SftConfig
 from cectrain.corrector.folder import MODEL, model_folder, weights_sha256

