@@ -147,7 +147,7 @@ def test_answers_do_not_depend_on_the_batch(qwen3):
 
 def test_a_folder_without_a_model_is_named(tmp_path):
     """The error for a folder without a model names the folder."""
-    with pytest.raises(InputError, match=r"config\.json is missing"):
+    with pytest.raises(InputError, match=r"Name a folder with config\.json"):
         tagger(tmp_path)
 
 
