@@ -222,6 +222,8 @@ class Store:
         """
         best = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         for part in self.contents.ranges:
+            if what := self.fault(part, whole=True):  # a search reads every vector anyway
+                raise VerificationError(f"{self.folder / part.file} {what}")
             rows = self.rows_of(part)
             for start in range(0, part.rows, _AT_ONCE):
                 some = slice(start, start + _AT_ONCE)
