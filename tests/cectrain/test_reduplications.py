@@ -1,4 +1,4 @@
-"""Idioms of which one character is wrong are corrected, and reduplications stay."""
+"""Idioms of which one character is wrong are corrected; reduplications and equal spellings stay."""
 
 from itertools import pairwise
 
@@ -30,3 +30,17 @@ def test_reduplications_are_never_shortened(corrector, text):
         if character == after:
             assert shortens_reduplication(text, place, place + 1, "")
     assert corrector.correct("我们们明天去。")[0].target == "我们明天去。"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("法院应当在七日内作出决定。", "作出"),
+        ("道路两旁绿树成阴。", "成阴"),
+        ("他是惟一的证人。", "惟一"),
+    ],
+)
+def test_accepted_spellings_are_equals(corrector, text, word):
+    """Neither of two spellings that dictionaries hold is an error."""
+    assert corrector.correct(text)[0].target == text
+    assert word in corrector.correct(text)[0].target

@@ -15,6 +15,7 @@ from cectrain.corrector.channel.layout import Settings, guards, workspace
 from cectrain.corrector.channel.tables import ChannelTables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
+from cectrain.corrector.equals import is_equal_spelling
 from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
@@ -111,7 +112,7 @@ class ChannelProposer(Proposer):
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
             key = start, end, "".join(map(chr, written[word, low:high].tolist()))
-            if len(key[2]) < end - start and shortens_reduplication(pieces[place], *key):
+            if is_kept(pieces[place], *key):
                 continue
             posterior, best, terms, _ = readings[place]
             posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
@@ -122,6 +123,13 @@ class ChannelProposer(Proposer):
                 if word < self.tables.counts[0]:
                     known[place].add(key)
         return readings
+
+
+def is_kept(text: str, start: int, end: int, target: str) -> bool:
+    """Return whether a change shortens a reduplication or puts another accepted spelling."""
+    if len(target) < end - start:
+        return shortens_reduplication(text, start, end, target)
+    return is_equal_spelling(text, start, end, target)
 
 
 def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool:
