@@ -168,11 +168,6 @@ def reason(source: Source, error: OSError) -> str:
 
 
 def _damage(source: Source, error: Exception) -> str:
-    if "too much memory" in str(error):  # Zstandard's own limit
-        return (
-            f"{source.label}: only its beginning was read, because its compression window exceeds "
-            "128 MiB. Compress it again: zstd -dc --long=31 FILE | zstd -o NEW.zst"
-        )
     return (
         f"{source.label}: only its beginning was read, because the compressed data is damaged or "
         f"incomplete ({error}). Download or compress the file again."

@@ -88,10 +88,6 @@ class CausalScorer(LanguageModel):
         self._reach = reach
         *_, digest = checkpoint_identity(name, model).values()
         self.identity = f"{digest} {self.dtype} {reach}"
-        if not np.isfinite(self._plain([[self._begin, self._begin]])[0]):
-            raise InputError(
-                f"{name} gives no finite results in {self.dtype}: copy its files again"
-            )
         self._packs = self._takes_packed()
         if self._packs:
             self._compete(_written_with(self._tokenizer, self._vocabulary))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -33,12 +33,10 @@ SHIPPED_NAME = "words of open texts"  # the name in its table
 WEIGHTS = {1: (1.0,), 2: (0.3, 0.7)}
 _SHIPPED_FILE = Path(str(files("cecdata.lm").joinpath(f"{SHIPPED}.ngram")))
 _FORMS = "name an n-gram table, an ARPA file, or `words` for the packaged table"
-_COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)", re.IGNORECASE)
 _SECTION = re.compile(r"\\\s*(\d+)-grams?\s*:?", re.IGNORECASE)
 # A word may hold other white space, such as U+3000 and U+00A0.
 _SPACE = re.compile(r"[ \t]+")
 _TO_NATURAL = np.float32(np.log(10.0))
-_LONGEST = 1 << 16  # characters of a line; a compressed file may hold one of gigabytes
 _UNREADABLE = (OSError, EOFError, zlib.error)
 _LINES_BEFORE = 200  # some toolkits write comments before the header of an ARPA file
 _UNKNOWN = {"<unk>", "<UNK>"}
@@ -49,8 +47,8 @@ Floats = NDArray[np.float32]
 def is_arpa(path: Path) -> bool:
     r"""Return whether a file, gzip or plain, has the line \data\ that an ARPA file begins with."""
     try:
-        with _opened(path) as file:
-            lines = zip(range(_LINES_BEFORE), _lines(file), strict=False)
+        with _open_text(path) as file:
+            lines = zip(range(_LINES_BEFORE), file, strict=False)
             return any(line.strip().lower() == "\\data\\" for _, line in lines)
     except (*_UNREADABLE, UnicodeDecodeError):
         return False
@@ -59,16 +57,21 @@ def is_arpa(path: Path) -> bool:
 def _read_arpa(path: Path) -> Ngrams:
     """Return the model of an ARPA file; orders above 3 are left out.
 
-    Raises `InputError` with the number of a line that cannot be read, or if the counts of the
-    header do not match.
+    Raises `InputError` with the number of a line that cannot be read.
     """
-    reader = _Reader()
-    number_of_line = 0
+    numbers = {"<unk>": 0}  # of the words
+    rows: dict[int, list[Row]] = {}
+    order = number_of_line = 0
     try:
-        with _opened(path) as file:
-            for number_of_line, line in enumerate(_lines(file), 1):  # noqa: B007 - for the message
-                if reader.take(line.strip(" \t\r\n\f\v")):
-                    return reader.model(path)
+        with _open_text(path) as file:
+            for number_of_line, line in enumerate(file, 1):  # noqa: B007 - for the message
+                text = line.strip(" \t\r\n\f\v")
+                if text.lower() == "\\end\\":
+                    return _model_of(path.name, numbers, rows)
+                if section := _SECTION.fullmatch(text):
+                    order = int(section[1])
+                elif order and text:
+                    rows.setdefault(order, []).append(_parse_row(text, order, numbers))
     except UnicodeDecodeError as error:
         where = f"{path}, after line {number_of_line}"
         raise InputError(f"{where}: not UTF-8 ({error.reason}): convert the file") from error
@@ -79,70 +82,44 @@ def _read_arpa(path: Path) -> Ngrams:
     raise InputError(f"{path} is incomplete: it does not end with \\end\\")
 
 
-class _Reader:
-    """The state of a file that is being read: the unknown word is number 0."""
+def _parse_row(text: str, order: int, numbers: dict[str, int]) -> Row:
+    """Return the row of a line; words of 1-grams get the next numbers."""
+    prob, *words = _SPACE.split(text)
+    if len(words) not in (order, order + 1):
+        raise ValueError(f"a line of the {order}-grams must have {order} words")
+    backoff = _finite(words.pop()) if len(words) > order else 0.0
+    words = ["<unk>" if word in _UNKNOWN else word for word in words]
+    if order > 1:
+        return tuple(numbers[word] for word in words), _finite(prob), backoff
+    if words[0] in numbers and words[0] != "<unk>":
+        raise ValueError(f"the word {words[0]!r} is listed twice")
+    return (numbers.setdefault(words[0], len(numbers)),), _finite(prob), backoff
 
-    def __init__(self) -> None:
-        self.announced: dict[int, int] = {}
-        self.number: dict[str, int] = {"<unk>": 0}
-        self.rows: dict[int, list[Row]] = {}
-        self.order = 0
 
-    def take(self, text: str) -> bool:
-        """Take a line; return True for the last one."""
-        if text.lower() == "\\end\\":
-            return True
-        if found := _SECTION.fullmatch(text):
-            self.order = int(found[1])
-            self.rows[self.order] = []
-        elif not self.order:
-            if found := _COUNT.fullmatch(text):
-                self.announced[int(found[1])] = int(found[2])
-        elif text:
-            self.rows[self.order].append(self._row(text))
-        return False
-
-    def _row(self, text: str) -> Row:
-        prob, *words = _SPACE.split(text)
-        order = self.order
-        if len(words) not in (order, order + 1):
-            raise ValueError(f"a line of the {order}-grams must have {order} words")
-        backoff = _finite(words.pop()) if len(words) > order else 0.0
-        words = ["<unk>" if word in _UNKNOWN else word for word in words]
-        if order > 1:
-            return tuple(self.number[word] for word in words), _finite(prob), backoff
-        if words[0] in self.number and words[0] != "<unk>":
-            raise ValueError(f"the word {words[0]!r} is listed twice")
-        return (self.number.setdefault(words[0], len(self.number)),), _finite(prob), backoff
-
-    def model(self, path: Path) -> Ngrams:
-        """Return what was read, with natural logarithms."""
-        for order, count in sorted(self.announced.items()):
-            held = len(self.rows.get(order, []))
-            if held != count:
-                raise ValueError(f"the file has {held} {order}-grams, but its header says {count}")
-        if not self.rows.get(2):
-            raise InputError(f"{path} has only unigrams: name a model of order 2 or higher")
-        one = self.rows[1]
-        if not any(words == (0,) for words, _, _ in one):
-            one.append(((0,), -99.0, 0.0))
-        if len(one) != len(self.number):
-            raise ValueError("the token for unknown words is listed twice")
-        (_, prob1, back1), (pairs, prob2, back2), (triples, prob3, _) = (
-            _columns(self.rows.get(order, []), order) for order in (1, 2, 3)
-        )
-        return Ngrams(
-            name=path.name,
-            licence="as the file it was compiled from",
-            words=tuple(self.number),
-            word_log_prob=natural(prob1),
-            word_backoff=natural(back1),
-            pairs=pairs,
-            pair_log_prob=natural(prob2),
-            pair_backoff=natural(back2),
-            triples=triples,
-            triple_log_prob=natural(prob3),
-        )
+def _model_of(name: str, numbers: dict[str, int], rows: dict[int, list[Row]]) -> Ngrams:
+    """Return the model of rows by their order, with natural logarithms."""
+    if not rows.get(2):
+        raise InputError(f"{name} has only unigrams: name a model of order 2 or higher")
+    words = rows.setdefault(1, [])
+    if not any(row[0] == (0,) for row in words):
+        words.append(((0,), -99.0, 0.0))
+    if len(words) != len(numbers):
+        raise ValueError("the token for unknown words is listed twice")
+    (_, prob1, back1), (pairs, prob2, back2), (triples, prob3, _) = (
+        _columns(rows.get(order, []), order) for order in (1, 2, 3)
+    )
+    return Ngrams(
+        name=name,
+        licence="as the file it was compiled from",
+        words=tuple(numbers),
+        word_log_prob=natural(prob1),
+        word_backoff=natural(back1),
+        pairs=pairs,
+        pair_log_prob=natural(prob2),
+        pair_backoff=natural(back2),
+        triples=triples,
+        triple_log_prob=natural(prob3),
+    )
 
 
 def natural(values: Floats) -> Floats:
@@ -170,12 +147,7 @@ def _finite(text: str) -> float:
     return max(value, -99.0)
 
 
-def _lines(file: IO[str]) -> Iterator[str]:
-    """Return the lines of a file; a longer one is cut, so that it is none of an ARPA file."""
-    return iter(lambda: file.readline(_LONGEST), "")
-
-
-def _opened(path: Path) -> IO[str]:
+def _open_text(path: Path) -> IO[str]:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     if zipped:

@@ -12,7 +12,6 @@ import importlib
 import json
 import logging
 import math
-import os
 import random
 import re
 import threading
@@ -132,8 +131,7 @@ class Endpoint:
         logging.getLogger("httpcore").setLevel(logging.WARNING)
         self._check()
         self._via = ""
-        self._client, self._loop = self._open_client(), _loop()
-        self._concurrency, self._turns = concurrency, asyncio.Semaphore(concurrency)
+        self._client, self._turns = self._open_client(), asyncio.Semaphore(concurrency)
 
     def send(self, body: Mapping[str, object] | None, name: str = "") -> Reply:
         """Return the reply to `body`, without one to a GET; `name` seeds the jitter of pauses.
@@ -228,9 +226,6 @@ class Endpoint:
 
     async def _reply(self, body: Mapping[str, object] | None, name: str) -> Reply:
         """Return the reply to a request, when it is its turn."""
-        if self._loop is not asyncio.get_running_loop():  # in a process that was forked
-            self._client, self._loop = self._open_client(), asyncio.get_running_loop()
-            self._turns = asyncio.Semaphore(self._concurrency)
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         async with self._turns:
             return await self._send_again(data, name)
@@ -329,9 +324,6 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop.set_exception_handler(lambda *_: None)  # of requests that nobody waits for any more
     threading.Thread(target=loop.run_forever, name="cec-zero-http", daemon=True).start()
     return loop
-
-
-os.register_at_fork(after_in_child=_loop.cache_clear)  # the thread stays in the parent
 
 
 def _close(client: httpx.AsyncClient, loop: asyncio.AbstractEventLoop) -> None:

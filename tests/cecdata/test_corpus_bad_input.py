@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.formats import jsonl
 from cecdata.corpus.reading import read
 from cecdata.corpus.sources import Columns
 
@@ -453,13 +452,6 @@ def test_a_cell_of_many_lines_is_one_text(tmp_path):
     assert [row["reason"] for row in bad] == ["too_long"]
 
 
-def test_a_document_of_too_many_values_is_refused(tmp_path, monkeypatch):
-    """Each takes a hundred times its bytes in memory."""
-    monkeypatch.setattr(jsonl, "_MAX_VALUES", 4000)
-    (tmp_path / "a.json").write_bytes(b"[" + b"[]," * 2_200 + b"0]")
-    assert "4,000 values: write it as JSON lines" in refused(tmp_path / "a.json")
-
-
 @pytest.mark.parametrize("content", ['[{"text": "一"}', '[{"text": "一"}]]', '{"a": [1}', "[1] 2"])
 def test_a_broken_document_is_refused(tmp_path, content):
     """Brackets that do not match leave it open where the next element begins."""
@@ -486,9 +478,9 @@ def test_the_elements_of_a_document_are_rows(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030"])
 def test_a_document_in_any_encoding(tmp_path, encoding):
-    """Its byte order mark is none of the document; numbers of any length are let be."""
+    """Its byte order mark is none of the document."""
     rows = [{"text": "他的病情已经好转，明天就能出院。", "n": 1}, {"text": "我们在公园里散步。"}]
-    text = json.dumps({"data": rows}, ensure_ascii=False).replace("1}", f"{'9' * 5000}}}")
+    text = json.dumps({"data": rows}, ensure_ascii=False)
     (tmp_path / "a.json").write_bytes(text.encode(encoding))
     good, bad = everything(tmp_path / "a.json")
     assert [row["text"] for row in good] == [row["text"] for row in rows]

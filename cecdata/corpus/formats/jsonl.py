@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cecdata.corpus.rows import Rows
 
 _LOOK = 100  # lines that are searched for keys
-_MAX_BYTES, _MAX_VALUES = 1 << 27, 1 << 22  # of a document, which is held as a whole
+_MAX_BYTES = 1 << 27  # of a document, which is held as a whole
 _AT_ONCE = 8192  # elements in a block
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
@@ -106,7 +106,7 @@ def _elements(source: Source) -> Iterator[Block]:
         yield from blocks(io.BytesIO(data), replace(source, encoding=UTF8))
         return
     try:
-        value = json.loads(data.decode("utf-8", "surrogateescape"), parse_int=_number)
+        value = json.loads(data.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{source.label}: not valid JSON ({error}). If each line is an object, add --format "
@@ -116,10 +116,6 @@ def _elements(source: Source) -> Iterator[Block]:
     for start in range(0, len(elements), _AT_ONCE):
         lines = map(_dumped, elements[start : start + _AT_ONCE])
         yield Block(b"".join(line + b"\n" for line in lines), start + 1)
-
-
-def _number(digits: str) -> float:
-    return int(digits) if len(digits) < 400 else float(digits)  # Python refuses longer ones
 
 
 def _is_lines(data: bytes) -> bool:
@@ -148,15 +144,14 @@ def _whole(source: Source) -> bytes:
     """Return a document in UTF-8 with line feeds; raise InputError if it is too large."""
     with opened(source) as stream:
         parts: list[bytes] = []
-        size = values = 0
+        size = 0
         for chunk in chunks(stream, source):
             parts.append(chunk)
             size += len(chunk)
-            values += sum(map(chunk.count, (b",", b"[", b"{")))
-            if size > _MAX_BYTES or values > _MAX_VALUES:
+            if size > _MAX_BYTES:
                 raise InputError(
-                    f"{source.label}: the document has more than {_MAX_BYTES >> 20} MiB or "
-                    f"{_MAX_VALUES:,} values: write it as JSON lines (--format jsonl), or split it"
+                    f"{source.label}: the document has more than {_MAX_BYTES >> 20} MiB: write it "
+                    "as JSON lines (--format jsonl), or split it"
                 )
     return b"".join(parts)
 

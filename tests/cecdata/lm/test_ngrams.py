@@ -165,7 +165,6 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("ngram 2=3", "ngram 2=4", "3 2-grams, but its header says 4"),
         ("-0.6\t已经 好转", "-0.6\t已经 转好", "line 14"),
         ("-0.6\t已经", "x\t已经", "line 14"),
         ("\\end\\", "", "is incomplete"),
@@ -184,17 +183,12 @@ def test_a_wrong_arpa_file_is_refused(tmp_path: Path, old: str, new: str, messag
 
 @pytest.mark.parametrize("place", range(12, 60, 4))
 def test_a_damaged_compressed_arpa_file_is_refused(tmp_path: Path, place: int) -> None:
-    """Whatever the decompressor raises, and a line that would fill the memory."""
+    """Whatever the decompressor raises."""
     data = bytearray(gzip.compress(ARPA.encode(), mtime=0))
     data[place : place + 9] = b"\xff" * 9
     path = tmp_path / "m.arpa.gz"
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"m\.arpa\.gz"):
-        ngrams.read(path)
-    path.write_bytes(gzip.compress(ARPA.encode() + b" " * 10_000_000, 1))
-    assert ngrams.read(path).words == ("<unk>", "病情", "已经", "好转")
-    path.write_bytes(gzip.compress(ARPA.replace("-0.6", "-0.6" + " " * 10_000_000).encode(), 1))
-    with pytest.raises(InputError, match="line 14"):
         ngrams.read(path)
 
 
