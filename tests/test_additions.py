@@ -128,8 +128,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from cecdata.corpus.lines import blocks, numbers
-from cecdata.corpus.rows import Rows, gather
-from cecdata.corpus.sources import Columns, Format, Record, Source, opened
+from cecdata.corpus.rows import gather
+from cecdata.corpus.sources import Columns, Format, Record, Rows, Source, opened
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:

@@ -36,9 +36,9 @@ from cecdata.corpus.normalise import Normalised, Options, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.quality import sieve
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
-from cecdata.corpus.rows import Rows, count_reasons
+from cecdata.corpus.rows import count_reasons
 from cecdata.corpus.sentences import split
-from cecdata.corpus.sources import Source
+from cecdata.corpus.sources import Rows, Source
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import REJECTED_ROW
 

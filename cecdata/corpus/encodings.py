@@ -89,7 +89,7 @@ def _find_best(head: bytes) -> str:
 
 def _score(head: bytes, encoding: str) -> float:
     """Return how much more likely a text is Chinese than decoded wrongly, in nats."""
-    text = b"".join(transcoded((head,), encoding)).decode("utf-8", "surrogatepass")
+    text = b"".join(transcode((head,), encoding)).decode("utf-8", "surrogatepass")
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = codes[codes >= 0x80]
     return float(weights()[np.minimum(codes, 0xFFFF)].sum()) - _LEAST_EACH * len(codes)
@@ -134,7 +134,7 @@ def _mark_damage(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_DAMAGE, _mark_damage)
 
 
-def transcoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+def transcode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Yield the pieces of a text in UTF-8; a damaged byte becomes a lone surrogate.
 
     A lone surrogate is invalid in UTF-8, so that the row that has it is rejected.

@@ -80,8 +80,8 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
 def _source(path: Path, label: str | None = None, form: str | None = None) -> Source:
     if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
-    found, compression, suffix = format_of(path)
-    name, known = form or found, _suffixes()
+    format_name, compression, suffix = format_of(path)
+    name, known = form or format_name, _suffixes()
     if not name or (compression and not FORMATS[name].stream):
         streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
         tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
@@ -153,10 +153,10 @@ def _remote(uri: str, form: str | None) -> list[Source]:
         copies = {name: copies[name] for name in shards}
     elif "" not in copies:
         copies = {n: p for n, p in copies.items() if not n.startswith(".") and "/." not in n}
-    one = form is not None or "" in copies
+    strict = form is not None or "" in copies
     return [
         _source(path, f"{label}/{name}" if name else label, form)
-        if one
+        if strict
         else _source_or_problem(path, f"{label}/{name}")
         for name, path in copies.items()
     ]

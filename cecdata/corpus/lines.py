@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from cecdata.common.errors import InputError
 from cecdata.common.text import compressed
-from cecdata.corpus.encodings import detect_encoding, transcoded
+from cecdata.corpus.encodings import detect_encoding, transcode
 from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of
 
 BLOCK_BYTES = 4 << 20
-BLOCK_LINES = 1 << 18  # the row made from a short line may take hundreds of times its memory
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -57,24 +56,13 @@ def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Ite
         body, carry = data[:cut], data[cut:]
         line = first + body.count(b"\n")
         if body or rejects:
-            yield from _parts(body, first, line, rejects)
+            yield Block(body, first, rejects)
         if len(carry) > max_bytes:
             skipped, head, carry = len(carry), carry[:1024], b""
     if skipped:
         yield Block(b"", line, (_too_long(source, line, head, skipped, max_bytes),))
     if carry:
         yield Block(carry + b"\n", line)
-
-
-def _parts(body: bytes, first: int, end: int, rejects: tuple[Reject, ...]) -> Iterator[Block]:
-    """Yield the block of the lines `first` to `end`, or several where it has very many."""
-    start = 0
-    if end - first > BLOCK_LINES:
-        ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))
-        for cut in (ends[BLOCK_LINES - 1 : -1 : BLOCK_LINES] + 1).tolist():
-            yield Block(body[start:cut], first, rejects)
-            start, first, rejects = cut, first + BLOCK_LINES, ()
-    yield Block(body[start:], first, rejects)
 
 
 def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
@@ -84,7 +72,7 @@ def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> 
 
 def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield pieces of the stream in which every line end is a line feed."""
-    first, held = True, b""
+    first, rest = True, b""
     for piece in filter(None, _utf8(stream, source)):
         if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
             raise InputError(f"{source.label} is UTF-16: add --encoding utf-16")
@@ -98,15 +86,15 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
             raise InputError(
                 f"standard input is {name}: convert it (iconv -f {name} -t utf-8), or name a file"
             )
-        chunk = held + (piece.removeprefix(_BOM) if first else piece)
-        first, held = False, b""
+        chunk = rest + (piece.removeprefix(_BOM) if first else piece)
+        first, rest = False, b""
         if b"\r" in chunk:
             if chunk.endswith(b"\r"):  # its line feed may open the next piece
-                chunk, held = chunk[:-1], b"\r"
+                chunk, rest = chunk[:-1], b"\r"
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if chunk:
             yield chunk
-    if held:
+    if rest:
         yield b"\n"
 
 
@@ -123,27 +111,27 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
             "each encoding separately, or convert them with iconv"
         )
     try:
-        yield from transcoded(chain((chunk,), pieces), source.encoding)
+        yield from transcode(chain((chunk,), pieces), source.encoding)
     except UnicodeError as error:
         raise InputError(f"{source.label} is not {source.encoding}: {error}") from error
 
 
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield about `BLOCK_BYTES` of a stream at a time; before an error, yield what was read."""
-    held: list[bytes] = []
+    parts: list[bytes] = []
     size = 0
     read = getattr(stream, "read1", stream.read)  # `read` loses what it has when it fails
     try:
         while piece := read(BLOCK_BYTES):
-            held.append(piece)
+            parts.append(piece)
             size += len(piece)
             if size >= BLOCK_BYTES:
-                yield b"".join(held)
-                held, size = [], 0
+                yield b"".join(parts)
+                parts, size = [], 0
     except (OSError, EOFError, zlib.error, lzma.LZMAError):
-        yield b"".join(held)
+        yield b"".join(parts)
         raise
-    yield b"".join(held)
+    yield b"".join(parts)
 
 
 def _is_han_in_utf8(chunk: bytes) -> bool:

@@ -88,8 +88,8 @@ def _masked(text: str) -> str:
     if names:
         names.update(match[0] for match in re.finditer(_TITLED, judged.form))
         whole = "".join(rf"|{name}" for name in sorted(names, key=len, reverse=True) if name[1:])
-        found = re.finditer(f"{_TITLED}{whole}", judged.form)
-        judged = judged.replace([match.span() for match in found], "<NAME>")
+        places = re.finditer(f"{_TITLED}{whole}", judged.form)
+        judged = judged.replace([match.span() for match in places], "<NAME>")
     return judged.text
 
 

@@ -64,14 +64,14 @@ class Protection:
         held = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
         longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
         count, some = _mark(data, offsets, np.empty(longest + 4, np.uint32), self.spans, held)
-        for start, stop in _found(data, offsets, self.names) if self.names else ():
+        for start, stop in _find_names(data, offsets, self.names) if self.names else ():
             held[start] = max(held[start], FIRST)
             held[start + 1 : stop] = FURTHER
             some = True
         return held[: count if some else 0]
 
 
-def _found(data: Bytes, offsets: Ints, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _find_names(data: Bytes, offsets: Ints, names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield where each longest name occurs, in code points of all sentences, overlapping or not."""
     import polars as pl
 

@@ -14,9 +14,9 @@ from cecdata.common.errors import InputError
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import Rows, count_reasons, gather
+from cecdata.corpus.rows import count_reasons, gather
 from cecdata.corpus.sentences import join_lines
-from cecdata.corpus.sources import Columns, DamagedError, Reject, Source
+from cecdata.corpus.sources import Columns, DamagedError, Reject, Rows, Source
 from cecdata.shards.manifest import File
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
@@ -96,19 +96,19 @@ def read_sources(
     `limit` counts rows, including rejected ones. `report` is called once for each file that was
     read. A bad row is in `Rows.rejected` with its reason; a bad file raises InputError.
     """
-    held: list[Rows] = []
+    parts: list[Rows] = []
     rows = size = 0
     for part in _parts(sources, columns, limit, batch_rows, report):
         more_rows = part.batch.num_rows + part.rejected.num_rows
         more = part.batch.nbytes + part.rejected.nbytes
         full = rows + more_rows > batch_rows or size + more > _JOINED_BYTES
-        if held and (full or len(held) == _JOINED_PIECES):
-            yield _concatenated(held)
-            held, rows, size = [], 0, 0
-        held.append(part)
+        if parts and (full or len(parts) == _JOINED_PIECES):
+            yield _join_rows(parts)
+            parts, rows, size = [], 0, 0
+        parts.append(part)
         rows, size = rows + more_rows, size + more
-    if held:
-        yield _concatenated(held)
+    if parts:
+        yield _join_rows(parts)
 
 
 def _parts(
@@ -159,7 +159,7 @@ def _with_lines_joined(rows: Rows) -> Rows:
     return Rows(rows.batch.set_column(0, rows.batch.schema.field("text"), text), rows.rejected)
 
 
-def _concatenated(parts: Sequence[Rows]) -> Rows:
+def _join_rows(parts: Sequence[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     return Rows(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of
+from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Rows, Source, excerpt_of
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 _SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep whole
@@ -21,14 +20,6 @@ _NONE = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in REJECTED_ROW], 
 
 Int64s = npt.NDArray[np.int64]
 Fault = tuple[str, str, str]  # what the rejects show of a text, the reason, and the detail
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """One step of reading: `batch` has the schema ROW, `rejected` REJECTED_ROW."""
-
-    batch: pa.RecordBatch
-    rejected: pa.RecordBatch
 
 
 def repeat_text(value: str, length: int) -> pa.StringArray:

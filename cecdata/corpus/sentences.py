@@ -124,9 +124,9 @@ def _cut(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     _pieces(data, bounds, _CLASSES, work, rows, starts, stops)
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(stops - starts, out=offsets[1:])
-    held = np.empty(int(offsets[-1]), np.uint8)
-    _copy(data, starts, offsets, held)
-    buffers = pa.py_buffer(offsets), pa.py_buffer(held)
+    copied = np.empty(int(offsets[-1]), np.uint8)
+    _copy(data, starts, offsets, copied)
+    buffers = pa.py_buffer(offsets), pa.py_buffer(copied)
     return rows, pa.StringArray.from_buffers(count, *buffers)
 
 

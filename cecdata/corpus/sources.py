@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from cecdata.common.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from cecdata.corpus.rows import Rows
+    import pyarrow as pa
 
 STDIN = "-"
 UTF8 = "utf-8"
@@ -89,6 +89,14 @@ class Source:
         name = self.path.name.encode("utf-8", "backslashreplace").decode()
         name = name.removesuffix(self.compression)
         return name.removesuffix(self.suffix) or name
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One step of reading: `batch` has the schema ROW, `rejected` REJECTED_ROW."""
+
+    batch: pa.RecordBatch
+    rejected: pa.RecordBatch
 
 
 @dataclass(frozen=True, slots=True)

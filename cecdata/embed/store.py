@@ -196,7 +196,7 @@ class Store:
     def lookup(self, keys: npt.NDArray[Any]) -> Found:
         """Look up the vectors of 64-bit ids [N]; a missing id is not an error."""
         wanted = np.ascontiguousarray(keys).view(np.int64)
-        found = np.zeros(len(wanted), np.bool_)
+        present = np.zeros(len(wanted), np.bool_)
         vectors = np.zeros((len(wanted), self.contents.dimension), np.float16)
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
@@ -209,8 +209,8 @@ class Store:
             at = np.minimum(np.searchsorted(rows.ids, asked), part.rows - 1)
             same = rows.ids[at] == asked
             places = order[start:stop][same]
-            found[places], vectors[places] = True, rows.vectors[at[same]]
-        return Found(found, vectors)
+            present[places], vectors[places] = True, rows.vectors[at[same]]
+        return Found(present, vectors)
 
     def search(
         self, queries: npt.NDArray[np.float32], count: int
@@ -240,11 +240,11 @@ class Store:
     def verify(self) -> tuple[Problem, ...]:
         """Return every damaged, missing or foreign file; every bit is read."""
         parts = {part.file: part for part in self.contents.ranges}
-        found = [Problem(name, self.fault(part, whole=True)) for name, part in parts.items()]
+        problems = [Problem(name, self.fault(part, whole=True)) for name, part in parts.items()]
         listed = sorted(path.name for path in self.folder.glob("*.faiss"))
         foreign = (name for name in listed if name not in parts)
-        found += (Problem(name, f"is not listed in {STORE}") for name in foreign)
-        return tuple(problem for problem in found if problem.what)
+        problems += (Problem(name, f"is not listed in {STORE}") for name in foreign)
+        return tuple(problem for problem in problems if problem.what)
 
     def fault(self, part: Range, *, whole: bool) -> str:
         """Return what is wrong with the presence or size of a file, and, if `whole`, its bits."""
@@ -288,7 +288,7 @@ def _read_contents(folder: Path) -> Contents:
     try:
         contents = decode(Contents, unsealed(data), str(path))
     except ValueError as error:
-        raise _damaged(path, str(error)) from error
+        raise _damage_error(path, str(error)) from error
     if contents.version != VERSION:
         raise InputError(
             f"{path} has version {contents.version}, but this program reads version {VERSION}: "
@@ -296,15 +296,17 @@ def _read_contents(folder: Path) -> Contents:
         )
     parts = contents.ranges
     if odd := [part.file for part in parts if not _FILE.fullmatch(part.file)]:
-        raise _damaged(path, f"{odd[0]!r} is not the name of a file in a store")
+        raise _damage_error(path, f"{odd[0]!r} is not the name of a file in a store")
     least = contents.dimension * 2 + _ID
     sound = contents.dimension > 0 and sum(part.rows for part in parts) == contents.rows
     if not sound or any(part.rows < 1 or part.bytes < part.rows * least for part in parts):
-        raise _damaged(path, "its numbers of rows, bytes and dimensions contradict one another")
+        raise _damage_error(
+            path, "its numbers of rows, bytes and dimensions contradict one another"
+        )
     return contents
 
 
-def _damaged(path: Path, what: str) -> VerificationError:
+def _damage_error(path: Path, what: str) -> VerificationError:
     return VerificationError(
         f"{path}: damaged ({what}). The embeddings here are not used: remove the folder, and "
         "repeat the command that wrote the embeddings"

@@ -99,10 +99,10 @@ def _load(name: str) -> tuple[Any, str]:
             if folder.exists():
                 revision = f"{folder.resolve().name} sha256:{sha256_of_model(folder)[:16]}"
             else:
-                folder = _fetched(name)
+                folder = _fetch_folder(name)
                 revision = f"{name.partition('@')[0]} {folder.name}"
             _check_folder(folder, name)
-            return _loaded(folder), revision
+            return _load_folder(folder), revision
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - the hub and the files may raise anything
@@ -113,7 +113,7 @@ def _load(name: str) -> tuple[Any, str]:
         ) from None  # the original message may have a password
 
 
-def _fetched(name: str) -> Path:
+def _fetch_folder(name: str) -> Path:
     """Return the folder of a model of a hub, which is named after its commit.
 
     Without a network it is the one that was downloaded before.
@@ -127,7 +127,7 @@ def _fetched(name: str) -> Path:
     )
 
 
-def _loaded(folder: Path) -> Any:
+def _load_folder(folder: Path) -> Any:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(

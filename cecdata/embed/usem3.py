@@ -95,7 +95,7 @@ class Usem3(Encoder):
         weights = self._weights
         projected = _product(embedded, weights.proj_W) + weights.proj_b
         _normalise(projected, weights.ln_g_all, weights.ln_b_all, weights.eps)
-        numbers, found = [token_of], [embedded]
+        numbers, outputs = [token_of], [embedded]
         for i, branch in enumerate(self._branches):
             rows = np.ascontiguousarray(projected[:, i * _WIDTH : (i + 1) * _WIDTH])
             columns = slice(2 - branch.centre, 2 - branch.centre + branch.length)
@@ -112,12 +112,12 @@ class Usem3(Encoder):
                 kernels.convolve(windows, branch.centre, rows, products, bias, out)
                 rows = out
             numbers.append(number_of)
-            found.append(rows)
+            outputs.append(rows)
         # the widest windows of two layers decide all other features of a token
         row_of = numbers[-1]
-        first = np.empty(len(found[-1]), np.int64)
+        first = np.empty(len(outputs[-1]), np.int64)
         first[row_of] = np.arange(len(row_of))
-        parts = [rows[number[first]] for rows, number in zip(found, numbers, strict=True)]
+        parts = [rows[number[first]] for rows, number in zip(outputs, numbers, strict=True)]
         features = np.concatenate(parts, axis=1)
         _normalise(features, weights.ln_g, weights.ln_b, weights.eps)
         return features, row_of

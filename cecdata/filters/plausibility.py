@@ -41,13 +41,13 @@ def worse_by(pairs: Pairs, model: LanguageModel) -> Floats:
     columns = [
         pairs.column(name).cast(pa.string()).dictionary_encode() for name in ("target", "source")
     ]
-    (target, target_chars), (source, source_chars) = (_scored(column, model) for column in columns)
+    (target, target_chars), (source, source_chars) = (_score(column, model) for column in columns)
     with np.errstate(invalid="ignore", divide="ignore"):
         worse = target - source * target_chars / source_chars
     return np.where((target == source) | (source_chars == 0), np.nan, worse)
 
 
-def _scored(column: pa.DictionaryArray, model: LanguageModel) -> tuple[Floats, Floats]:
+def _score(column: pa.DictionaryArray, model: LanguageModel) -> tuple[Floats, Floats]:
     """Return log P and the length in characters of each row of a column."""
     texts, place = column.dictionary, np.asarray(column.indices)
     lengths = np.asarray(pc.utf8_length(texts)).astype(np.float64)

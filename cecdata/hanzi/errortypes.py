@@ -72,7 +72,7 @@ def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
     >>> [error.category for error in errors_of("言吴会己经#", "误会已经")]
     ['split-merge', 'same-stroke', 'symbol']
     """
-    edits = _joined(align(source, reference), reference)
+    edits = _join_moves(align(source, reference), reference)
     return tuple(Typed(edit, _category(edit.source, edit.target)) for edit in edits)
 
 
@@ -98,8 +98,8 @@ def edit_type(source: str, target: str) -> str:
     """
     if not source or not target:
         return "surplus" if source else "missing"
-    found = {error.category for error in errors_of(source, target)}
-    return found.pop() if len(found) == 1 else "word"
+    categories = {error.category for error in errors_of(source, target)}
+    return categories.pop() if len(categories) == 1 else "word"
 
 
 def in_row(category: str, row: str) -> bool:
@@ -144,12 +144,12 @@ def _is_split(parts: str, whole: str) -> bool:
     return len(whole) == 1 and any(split.parts == parts for split in components.splits(whole))
 
 
-def _joined(edits: Sequence[Corruption], reference: str) -> list[Corruption]:
+def _join_moves(edits: Sequence[Corruption], reference: str) -> list[Corruption]:
     """Return the edits, with two that only move text joined: ba for ab, and bxa for xab."""
     joined: list[Corruption] = []
     for edit in edits:
         last = joined[-1] if joined else None
-        if last is not None and _swapped(last, edit):
+        if last is not None and _are_swapped(last, edit):
             between = reference[last.end : edit.start]
             joined[-1] = Corruption(
                 start=last.start,
@@ -162,7 +162,7 @@ def _joined(edits: Sequence[Corruption], reference: str) -> list[Corruption]:
     return joined
 
 
-def _swapped(left: Corruption, right: Corruption) -> bool:
+def _are_swapped(left: Corruption, right: Corruption) -> bool:
     crossed = left.target == right.source and left.source == right.target
     moved = not (left.target and left.source)  # deleted at one place and inserted at the other
     gap = right.start - left.end

@@ -128,7 +128,7 @@ class CausalScorer(LanguageModel):
         packs.sort(key=lambda pack: pack.size)
         for batch in _batches([pack.size for pack in packs], self._most_tokens):
             members = [packs[at] for at in batch]
-            for pack, values in zip(members, self._packed(members), strict=True):
+            for pack, values in zip(members, self._judge_packs(members), strict=True):
                 ratios[pack.text][pack.places] = values
         return ratios
 
@@ -186,7 +186,7 @@ class CausalScorer(LanguageModel):
             logs = self._torch.cat(parts, 1) * seen[:, 1:].to(self.device)
         return np.asarray(logs.cpu().double().sum(1).numpy())
 
-    def _packed(self, packs: list[_Pack]) -> list[Doubles]:
+    def _judge_packs(self, packs: list[_Pack]) -> list[Doubles]:
         """Return, for each text, the ratio of each of its changes, from one pass over all.
 
         A change's tokens but the last stand behind the text, each at the place that it has in the
@@ -280,7 +280,7 @@ class CausalScorer(LanguageModel):
         packs = list(self._packs_of(0, self._ids(text), text, changes, ratios))
         self._reach = reach
         if packs:
-            ratios[packs[0].places] = self._packed(packs)[0]
+            ratios[packs[0].places] = self._judge_packs(packs)[0]
         whole = super().log_ratios_of([text], [changes])[0]
         return bool(np.allclose(ratios, whole, atol=_ALIKE, equal_nan=True))
 

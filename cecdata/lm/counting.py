@@ -64,9 +64,9 @@ class Counts:
         left, right = stream[:-1].astype(np.int64), stream[1:].astype(np.int64)
         whole = (left > 0) & (right > 0)
         pairs = left * self.size + right
-        self.pairs = _summed(self.pairs, pairs[whole])
+        self.pairs = _add_keys(self.pairs, pairs[whole])
         three = whole[:-1] & whole[1:]
-        self.triples = _summed(self.triples, pairs[:-1][three] * self.size + right[1:][three])
+        self.triples = _add_keys(self.triples, pairs[:-1][three] * self.size + right[1:][three])
 
 
 def count_words(segmenter: Segmenter, size: int, sentences: Iterable[Sequence[str]]) -> Counts:
@@ -126,14 +126,14 @@ def back_off_model(
 
 def without_words(model: Ngrams, left_out: NDArray[np.bool_]) -> Ngrams:
     """Return a model without these of its words [V] and their n-grams."""
-    kept = ~left_out
-    number = (np.cumsum(kept) - 1).astype(np.int32)
-    pairs, triples = kept[model.pairs].all(1), kept[model.triples].all(1)
+    keep = ~left_out
+    number = (np.cumsum(keep) - 1).astype(np.int32)
+    pairs, triples = keep[model.pairs].all(1), keep[model.triples].all(1)
     return replace(
         model,
-        words=tuple(compress(model.words, kept)),
-        word_log_prob=model.word_log_prob[kept],
-        word_backoff=model.word_backoff[kept],
+        words=tuple(compress(model.words, keep)),
+        word_log_prob=model.word_log_prob[keep],
+        word_backoff=model.word_backoff[keep],
         pairs=number[model.pairs[pairs]],
         pair_log_prob=model.pair_log_prob[pairs],
         pair_backoff=model.pair_backoff[pairs],
@@ -153,7 +153,7 @@ def discounts(counts: Doubles) -> Doubles:
     return np.array(by_count)[np.minimum(counts, 3).astype(np.int64) - 1]
 
 
-def _summed(before: tuple[Longs, Doubles], keys: Longs) -> tuple[Longs, Doubles]:
+def _add_keys(before: tuple[Longs, Doubles], keys: Longs) -> tuple[Longs, Doubles]:
     """Return sorted distinct keys and their counts, with those of further occurrences."""
     every = np.concatenate([before[0], keys])
     weights = np.concatenate([before[1], np.ones(len(keys))])
@@ -193,7 +193,7 @@ class _Strings:
         self._points, self._han = points, han
         self._total = max(int(han.sum()), 1)
         self._keys: list[Hashes] = [np.zeros(len(points), np.uint64)]
-        self._distinct: list[tuple[Hashes, Longs]] = [self._counted(self._keys[0][:0])]
+        self._distinct: list[tuple[Hashes, Longs]] = [self._count_keys(self._keys[0][:0])]
         self._whole = np.ones(len(points), np.bool_)
         for length in range(1, LONGEST_NEW + 1):
             last = length - 1
@@ -204,7 +204,7 @@ class _Strings:
             self._whole[:ahead] &= han[last:]
             self._whole[ahead:] = False
             self._keys.append(keys)
-            self._distinct.append(self._counted(keys[self._whole]))
+            self._distinct.append(self._count_keys(keys[self._whole]))
 
     def free_and_bound(self, length: int, least: float) -> list[tuple[int, int]]:
         """Return a place and the count of each word of this length."""
@@ -257,7 +257,7 @@ class _Strings:
         return np.asarray(np.bincount(pairs >> 21, -shares * np.log(shares), size), np.float64)
 
     @staticmethod
-    def _counted(keys: Hashes) -> tuple[Hashes, Longs]:
+    def _count_keys(keys: Hashes) -> tuple[Hashes, Longs]:
         ordered = np.sort(keys)
         begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
         return ordered[begins], np.diff(np.append(begins, len(ordered)))

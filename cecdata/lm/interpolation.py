@@ -37,27 +37,27 @@ class _Numbered:
         self.backoff = np.zeros(self.size)
         self.backoff[to] = model.word_backoff
         pairs, triples = to[model.pairs], to[model.triples]
-        self.pairs, order = _sorted(pairs[:, 0] * self.size + pairs[:, 1])
+        self.pairs, order = _sort_keys(pairs[:, 0] * self.size + pairs[:, 1])
         self.pair_log_prob = model.pair_log_prob[order]
         self.pair_backoff = model.pair_backoff[order]
         first = triples[:, 0] * self.size + triples[:, 1]
-        self.triples, order = _sorted(first * self.size + triples[:, 2])
+        self.triples, order = _sort_keys(first * self.size + triples[:, 2])
         self.triple_log_prob = model.triple_log_prob[order]
 
     def of_pairs(self, keys: Longs) -> Doubles:
         """Return log P of the second word of each pair after the first."""
         alone = self.backoff[keys // self.size] + self.log_prob[keys % self.size]
-        return _listed(self.pairs, self.pair_log_prob, keys, alone)
+        return _look_up(self.pairs, self.pair_log_prob, keys, alone)
 
     def of_triples(self, keys: Longs) -> Doubles:
         """Return log P of the third word of each triple after the others."""
         less = self.pair_backoffs(keys // self.size)
         less += self.of_pairs(keys % (self.size * self.size))
-        return _listed(self.triples, self.triple_log_prob, keys, less)
+        return _look_up(self.triples, self.triple_log_prob, keys, less)
 
     def pair_backoffs(self, keys: Longs) -> Doubles:
         """Return the back-off of each pair, 0 for one that is not listed."""
-        return _listed(self.pairs, self.pair_backoff, keys, np.zeros(len(keys)))
+        return _look_up(self.pairs, self.pair_backoff, keys, np.zeros(len(keys)))
 
 
 class Mixture:
@@ -98,8 +98,8 @@ class Mixture:
         gets nearly what the models give it together; so is the cost of an error.
         """
         models, size = self._numbered, len(self._words)
-        pairs = _united([model.pairs for model in models])
-        triples = _united([model.triples for model in models])
+        pairs = _unite_keys([model.pairs for model in models])
+        triples = _unite_keys([model.triples for model in models])
 
         def mean(values: Iterable[Doubles]) -> Floats:
             chance = sum(w * np.exp(v) for w, v in zip(weights, values, strict=True))
@@ -131,17 +131,17 @@ def _of_parts(model: Ngrams, words: Sequence[str]) -> Doubles:
     return nats
 
 
-def _united(parts: Sequence[Longs]) -> Longs:
+def _unite_keys(parts: Sequence[Longs]) -> Longs:
     keys = np.sort(np.concatenate(parts))
     return np.asarray(keys[np.diff(keys, prepend=-1) != 0], np.int64)
 
 
-def _sorted(keys: Longs) -> tuple[Longs, Longs]:
+def _sort_keys(keys: Longs) -> tuple[Longs, Longs]:
     order = np.argsort(keys)
     return keys[order], order
 
 
-def _listed(keys: Longs, values: Floats, asked: Longs, others: Doubles) -> Doubles:
+def _look_up(keys: Longs, values: Floats, asked: Longs, others: Doubles) -> Doubles:
     """Return the values of the keys that are asked, or the others where a key is missing."""
     if not len(keys):
         return others

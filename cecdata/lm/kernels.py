@@ -25,7 +25,7 @@ def quantise(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.asarray(np.clip(np.rint(-values / STEP), 0, MOST), np.uint8)
 
 
-def restored(steps: NDArray[np.generic]) -> NDArray[np.float32]:
+def restore(steps: NDArray[np.generic]) -> NDArray[np.float32]:
     """Return the log-probabilities of 8-bit steps."""
     return np.asarray(-STEP * steps.astype(np.float32), np.float32)
 
@@ -61,7 +61,7 @@ def marks_of(slots, shift, low):
 
 
 @inlined
-def _marked(marks, key, shift):
+def _may_hold(marks, key, shift):
     """Return whether a key may be in the table: most are not, and their look-up ends here.
 
     The marks are small enough for the processor's cache; the table itself is not.
@@ -119,7 +119,7 @@ def find_bigram(slots, marks, shift, left, right):
     """Return the slot of a bigram, or -1."""
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
     place = -1
-    if _marked(marks, key, shift):
+    if _may_hold(marks, key, shift):
         at = _held_at(slots, key, PAIR, shift)
         if slots[at] != EMPTY:
             place = at
@@ -174,7 +174,7 @@ def child(keys, nodes, marks, shift, node, point):
     """Return the node after this character, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
     to = -1
-    if _marked(marks, key, shift):
+    if _may_hold(marks, key, shift):
         at = _held_at(keys, key, np.uint64(0), shift)
         if keys[at] != EMPTY:
             to = nodes[at]

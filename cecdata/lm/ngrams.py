@@ -20,7 +20,7 @@ from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.common.machine import user_folder
-from cecdata.lm.kernels import nats_of, quantise, restored
+from cecdata.lm.kernels import nats_of, quantise, restore
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable
 from cecdata.lm.table import LONGEST, Ngrams, load
 
@@ -127,7 +127,7 @@ def natural(values: Floats) -> Floats:
 
     So a model's file and the table made from it are equivalent.
     """
-    return restored(quantise(values * _TO_NATURAL))
+    return restore(quantise(values * _TO_NATURAL))
 
 
 def _columns(rows: list[Row], order: int) -> tuple[NDArray[np.int32], Floats, Floats]:

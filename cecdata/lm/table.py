@@ -163,23 +163,23 @@ def load(path: Path) -> Ngrams:
     Raises `InputError` where the file is damaged or of another kind.
     """
     mend = "Compile it again: cectrain lm MODEL --out TABLE"
-    about, held = arrays.load(path, KIND, mend)
+    about, columns = arrays.load(path, KIND, mend)
     try:
-        pairs = _of_rows("pair", held)
-        first, third = _of_rows("triple", held).T
+        pairs = _of_rows("pair", columns)
+        first, third = _of_rows("triple", columns).T
         return Ngrams(
             name=str(about["name"]),
             licence=str(about["licence"]),
             error=float(str(about["error"])),
             share=float(str(about.get("share", 0.0))),
-            words=arrays.parted(held["words"]),
-            word_log_prob=kernels.restored(held["word_log_prob"]),
-            word_backoff=kernels.restored(held["word_backoff"]),
+            words=arrays.parted(columns["words"]),
+            word_log_prob=kernels.restore(columns["word_log_prob"]),
+            word_backoff=kernels.restore(columns["word_backoff"]),
             pairs=pairs,
-            pair_log_prob=kernels.restored(held["pair_log_prob"]),
-            pair_backoff=kernels.restored(held["pair_backoff"]),
+            pair_log_prob=kernels.restore(columns["pair_log_prob"]),
+            pair_backoff=kernels.restore(columns["pair_backoff"]),
             triples=np.column_stack([pairs[first], third]),
-            triple_log_prob=kernels.restored(held["triple_log_prob"]),
+            triple_log_prob=kernels.restore(columns["triple_log_prob"]),
         )
     except (KeyError, ValueError, IndexError) as error:
         raise InputError(f"{path} is damaged ({error}). {mend}") from error
@@ -199,10 +199,10 @@ def _rows(
     return {f"{name}_counts": np.bincount(first, minlength=size).astype("<i4"), f"{name}s": planes}
 
 
-def _of_rows(name: str, held: Mapping[str, NDArray[np.generic]]) -> Ints:
+def _of_rows(name: str, columns: Mapping[str, NDArray[np.generic]]) -> Ints:
     """Return the pairs of numbers (first, last), [N, 2], that `_rows` encoded."""
-    counts = held[f"{name}_counts"].astype(np.int64)
-    planes = np.ascontiguousarray(held[f"{name}s"].T, np.uint8)
+    counts = columns[f"{name}_counts"].astype(np.int64)
+    planes = np.ascontiguousarray(columns[f"{name}s"].T, np.uint8)
     last = np.cumsum(planes.view("<u4").ravel().astype(np.int64))
     before = np.concatenate([np.zeros(1, np.int64), last])[np.cumsum(counts) - counts]
     first = np.repeat(np.arange(len(counts)), counts)
@@ -221,12 +221,12 @@ def _shift(slots: Longs) -> np.uint64:
 
 def trie_of(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
     """Return the trie of the words' characters; words longer than `LONGEST` are left out."""
-    kept = [number for number, text in enumerate(words) if number > 0 and len(text) <= LONGEST]
-    points, bounds = _flat([words[number] for number in kept])
+    numbers = [number for number, text in enumerate(words) if number > 0 and len(text) <= LONGEST]
+    points, bounds = _flat([words[number] for number in numbers])
     keys = _slots(len(points) + 1)
     nodes = np.zeros(len(keys), np.int32)
     word = np.full(len(points) + 1, -1, np.int32)
-    used = kernels.fill_trie(keys, nodes, word, 1, points, bounds, np.array(kept, np.int32))
+    used = kernels.fill_trie(keys, nodes, word, 1, points, bounds, np.array(numbers, np.int32))
     return keys, nodes, word[:used]
 
 

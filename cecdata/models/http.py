@@ -261,7 +261,7 @@ class Endpoint:
         except (httpx.TransportError, OSError) as error:
             raise _TroubleError(f"the connection broke ({type(error).__name__})") from None
         status, headers, answer = reply
-        return self._parsed(answer) if status == 200 else self._refused(status, headers, answer)
+        return self._parse(answer) if status == 200 else self._refuse(status, headers, answer)
 
     async def _exchange(self, data: bytes | None) -> tuple[int, httpx.Headers, bytes]:
         """Return status, headers and body; of an error's body the first bytes."""
@@ -284,7 +284,7 @@ class Endpoint:
                 "followed, because the key would be sent there: use that URL if you trust it"
             ) from None
 
-    def _refused(self, status: int, headers: httpx.Headers, body: bytes) -> Reply:
+    def _refuse(self, status: int, headers: httpx.Headers, body: bytes) -> Reply:
         if status in RETRIED:
             raise _TroubleError(f"HTTP {status}", _retry_after(headers.get("Retry-After")))
         text = escape_controls(self.hide_key(body[:ERROR_BYTES].decode("utf-8", "replace")))
@@ -299,7 +299,7 @@ class Endpoint:
         said = f"{self._url} answered HTTP {status}{self._via}: {text[:300]}"
         raise EndpointError(f"{said} — {hint}" if hint else said, status)
 
-    def _parsed(self, data: bytes) -> Reply:
+    def _parse(self, data: bytes) -> Reply:
         try:
             body = parse(data)
         except ValueError:

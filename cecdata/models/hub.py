@@ -53,7 +53,7 @@ def refuse_missing_folder(name: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of a library's message, redacted, without its final full stop."""
+    """Return the first line of a library's message, make_record, without its final full stop."""
     lines = redact_hub(str(error)).strip().splitlines()
     return (lines[0].rstrip(" .")[:200] if lines else "") or type(error).__name__
 
@@ -93,14 +93,14 @@ def quiet_hub() -> Iterator[None]:
     """Redact every log record that any library makes inside the `with` block."""
     before = logging.getLogRecordFactory()
 
-    def redacted(*args: object, **named: object) -> logging.LogRecord:
+    def make_record(*args: object, **named: object) -> logging.LogRecord:
         record = before(*args, **named)
         record.msg, record.args = redact_hub(record.getMessage()), ()
         if record.exc_info:
             record.exc_text = redact_hub(logging.Formatter().formatException(record.exc_info))
         return record
 
-    logging.setLogRecordFactory(redacted)
+    logging.setLogRecordFactory(make_record)
     try:
         yield
     finally:

@@ -44,7 +44,7 @@ def load_causal(
             f"{name} is a GGUF file, which only judges texts: give it to --rescore, --plausibility "
             "or --perplexity. Here name a folder with config.json and safetensors, or OWNER/NAME"
         )
-    folder, file = _located(name) if gguf else (name, None)
+    folder, file = _locate_file(name) if gguf else (name, None)
     torch, transformers = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
     place = pick_device(torch, device)
     refuse_pointers(Path(folder), file)
@@ -91,7 +91,7 @@ def check_finite(name: str, model: Any) -> None:
                 )
 
 
-def _located(name: str) -> tuple[str, str | None]:
+def _locate_file(name: str) -> tuple[str, str | None]:
     """Return the folder or hub name, and the GGUF file in it, if that is what it holds."""
     path = Path(name)
     if path.is_file():

@@ -77,9 +77,9 @@ def messages(source: str, version: str = DEFAULT, *, system: bool = True) -> lis
     text = prompt(version)
     chat = []
     for wrong, right in text.examples:
-        chat.append({"role": "user", "content": _framed(text, wrong)})
+        chat.append({"role": "user", "content": _fill_frame(text, wrong)})
         chat.append({"role": "assistant", "content": right})
-    chat.append({"role": "user", "content": _framed(text, source)})
+    chat.append({"role": "user", "content": _fill_frame(text, source)})
     if not text.instruction:
         return chat
     if system:
@@ -99,6 +99,6 @@ def sha256(version: str = DEFAULT) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
-def _framed(text: Prompt, sentence: str) -> str:
+def _fill_frame(text: Prompt, sentence: str) -> str:
     # No str.format: a sentence may hold braces.
     return text.frame.replace(_PLACE, sentence)

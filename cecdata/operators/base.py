@@ -114,8 +114,8 @@ def confusion_set(
     count = len(standard_characters())
     # rounded to seven digits, so that weights that should be equal are equal
     rounded = weight.astype(np.float32).astype(np.float64)
-    kept = np.flatnonzero(rounded > 0)
-    order = kept[_ranked(source[kept], rounded[kept], replacement[kept])]
+    keep = np.flatnonzero(rounded > 0)
+    order = keep[_rank_rows(source[keep], rounded[keep], replacement[keep])]
     rows = source[order]
     total = np.bincount(rows, rounded[order], count)
     return ConfusionSet(
@@ -126,7 +126,7 @@ def confusion_set(
     )
 
 
-def _ranked(source: Positions, weight: Weights, replacement: Positions) -> NDArray[np.int64]:
+def _rank_rows(source: Positions, weight: Weights, replacement: Positions) -> NDArray[np.int64]:
     """Return the order by source, then descending weight, then replacement; pairs are distinct."""
     # the bits of a positive float grow with it, so one sort of 13 + 32 + 13 bits suffices
     falling = np.uint64(0xFFFFFFFF) - weight.astype(np.float32).view(np.uint32).astype(np.uint64)
@@ -154,12 +154,12 @@ def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
 
     @cache
     def build() -> ConfusionSet:
-        return _changed(bulk.build(), operator.kinds, changes)
+        return _change_weights(bulk.build(), operator.kinds, changes)
 
     return replace(operator, confusions=CharConfusions(operator.kinds, build))
 
 
-def _changed(
+def _change_weights(
     table: ConfusionSet, kinds: tuple[str, ...], changes: Mapping[str, float]
 ) -> ConfusionSet:
     size = np.diff(table.bounds)

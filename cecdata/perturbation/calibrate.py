@@ -75,8 +75,8 @@ class Cells:
     def of(cls, histogram: Counts) -> Cells:
         """Return the nonzero cells of a histogram [length, positions] that have a position."""
         lengths, positions = np.nonzero(histogram)
-        held = (positions > 0) & (lengths > 0)
-        lengths, positions = lengths[held], positions[held]
+        filled = (positions > 0) & (lengths > 0)
+        lengths, positions = lengths[filled], positions[filled]
         distinct, row = np.unique(positions, return_inverse=True)
         return cls(lengths, distinct, row, histogram[lengths, positions])
 

@@ -56,7 +56,7 @@ def compile_spans(
     number = {text: position for position, text in enumerate(texts)}
     assert len(texts) < 2**layout.SPAN_TEXT_BITS
     signs = _signs(texts, singles)
-    keys = [_packed(part.sources, slots) for part in parts]
+    keys = [_pack_spans(part.sources, slots) for part in parts]
     spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
     own = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
     searchable, row_of = _searchable(spans, own)
@@ -137,7 +137,7 @@ def _cost(part: SpanSet) -> Cost:
     return Cost(float(np.average(mean, weights=often)), int(part.cost.max()))
 
 
-def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
+def _pack_spans(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
     """Return each span as four slots of 16 bits, the first highest; 0 or NO_THIRD at its end."""
     slot_of = np.zeros(0x110000, np.uint64)
     slot_of[[ord(sign) for sign in slots]] = list(slots.values())
@@ -152,7 +152,7 @@ def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
 def _searchable(
     spans: Longs, own: Sequence[npt.NDArray[np.intp]]
 ) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.intp]]:
-    """Return the kernel's search tables of spans (`_packed`, highest first), and each span's row.
+    """Return the kernel's search tables of packed spans, highest first, and each span's row.
 
     `own` has, for each operator, the positions of its spans in `spans`.
     """

@@ -54,7 +54,7 @@ def compiled(config: Config) -> Compiled:
     names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
     changes = (config.weights.get(name, {}) for name in names)
     keys = tuple(tuple(sorted(change.items())) for change in changes)
-    tables = _compiled(names, keys)
+    tables = _compile_operators(names, keys)
     if config.proposals == 1:
         return tables
     model, digest = read_language(config.lm, config.fluency)
@@ -66,7 +66,7 @@ def compiled(config: Config) -> Compiled:
 
 
 @cache
-def _compiled(
+def _compile_operators(
     names: tuple[str, ...],
     changes: tuple[tuple[tuple[str, float], ...], ...],
 ) -> Compiled:
@@ -91,7 +91,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     texts = {
         text: position for position, text in sorted(zip(position_of.tolist(), texts, strict=True))
     }
-    placed = [_renumbered(columns, position_of) for columns in sets]
+    placed = [_renumber(columns, position_of) for columns in sets]
     rows, eligible = _rows(placed, slots)
     named = {character: texts[character] for character in characters}
     spans = compile_spans(operators, named, texts, kinds)
@@ -140,7 +140,7 @@ def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:
 class _Columns(NamedTuple):
     """One operator's candidates by slot: slot 0 is any character, before which it inserts.
 
-    Until `_renumbered`, a character's number is in place of its slot.
+    Until `_renumber`, a character's number is in place of its slot.
     """
 
     slot: npt.NDArray[np.int64]
@@ -183,7 +183,7 @@ def _slots(characters: Sequence[str]) -> Numbers:
     return slots
 
 
-def _renumbered(columns: _Columns, number: Numbers) -> _Columns:
+def _renumber(columns: _Columns, number: Numbers) -> _Columns:
     """Return the candidates with other numbers of characters and texts, by slot."""
     order = np.argsort(number[columns.slot], kind="stable")
     slot, text = number[columns.slot[order]], number[columns.text[order]]

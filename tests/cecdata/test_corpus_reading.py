@@ -136,14 +136,10 @@ def test_json_and_csv_round_trip(tmp_path_factory, sentences):
         st.sampled_from([b"\r", b"\n", b"\r\n", b"ab", "中".encode(), b"x" * 40]), max_size=60
     ),
     size=st.integers(1, 9) | st.just(1000),
-    most=st.integers(1, 5),
 )
 @settings(deadline=None)  # the first call compiles
-def test_blocks_are_independent_of_how_the_stream_is_cut(pieces, size, most):
-    """Reading a few bytes at a time gives the lines that Python's universal newlines give.
-
-    However short the lines, no block has more than so many.
-    """
+def test_blocks_are_independent_of_how_the_stream_is_cut(pieces, size):
+    """Reading a few bytes at a time gives the lines that Python's universal newlines give."""
 
     class Dribble(io.BytesIO):
         def read(self, _=-1):
@@ -154,11 +150,7 @@ def test_blocks_are_independent_of_how_the_stream_is_cut(pieces, size, most):
     if not expected[-1]:
         expected.pop()
     got: dict[int, bytes] = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus_lines, "BLOCK_LINES", most)
-        found = list(corpus_lines.blocks(Dribble(data), Source(None, "-", "text"), max_bytes=30))
-    for block in found:
-        assert block.data.count(b"\n") <= most
+    for block in corpus_lines.blocks(Dribble(data), Source(None, "-", "text"), max_bytes=30):
         got |= dict(enumerate(block.data.split(b"\n")[:-1], block.first_line))
         for reject in block.rejects:
             assert reject.reason == "too_long"

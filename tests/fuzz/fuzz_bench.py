@@ -147,7 +147,7 @@ def _api_answer(path: Path) -> Iterable[str]:
 
     system = _api()
     try:
-        came = system._endpoint._parsed(path.read_bytes())
+        came = system._endpoint._parse(path.read_bytes())
     except _TroubleError:
         return []
     facts = system._facts(came, 0.1)
@@ -167,7 +167,7 @@ def _api_error(path: Path) -> Iterable[str]:
     headers = httpx.Headers([(b"Retry-After", wait.replace("\r", "").encode("latin-1"))])
     number = int(code) if code.isascii() and code.isdigit() and len(code) < 4 else 500
     try:
-        return [_api()._endpoint._refused(number, headers, body).trouble]
+        return [_api()._endpoint._refuse(number, headers, body).trouble]
     except _TroubleError as error:
         return [str(error)]
 

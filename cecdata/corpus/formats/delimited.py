@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import numpy as np
 
@@ -28,12 +28,10 @@ from cecdata.corpus.sources import (
     Format,
     Record,
     Reject,
+    Rows,
     Source,
     opened,
 )
-
-if TYPE_CHECKING:
-    from cecdata.corpus.rows import Rows
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _LOOK = 50  # lines that show the dialect
@@ -237,11 +235,11 @@ def _parse(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record |
             yield None
             continue
         if dialect.quoting == csv.QUOTE_NONE:
-            fields = [_unquoted(field) if field[:1] == '"' else field for field in fields]
+            fields = [_unquote(field) if field[:1] == '"' else field for field in fields]
         yield feed.taken[0][0], fields
 
 
-def _unquoted(field: str) -> str:
+def _unquote(field: str) -> str:
     """Return a field without the quotation marks of a writer of CSV, if it certainly has them."""
     return field[1:-1].replace('""', '"') if _QUOTED.fullmatch(field) else field
 
@@ -254,12 +252,12 @@ def _batches(
     width: int,
     batch_rows: int,
 ) -> Iterator[Rows]:
-    held: list[_Record] = []
+    batch: list[_Record] = []
     size = 0  # characters
     for record in records:
-        if len(held) + len(feed.rejects) >= batch_rows or size >= BLOCK_BYTES:
-            yield _gathered(feed, source, held, places)
-            held, size = [], 0
+        if len(batch) + len(feed.rejects) >= batch_rows or size >= BLOCK_BYTES:
+            yield _gather_rows(feed, source, batch, places)
+            batch, size = [], 0
         if record is None:
             continue
         row, fields = record
@@ -268,27 +266,29 @@ def _batches(
             detail = f"{len(fields)} fields, the header has {width}"
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", detail))
             continue
-        held.append(record)
+        batch.append(record)
         size += sum(map(len, fields))
-    yield _gathered(feed, source, held, places)
+    yield _gather_rows(feed, source, batch, places)
 
 
-def _gathered(feed: _Feed, source: Source, held: list[_Record], places: list[int | None]) -> Rows:
+def _gather_rows(
+    feed: _Feed, source: Source, records: list[_Record], places: list[int | None]
+) -> Rows:
     import pyarrow as pa
 
     from cecdata.corpus.rows import gather
 
     columns = [
-        None if at is None else [fields[at] if fields else "" for _, fields in held]
+        None if at is None else [fields[at] if fields else "" for _, fields in records]
         for at in places
     ]
-    text = [each.encode("utf-8", "surrogateescape") for each in columns[0] or ()]
+    text = [field.encode("utf-8", "surrogateescape") for field in columns[0] or ()]
     origin, licence = (
         None if names is None else pa.array(map(_readable, names), pa.string())
         for names in columns[1:]
     )
     rejects, feed.rejects = feed.rejects, []
-    numbers = np.array([row for row, _ in held], np.int64)
+    numbers = np.array([row for row, _ in records], np.int64)
     return gather(source, pa.array(text, pa.binary()), origin, numbers, rejects, licence)
 
 

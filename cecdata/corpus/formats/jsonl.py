@@ -22,6 +22,7 @@ from cecdata.corpus.sources import (
     Format,
     Record,
     Reject,
+    Rows,
     Source,
     default_text,
     excerpt_of,
@@ -32,7 +33,6 @@ from cecdata.corpus.sources import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cecdata.corpus.rows import Rows
 
 _LOOK = 100  # lines that are searched for keys
 _MAX_BYTES = 1 << 27  # of a document, which is held as a whole
@@ -114,7 +114,7 @@ def _elements(source: Source) -> Iterator[Block]:
         ) from error
     elements = _list_in(value)
     for start in range(0, len(elements), _AT_ONCE):
-        lines = map(_dumped, elements[start : start + _AT_ONCE])
+        lines = map(_dump_line, elements[start : start + _AT_ONCE])
         yield Block(b"".join(line + b"\n" for line in lines), start + 1)
 
 
@@ -132,7 +132,7 @@ def _list_in(value: object) -> list[object]:
     return lists[0] if len(lists) == 1 else [value]
 
 
-def _dumped(value: object) -> bytes:
+def _dump_line(value: object) -> bytes:
     """Return a value as a line, with the bytes that were no UTF-8 as they were."""
     try:
         return _ENCODER.encode(value).encode("utf-8", "surrogateescape")

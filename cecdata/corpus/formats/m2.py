@@ -10,16 +10,13 @@ A row is one sentence corrected by its first annotator: a line T has it; otherwi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import numpy as np
 
 from cecdata.common.text import joined
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
-from cecdata.corpus.sources import EXCERPT, Columns, Format, Record, Reject, Source, opened
-
-if TYPE_CHECKING:
-    from cecdata.corpus.rows import Rows
+from cecdata.corpus.sources import EXCERPT, Columns, Format, Record, Reject, Rows, Source, opened
 
 _NOTHING = ("-NONE-", "")
 _RIGHT = ("没有错误", "")  # in place of a sentence that equals the source

@@ -9,13 +9,12 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.sources import Columns, Format, Picked, Record, Reject, Source
+from cecdata.corpus.sources import Columns, Format, Picked, Record, Reject, Rows, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from cecdata.corpus.rows import Rows
 
 _BATCH = 1 << 24  # bytes of a batch, if its rows were of mean size
 _VALUES = 1_024  # rows

@@ -6,16 +6,12 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, numbers
-from cecdata.corpus.sources import MAX_BYTES, Columns, Format, Record, Reject, Source, opened
-
-if TYPE_CHECKING:
-    from cecdata.corpus.rows import Rows
+from cecdata.corpus.sources import MAX_BYTES, Columns, Format, Record, Reject, Rows, Source, opened
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
