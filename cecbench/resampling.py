@@ -7,7 +7,8 @@ replacement is a multinomial draw of how often each distinct row of counts occur
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,15 +104,43 @@ def bootstrap(
     return Interval(value, float(low), float(high), LEVEL, draws, seed, detectable)
 
 
-def interval_of(
-    triples: IntArray, times: IntArray, *, beta: float = 1.0, draws: int = DRAWS
-) -> Interval:
-    """Return the interval of F from distinct triples (tp, predicted, gold) of a sentence.
+class Triples:
+    """How often each triple (tp, predicted, gold) occurs among sentences.
 
-    >>> interval_of(np.array([[0, 1, 1], [1, 1, 1]]), np.array([40, 60])).value
+    A bootstrap needs no more, and there are few different ones, however many sentences there are.
+
+    >>> triples = Triples()
+    >>> triples.add([(0, 1, 1)] * 40 + [(1, 1, 1)] * 60)
+    >>> triples.interval().value
     0.6
     """
-    return bootstrap(triples, times, f_statistic(0, 1, 2, beta), draws=draws)
+
+    def __init__(self) -> None:
+        self._times: Counter[tuple[int, ...]] = Counter()
+
+    def add(self, triples: Iterable[Sequence[int]]) -> None:
+        """Count the triples of further sentences."""
+        self._times.update(map(tuple, triples))
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return self._times.total()
+
+    @property
+    def sums(self) -> tuple[int, int, int]:
+        """The sums of tp, predicted and gold."""
+        tp, predicted, gold = (
+            sum(times * triple[part] for triple, times in self._times.items()) for part in range(3)
+        )
+        return tp, predicted, gold
+
+    def interval(self, beta: float = 1.0, draws: int = DRAWS) -> Interval:
+        """Return the bootstrap interval of F."""
+        kinds = sorted(self._times)
+        times = np.array([self._times[kind] for kind in kinds], dtype=np.int64)
+        return bootstrap(
+            np.array(kinds, dtype=np.int64), times, f_statistic(0, 1, 2, beta), draws=draws
+        )
 
 
 def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:

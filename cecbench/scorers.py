@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, fields
 from pathlib import Path
@@ -32,7 +31,7 @@ from cecbench.metrics.lemon import Lemon
 from cecbench.metrics.pycorrector import Pycorrector
 from cecbench.metrics.rows import IntArray, Row, chunks
 from cecbench.metrics.sighan import Sighan
-from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, interval_of
+from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, Triples
 from cecbench.signature import UNNAMED, Signature
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.common.version import __version__
@@ -79,9 +78,9 @@ class Score:
 
     def interval(self, draws: int = DRAWS) -> Interval:
         """Return the bootstrap interval of the headline, as a fraction."""
-        triples = self.counts[:, list(self.scorer.headline_columns)]
-        kinds, times = np.unique(triples, axis=0, return_counts=True)
-        return interval_of(kinds, times, beta=self.scorer.beta, draws=draws)
+        triples = Triples()
+        triples.add(self.counts[:, list(self.scorer.headline_columns)].tolist())
+        return triples.interval(self.scorer.beta, draws)
 
 
 def find_scorer(name: str, options: Mapping[str, object] | None = None) -> Metric:
@@ -165,14 +164,14 @@ def score_file(
         raise UsageError(
             f"{bootstrap} draws are too few: use at least {FEWEST_DRAWS}, or 0 for no interval"
         )
-    tally = Tally(rules, triples=bootstrap > 0)
+    tally = Tally(rules)
     for block in chunks(read_rows(path)):
         tally.take(block)
     if tally.read == 0:
         raise InputError(f"{path} has no rows: each needs id, source, target and prediction")
     if not bootstrap or not tally.kept:
         return tally.values(tally.signature(benchmark))
-    interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
+    interval = tally.triples.interval(rules.beta, bootstrap)
     signature = tally.signature(benchmark, interval.signature)
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
 
@@ -203,23 +202,16 @@ def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
         yield Row._make(row)
 
 
-_BASE = 1 << 20  # of the number that encodes a sentence's three counts; each count is below it
-
-
 class Tally:
-    """Sums of the rows taken so far, a digest of them and, optionally, their triples.
+    """Sums of the rows taken so far, a digest of them, and the triples of the headline."""
 
-    A triple is (tp, predicted, gold) of the headline in one sentence. A bootstrap needs only how
-    often each occurs, and there are few different ones, however many sentences there are.
-    """
-
-    def __init__(self, scorer: Metric, *, triples: bool = False) -> None:
+    def __init__(self, scorer: Metric) -> None:
         self.scorer = scorer
         self.read = 0
         self.kept = 0
         self._counts = np.zeros(len(scorer.fields), dtype=np.int64)
         self._behaviour = np.zeros(len(BEHAVIOUR_FIELDS), dtype=np.int64)
-        self._triples: Counter[int] | None = Counter() if triples else None
+        self.triples = Triples()
         self._digest = hashlib.sha256()
         self._stopped = False
 
@@ -232,13 +224,6 @@ class Tally:
         counts = self.scorer.count(kept) if kept else nothing
         self._add(len(block), counts, count_behaviour(block))
         return kept, counts
-
-    def triples(self) -> tuple[IntArray, IntArray]:
-        """Return the distinct triples in order, shape (kinds, 3), and how often each occurs."""
-        assert self._triples is not None
-        keys = np.array(sorted(self._triples), dtype=np.int64)
-        times = np.array([self._triples[key] for key in keys.tolist()], dtype=np.int64)
-        return np.column_stack((keys // _BASE**2, keys // _BASE % _BASE, keys % _BASE)), times
 
     def signature(self, benchmark: str, bootstrap: str = "none") -> Signature:
         """Return the signature; the digest of ids, sources and targets is added to the name."""
@@ -303,8 +288,4 @@ class Tally:
         self.kept += len(counts)
         self._counts += counts.sum(axis=0)
         self._behaviour += behaved.sum(axis=0)
-        if self._triples is None:
-            return
-        tp, predicted, gold = counts[:, list(self.scorer.headline_columns)].T
-        keys, times = np.unique((tp * _BASE + predicted) * _BASE + gold, return_counts=True)
-        self._triples.update(dict(zip(keys.tolist(), times.tolist(), strict=True)))
+        self.triples.add(counts[:, list(self.scorer.headline_columns)].tolist())

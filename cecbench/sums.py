@@ -13,7 +13,7 @@ from cecbench.benchmarks.catalogue import Dataset
 from cecbench.benchmarks.readers import Example
 from cecbench.metrics.base import Metric, select_rows
 from cecbench.metrics.rows import IntArray, Row
-from cecbench.resampling import f_statistic, interval_of
+from cecbench.resampling import Triples, f_statistic
 from cecbench.results import FORMAT, RunScore
 from cecbench.scorers import Tally
 from cecbench.systems.base import UNANSWERED, Answer, SureEdit, System, applied
@@ -31,7 +31,7 @@ class RunSums:
     """Sums over the rows taken so far, with their answers."""
 
     def __init__(self, scorer: Metric) -> None:
-        self._tally = Tally(scorer, triples=True)
+        self._tally = Tally(scorer)
         self._breakdown = Breakdown(scorer)
         self._curve = CurveSums(scorer)
         self._statuses: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class RunSums:
         """Yield the blocks, rows with their predictions, and add each to the sums."""
         for examples, answers in blocks:
             pairs = zip(examples, answers, strict=True)
-            rows = [Row(one.id, one.source, one.target, answer.text) for one, answer in pairs]
+            rows = [Row(row.id, row.source, row.target, answer.text) for row, answer in pairs]
             self._take(rows, answers)
             yield rows, answers
 
@@ -69,7 +69,7 @@ class RunSums:
         tally, headline = self._tally, self._tally.scorer.headline
         interval = None
         if tally.kept and headline in tally.scorer.ratios:
-            interval = interval_of(*tally.triples(), beta=tally.scorer.beta)
+            interval = tally.triples.interval(tally.scorer.beta)
         name = (dataset.signed or dataset.name) + part
         signature = tally.signature(name, interval.signature if interval else "none")
         statuses = dict(self._statuses.most_common())
@@ -121,9 +121,7 @@ class Breakdown:
 
     def __init__(self, scorer: Metric) -> None:
         self._scorer = scorer
-        self._triples: dict[str, Counter[tuple[int, ...]]] = {
-            name: Counter() for name in CATEGORIES
-        }
+        self._triples = {name: Triples() for name in CATEGORIES}
         self._clean = self._changed = 0
 
     def add(self, rows: Sequence[Row], counts: IntArray) -> None:
@@ -137,7 +135,7 @@ class Breakdown:
                 continue
             for name in CATEGORIES:
                 if errortypes.in_row(category, name):
-                    self._triples[name][tuple(triple)] += 1
+                    self._triples[name].add([triple])
 
     def as_dict(self) -> dict[str, object]:
         """Return all breakdowns as one JSON object; each part has a bootstrap interval."""
@@ -157,12 +155,10 @@ class Breakdown:
         for name, triples in self._triples.items():
             if not triples:
                 continue
-            kinds = np.array(sorted(triples), dtype=np.int64)
-            times = np.array([triples[tuple(one)] for one in kinds.tolist()], dtype=np.int64)
-            tp, predicted, gold = (times @ kinds).tolist()
-            interval = interval_of(kinds, times, beta=self._scorer.beta)
+            tp, predicted, gold = triples.sums
+            interval = triples.interval(self._scorer.beta)
             table[name] = {
-                "sentences": int(times.sum()),
+                "sentences": len(triples),
                 "tp": tp,
                 "predicted": predicted,
                 "gold": gold,

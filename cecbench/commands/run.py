@@ -28,7 +28,7 @@ from cecbench.results import RunScore, find_runs
 from cecbench.run import Settings, evaluate
 from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
-from cecdata.common.errors import CecError, InputError, UsageError
+from cecdata.common.errors import CecError, InputError
 from cecdata.common.html import percent
 from cecdata.common.progress import Progress, suggest, tell
 
@@ -203,14 +203,7 @@ MEANS = (
 SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
 
 
-@click.command(
-    cls=SectionCommand,
-    usual=(
-        *("--shards", "--model", "--system", "--data", "--out", "--limit"),
-        *("--overwrite", "--json"),
-    ),
-    epilog="Example: cecbench suite --shards out/data --model out/train/model",
-)
+@click.command(epilog="Example: cecbench suite --shards out/data --model out/train/model")
 @click.option(
     "--shards",
     type=click.Path(path_type=Path),
@@ -234,7 +227,6 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
 @LIMIT
 @click.option("--overwrite", is_flag=True, help="Replace runs that used other data or models.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@system_options
 def suite(
     shards: Path,
     model: Path,
@@ -245,25 +237,22 @@ def suite(
     *,
     overwrite: bool,
     as_json: bool,
-    **given: object,
 ) -> None:
     """Run several systems on all benchmarks of this machine, and write a report.
 
     The systems are `copy`, `channel`, `combined` (the default of `cectrain correct`), and the
     trained policy in --model, if there is one. The benchmarks are the validation split of the
-    dataset --shards, and all whose files are in --data, $CECBENCH_DATA or the cache.
+    dataset --shards, and all whose files are in --data, $CECBENCH_DATA or the cache. Systems have
+    their default options here; `cecbench run` sets others.
     """
     trained = (model / "config.json").is_file()
-    own = [f"policy:{model}"] if trained else []
-    systems, options = [*dict.fromkeys([*SYSTEMS, *system]), *own], options_from(given)
-    taken = {name for spec in systems for name in check_spec(spec)[0].takes}
-    if useless := sorted(options.keys() - taken):  # before hours of work
-        flag = useless[0].replace("_", "-")
-        raise UsageError(f"--{flag} has no effect, because no system of this suite takes it")
+    systems = [*dict.fromkeys([*SYSTEMS, *system]), *([f"policy:{model}"] if trained else [])]
+    for spec in systems:  # before hours of work
+        check_spec(spec)
     sets, without = _sets(shards, data)
     if not trained:
         without.append(f"trained policy: no model in {model} (`make train` trains one)")
-    base = Settings("", "", data=data, overwrite=overwrite, limit=limit, options=options)
+    base = Settings("", "", data=data, overwrite=overwrite, limit=limit)
     scores: dict[str, object] = {}
     failed: list[str] = []
     if not as_json:
@@ -286,9 +275,9 @@ def _sets(shards: Path, data: Path | None) -> tuple[list[str], list[str]]:
     """Return what a suite scores, and what it goes without, with the reasons."""
     sets = [str(shards)] if validation_shards(shards) else []
     without = [] if sets else [f"synthetic errors: {shards} has no data/validation-*.parquet"]
-    found = {name: find(entry, data) is not None for name, entry in benchmarks().items()}
-    sets += [name for name, here in found.items() if here]
-    if absent := [name for name, here in found.items() if not here]:
+    present = {name: find(entry, data) is not None for name, entry in benchmarks().items()}
+    sets += [name for name, here in present.items() if here]
+    if absent := [name for name, here in present.items() if not here]:
         without.append(
             f"{', '.join(absent)}: not found (`cecbench run --system copy --benchmark NAME` tells "
             "where to download each)"
@@ -297,7 +286,7 @@ def _sets(shards: Path, data: Path | None) -> tuple[list[str], list[str]]:
         folders = ", ".join(str(folder) for folder in data_folders(data))
         raise InputError(
             f"nothing to score: {shards} has no data/validation-*.parquet (`cecdata build` writes "
-            f"one), and none of the {len(found)} known benchmarks is in {folders}"
+            f"one), and none of the {len(present)} known benchmarks is in {folders}"
         )
     return sets, without
 
@@ -306,12 +295,10 @@ def _runs(
     sets: Sequence[str], systems: Sequence[str], out: Path, base: Settings
 ) -> Iterator[Settings]:
     for name in sets:
-        shown = "synthetic-validation" if name not in benchmarks() else name
+        called = name if name in benchmarks() else "synthetic-validation"
         for system in systems:
-            folder = default_folder(out, shown, system)
-            takes = check_spec(system)[0].takes
-            own = {name: value for name, value in base.options.items() if name in takes}
-            yield replace(base, benchmark=name, system=system, out=folder, options=own)
+            folder = default_folder(out, called, system)
+            yield replace(base, benchmark=name, system=system, out=folder)
 
 
 def _finish(

@@ -259,7 +259,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
         (["power", "{own}", "--f1", "nan"], 2, "finite"),
-        (["suite", "--concurrency", "2"], 2, "no system of this suite takes it"),
+        (["suite", "--system", "copi"], 2, "did you mean 'copy'"),
         (["report", "nowhere"], 1, "no such run"),
         (["compare", "{own}", "{own}"], 1, "is not JSON"),
         (["suite", "--shards", "nowhere"], 1, "nothing to score"),

@@ -224,11 +224,11 @@ def test_an_echo_of_the_key_in_other_words(rows, tmp_path, capsys, monkeypatch, 
 def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, command, rest):
     """A password anywhere in --system is refused, and no message or file repeats it."""
     words = [command, "--system", "api:" + rest.replace("PW", PASSWORD)]
-    more = ["--benchmark", str(rows)]
+    more = ["--benchmark", str(rows), "--key-variable", "LEAK_TEST_KEY"]
     if command == "suite":
         more = ["--shards", str(_shards(tmp_path)), "--model", str(tmp_path / "none")]
     more += ["--out", str(tmp_path / "out")]
-    assert run(cli, [*words, *more, "--key-variable", "LEAK_TEST_KEY"]) == 2
+    assert run(cli, [*words, *more]) == 2
     said = capsys.readouterr()
     assert "api:MODEL@URL" in said.err or "environment" in said.err
     assert PASSWORD not in said.out + said.err + everything(tmp_path)
