@@ -77,20 +77,15 @@ def step_of(folder: Path) -> int | None:
         files, step = body["files"], body["step"]
         if not isinstance(files, dict) or not isinstance(step, int):
             return None
-        whole = all(_is_whole(folder, name, files[name]) for name in files)
+        whole = all(_is_whole(folder / name, proof) for name, proof in files.items())
     except (OSError, ValueError, KeyError):
         return None
     return step if whole else None
 
 
-def _is_whole(folder: Path, name: str, proof: Json) -> bool:
-    if not isinstance(proof, list) or len(proof) != 2:
-        return False
-    sha256, size = proof
-    path = folder / name
-    inside = path.resolve().is_relative_to(folder.resolve())
-    same = inside and path.is_file() and path.stat().st_size == size
-    return same and durable.sha256_of(path).sha256 == sha256
+def _is_whole(path: Path, proof: Json) -> bool:
+    record = durable.sha256_of(path)
+    return proof == [record.sha256, record.bytes]
 
 
 def newest(

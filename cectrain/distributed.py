@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from cecdata.common.errors import UsageError
-from cecdata.common.settings import require
 
 if TYPE_CHECKING:
     import torch
@@ -22,20 +21,12 @@ _TIMEOUT = timedelta(minutes=30)  # of a collective operation; transformers take
 
 def world_size() -> int:
     """Return the number of processes that the launcher started."""
-    return _number("WORLD_SIZE", 1)
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def rank() -> int:
     """Return the number of this process, from 0."""
-    return _number("RANK", 0)
-
-
-def _number(name: str, least: int) -> int:
-    """Return the number in a variable of a launcher, by default the least that it may be."""
-    text = os.environ.get(name, str(least))
-    usable = text.isdecimal() and int(text) >= least
-    require(usable, f"the environment variable {name}", text, f"a whole number of at least {least}")
-    return int(text)
+    return int(os.environ.get("RANK", "0"))
 
 
 def is_rank0() -> bool:
@@ -48,7 +39,6 @@ def join() -> None:
 
     Every model must be loaded after this call: only then does "cuda" name this rank's own GPU.
     """
-    require(world_size() > rank(), "the environment variable RANK", rank(), "below WORLD_SIZE")
     if world_size() == 1:
         return
     import torch

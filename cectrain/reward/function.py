@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,6 @@ from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, Term
 
 Function = Callable[..., Sequence[float]]
-LARGEST = 1e18  # reward, whose square is still a number of 32 bits
 
 
 class RewardFunctionError(CecError):
@@ -59,14 +57,14 @@ def load(name: str) -> Function:
         sys.path.append(here)
     try:
         function: Any = attrgetter(attribute)(importlib.import_module(module))
-    except (Exception, SystemExit) as error:  # an imported module may raise anything
+    except Exception as error:  # an imported module may raise anything
         raise UsageError(
             f"reward {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
             "package, or start the run in the folder of the module"
         ) from error
     try:
         inspect.signature(function).bind(completions=[], source=[], target=[])
-    except (TypeError, ValueError) as error:  # ValueError: some functions of extension modules
+    except TypeError as error:
         raise UsageError(
             f"reward {name!r} cannot be called ({error}): define the function with the arguments "
             "completions, source, target and **columns"
@@ -94,17 +92,14 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
         "target": [target for _, target, group in groups for _ in group],
     }
     texts, function = columns["completions"], load(name)
-    here = Path.cwd()
     try:
         rewards = list(function(**{key: list(column) for key, column in columns.items()}))
-    except (Exception, SystemExit) as error:  # a function that exits would end the run silently
+    except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise RewardFunctionError(
             f"reward function {name} raised {type(error).__name__}: {error} "
             f"({Path(last.filename).name}, line {last.lineno})"
         ) from error
-    finally:
-        os.chdir(here)  # the paths of the run may be relative
     if len(rewards) != len(texts):
         raise RewardFunctionError(
             f"reward function {name} returned {len(rewards)} values for {len(texts)} candidates: "
@@ -114,7 +109,7 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
         if not _is_reward(value):
             raise RewardFunctionError(
                 f"reward function {name} returned {value!r:.80} for the candidate {text!r} of "
-                f"{source!r}: a reward must be a finite number, at most {LARGEST:g} from 0"
+                f"{source!r}: a reward must be a finite number"
             )
     return np.array(rewards, np.float64).reshape(len(groups), -1)
 
@@ -126,16 +121,16 @@ def functions_of(config: RewardConfig) -> list[str]:
 
 def _is_reward(value: object) -> bool:
     try:
-        return math.isfinite(value) and abs(value) <= LARGEST  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        return math.isfinite(value)  # type: ignore[arg-type]
+    except TypeError:
         return False
 
 
 def _weighted_P_L(batch: Batch) -> FloatArray:
     shares: Mapping[str, float] = batch.config.functions
     total = sum(shares.values())
-    each = [share / total * values_P_L(batch, name) for name, share in shares.items()]
-    return np.asarray(np.sum(each, axis=0))
+    parts = [share / total * values_P_L(batch, name) for name, share in shares.items()]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 FUNCTION = Term("function", lambda batch: values_P_L(batch, batch.config.reward), lambda _c: 1.0)

@@ -115,15 +115,10 @@ def test_a_missing_package_is_named_before_the_first_step(
 def test_wrong_processes_are_refused_before_the_first_step(
     dataset_path, start, tmp_path, monkeypatch
 ):
-    """Variables of a launcher that hold no number; two processes would cut a group of three."""
-    for variable, said in {
-        "RANK=-1": "RANK must be a whole number of at least 0; it is '-1'",
-        "WORLD_SIZE=two": "WORLD_SIZE must be a whole number of at least 1; it is 'two'",
-        "WORLD_SIZE=2": r"2 processes.*change ppo.groups",
-    }.items():
-        monkeypatch.setenv(*variable.split("="))
-        with pytest.raises(UsageError, match=said):
-            train(dataset_path, tmp_path / "out", configured(start, "ppo.groups=3"))
+    """Two processes would cut a group of three."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match=r"2 processes.*change ppo.groups"):
+        train(dataset_path, tmp_path / "out", configured(start, "ppo.groups=3"))
     assert not (tmp_path / "out").exists()
 
 

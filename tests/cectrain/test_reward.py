@@ -288,9 +288,6 @@ def words(completions, **_):
 def nothing(completions, **_):
     pass
 
-def leaving(completions, **_):
-    raise SystemExit(0)
-
 def breaking(completions, **_):
     yield 1.0
     raise KeyError("lost")
@@ -298,18 +295,8 @@ def breaking(completions, **_):
 def needs(tokens):
     return tokens
 
-def wandering(completions, source, target):
-    import os
-    os.chdir("/")
-    return [1.0] * len(completions)
-
 number = 3
 
-def huge(completions, **_):
-    return [10**400] * len(completions)
-
-def wide(completions, **_):
-    return [1e308, -1e308] * (len(completions) // 2)
 """
 SOURCES, TARGETS = ["己来", "好"], ["已来", "好"]
 GROUPS = [["已来", "己来", "已来了"], ["好", "好的", "坏"]]
@@ -319,7 +306,6 @@ GROUPS = [["已来", "己来", "已来了"], ["好", "好的", "坏"]]
 def module(tmp_path, monkeypatch):
     """A module in the working directory."""
     (tmp_path / "own_rewards.py").write_text(MODULE, encoding="utf-8")
-    (tmp_path / "leaving_module.py").write_text("raise SystemExit(0)", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "own_rewards", raising=False)
@@ -341,13 +327,6 @@ def test_a_function_replaces_the_terms_and_others_take_a_share():
     assert mixed.figures()["reward_functions"] == pytest.approx(2 / 6)
 
 
-def test_the_working_directory_stays():
-    """A function that changes it does not change where the run writes."""
-    here = Path.cwd()
-    values_P_L(batch(), "own_rewards:wandering")
-    assert Path.cwd() == here
-
-
 def test_the_vote_sees_no_reference():
     """With `reward.unchanged`, which looks at the target, the vote stays the same for others."""
     vote = config.load("exact-match", ["reward.kind=majority"]).reward
@@ -365,11 +344,8 @@ def test_the_vote_sees_no_reference():
         ("short", "returned 1 values for 6 candidates"),
         ("nan", "returned nan for the candidate '已来' of '己来'"),
         ("words", "returned 'good'"),
-        ("huge", "returned 10000.*must be a finite number, at most 1e\\+18 from 0"),
-        ("wide", "returned 1e\\+308.*must be a finite number"),
         ("nothing", "raised TypeError: 'NoneType' object is not iterable"),
-        ("leaving", "raised SystemExit: 0"),
-        ("breaking", r"raised KeyError: 'lost' \(own_rewards.py, line 28\)"),
+        ("breaking", r"raised KeyError: 'lost' \(own_rewards.py, line 25\)"),
     ],
 )
 def test_a_bad_function_is_named(name, message):
@@ -386,8 +362,6 @@ def test_a_bad_function_is_named(name, message):
         ("no_such_module:f", "cannot be imported"),
         ("own_rewards:number", "cannot be called"),
         ("own_rewards:needs", "missing a required argument: 'tokens'"),
-        ("leaving_module:f", "cannot be imported.*SystemExit: 0"),
-        ("builtins:max", "'builtins:max' cannot be called"),
     ],
 )
 def test_a_function_that_cannot_be_called_is_refused(name, message):
