@@ -72,7 +72,7 @@ def paper_table(groups: Mapping[str, Mapping[str, Entry]], form: str, quoted: Se
     paper's main table that are shown below them. Raises UsageError for one that it does not have.
     """
     rows = _rows(groups)
-    printed = _printed(groups, quoted)
+    printed = _quoted_rows(groups, quoted)
     caption = _caption(groups, quoted=bool(quoted))
     write = _latex if form == "latex" else _markdown
     return "\n".join(write(list(groups), rows, printed, caption)) + "\n"
@@ -99,7 +99,7 @@ def _rows(groups: Mapping[str, Mapping[str, Entry]]) -> Rows:
     return rows
 
 
-def _printed(groups: Iterable[str], quoted: Sequence[str]) -> Rows:
+def _quoted_rows(groups: Iterable[str], quoted: Sequence[str]) -> Rows:
     """Return the rows that are quoted from the paper, which prints an F1 alone."""
     source = published.table("main")
     known = {row[0]: row for row in source.rows}
@@ -149,20 +149,23 @@ def _latex(
     yield r"\centering"
     yield r"\begin{tabular}{l" + "rrrr" * len(benchmarks) + "}"
     yield r"\toprule"
-    heads = (rf"\multicolumn{{4}}{{c}}{{{_escaped(name)}}}" for name in benchmarks)
+    heads = (rf"\multicolumn{{4}}{{c}}{{{_escape_latex(name)}}}" for name in benchmarks)
     yield " & ".join(["", *heads]) + r" \\"
     yield " & ".join(["System", *list(COLUMNS) * len(benchmarks)]) + r" \\"
     yield r"\midrule"
     for name, cells in rows.items():
-        texts = (rf"\textbf{{{_escaped(c.text)}}}" if c.best else _escaped(c.text) for c in cells)
-        yield " & ".join([_escaped(name), *texts]) + r" \\"
+        texts = (
+            rf"\textbf{{{_escape_latex(c.text)}}}" if c.best else _escape_latex(c.text)
+            for c in cells
+        )
+        yield " & ".join([_escape_latex(name), *texts]) + r" \\"
     if printed:
         yield r"\midrule"
     for name, cells in printed.items():
-        yield " & ".join([rf"\textit{{{_escaped(name)}}}", *(c.text for c in cells)]) + r" \\"
+        yield " & ".join([rf"\textit{{{_escape_latex(name)}}}", *(c.text for c in cells)]) + r" \\"
     yield r"\bottomrule"
     yield r"\end{tabular}"
-    yield rf"\caption{{{_escaped(' '.join(caption))}}}"
+    yield rf"\caption{{{_escape_latex(' '.join(caption))}}}"
     yield r"\end{table}"
 
 
@@ -181,5 +184,5 @@ def _markdown(
     yield md.text(" ".join(caption))
 
 
-def _escaped(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in md.one_line(text))

@@ -171,7 +171,7 @@ def signed_name(predictions: Path) -> str:
     return str(_values(predictions.parent / SCORE)["signature.benchmark"]).rpartition("@")[0]
 
 
-def rescored(run: Run) -> Score:
+def rescore_run(run: Run) -> Score:
     """Return the score of a run with its counts per sentence, computed from its rows again."""
     values = run.values
     options = {name: values.get(name) for name in OPTIONS}

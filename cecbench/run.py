@@ -63,7 +63,7 @@ def evaluate(settings: Settings, progress: Progress = lambda _done, _total: None
     out = settings.out
     context = Context(dataset.rows, out / STATE if out else None)
     system = make_system(settings.system, settings.options, context)
-    part, rows = asked(dataset, settings.limit, system)
+    part, rows = choose_rows(dataset, settings.limit, system)
     fingerprint = {
         "version": __version__,  # prompts and the extraction of answers depend on it
         "benchmark": dataset.name + part,
@@ -79,7 +79,7 @@ def evaluate(settings: Settings, progress: Progress = lambda _done, _total: None
             work = Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
             journal = stack.enter_context(work).journal
         missing = settings.allow_missing
-        blocks = sums.taken(collect(system, rows, journal, progress, allow_missing=missing))
+        blocks = sums.take_blocks(collect(system, rows, journal, progress, allow_missing=missing))
         written = work.write(PREDICTIONS, lambda path: write_rows(path, blocks)) if work else None
         for _ in blocks:  # what was not written
             pass
@@ -101,7 +101,7 @@ def write_rows(path: Path, blocks: Blocks) -> None:
                 file.flush()  # a full disk raises here and not when the file is closed
 
 
-def asked(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
+def choose_rows(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
     """Return how much of the benchmark is asked, "" for all of it, and the rows that are asked."""
     rows = sample(dataset.rows, limit)
     parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
@@ -129,7 +129,7 @@ def collect(
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
         stored = kept.facts["answers"] if kept else []
         assert isinstance(stored, list)  # as recorded below
-        answers = [_recorded(fields) for fields in stored]
+        answers = [_read_answer(fields) for fields in stored]
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers
@@ -147,7 +147,7 @@ def collect(
         progress(start + len(part), len(rows))
 
 
-def _recorded(fields: Sequence[Any]) -> Answer:
+def _read_answer(fields: Sequence[Any]) -> Answer:
     """Return an answer of its fields as the journal holds them."""
     answer = Answer(*fields)
     edits = None if answer.edits is None else tuple(SureEdit(*one) for one in answer.edits)

@@ -178,10 +178,10 @@ def score_file(
 
 def read_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a table or of JSON; raise InputError, which names the line."""
-    return _distinct(_placed(path))
+    return _distinct(_place_rows(path))
 
 
-def _placed(path: Path) -> Iterator[tuple[str, _Four]]:
+def _place_rows(path: Path) -> Iterator[tuple[str, _Four]]:
     for number, where, row in read_texts(path, _FOUR[1:], {4: _FOUR}):
         name = row.get("id", f"{path.stem}-{number}")
         if not name or not row["source"]:

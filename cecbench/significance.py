@@ -166,7 +166,7 @@ def documents_of(ids: Sequence[str]) -> IntArray | None:
     return np.array([numbers[name] for name in names], dtype=np.int64)
 
 
-def simulated(
+def simulate_counts(
     errors: int, clean: int, f: float, generator: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Return the counts (tp, predicted, gold) of two systems that err independently.
@@ -186,12 +186,12 @@ def simulated(
     return both[0], both[1]
 
 
-def imagined(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
+def compare_simulated(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
     """Return the comparison of two simulated systems on a benchmark's rows, and their number."""
     errors = sum(row.source != row.target for row in rows)
     if errors == 0:
         raise UsageError("no row of this benchmark has an error, so no system can have an F score")
-    one, two = simulated(errors, len(rows) - errors, f, np.random.default_rng(SEED))
+    one, two = simulate_counts(errors, len(rows) - errors, f, np.random.default_rng(SEED))
     return paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1), len(rows)
 
 

@@ -16,7 +16,7 @@ from cecbench.metrics.rows import IntArray, Row
 from cecbench.resampling import Triples, f_statistic
 from cecbench.results import FORMAT, RunScore
 from cecbench.scorers import Tally
-from cecbench.systems.base import UNANSWERED, Answer, SureEdit, System, applied
+from cecbench.systems.base import UNANSWERED, Answer, SureEdit, System, apply_edits
 from cecdata.hanzi import errortypes
 
 Blocks = Iterator[tuple[list[Row], list[Answer]]]
@@ -39,7 +39,7 @@ class RunSums:
         self._sums: Counter[str] = Counter()
         self._seconds = 0.0
 
-    def taken(self, blocks: Iterable[tuple[Sequence[Example], list[Answer]]]) -> Blocks:
+    def take_blocks(self, blocks: Iterable[tuple[Sequence[Example], list[Answer]]]) -> Blocks:
         """Yield the blocks, rows with their predictions, and add each to the sums."""
         for examples, answers in blocks:
             pairs = zip(examples, answers, strict=True)
@@ -288,4 +288,4 @@ def _steps(source: str, edits: Sequence[SureEdit]) -> Iterator[tuple[float, str]
     """Yield the texts of an answer, each with the highest threshold at which it is given."""
     yield np.inf, source
     for threshold in sorted({edit.confidence for edit in edits}, reverse=True):
-        yield threshold, applied(source, [e for e in edits if e.confidence >= threshold])
+        yield threshold, apply_edits(source, [e for e in edits if e.confidence >= threshold])

@@ -13,7 +13,7 @@ import numpy as np
 from cecdata.common.errors import InputError
 from cecdata.embed import encoder
 from cectrain.reward.batch import unit
-from cectrain.reward.terms import clipped, edit_rewards
+from cectrain.reward.terms import clip_cosines, edit_rewards
 
 _encoder = cache(encoder)  # it is asked for with each answer
 
@@ -54,4 +54,4 @@ def _pair(answer: str, target: str, tau: float, name: str) -> float:
     if not answer:  # an empty candidate earns nothing
         return 0.0
     vectors = unit(np.asarray(_encoder(name).encode([answer, target]), np.float64))
-    return float(clipped(vectors[0] @ vectors[1], tau))
+    return float(clip_cosines(vectors[0] @ vectors[1], tau))

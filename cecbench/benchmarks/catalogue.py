@@ -160,7 +160,7 @@ def load(name: str, data: Path | None = None) -> Dataset:
     copy, paths = place
     notes = [note for note in (copy.note, benchmark.note) if note]
     for file, path in zip(copy.files, paths, strict=True):
-        notes += _checked(path, file.sha256)
+        notes += _check_digest(path, file.sha256)
     rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
         notes.append(f"{len(rows)} rows were read, but the published file has {benchmark.rows}")
@@ -227,7 +227,7 @@ def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
     return tuple(seen.values())
 
 
-def _checked(path: Path, sha256: str | None) -> list[str]:
+def _check_digest(path: Path, sha256: str | None) -> list[str]:
     if sha256 is None:
         return [f"{path.name} is unchecked: no published SHA-256; its own: {digest((path,))[:8]}…"]
     read = digest((path,))

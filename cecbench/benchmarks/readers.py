@@ -102,7 +102,7 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     for name, record in records.items():
         try:
             source, operations = record["sentence"], parse(record["operation"])
-            target = _operated(source, operations[0] if operations else {})
+            target = _apply_operation(source, operations[0] if operations else {})
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{paths[0]}: record {name!r} needs a sentence, and operations that can be applied "
@@ -111,7 +111,7 @@ def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
         yield Example(name, source, target)
 
 
-def _operated(source: object, operation: Mapping[str, Any]) -> str:
+def _apply_operation(source: object, operation: Mapping[str, Any]) -> str:
     """Return a sentence after an operation: characters move, then are deleted, changed, added."""
     if not isinstance(source, str):
         raise TypeError("the sentence is not a string")
@@ -158,7 +158,7 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
         if match is None or match["id"] not in truths:
             raise _bad_line(paths[0], number, f"must begin with (pid=ID), an ID of {paths[1].name}")
         name, text = match["id"], match["text"]
-        yield Example(name, text, _mended(paths[1], text, truths[name]))
+        yield Example(name, text, _correct_text(paths[1], text, truths[name]))
 
 
 def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
@@ -173,7 +173,7 @@ def validation_shards(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted((folder / "data").glob("validation-*.parquet")))
 
 
-def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
+def _correct_text(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
     number, cells = truth
     characters = list(text)
     for position, character in zip(cells[::2], cells[1::2], strict=True):

@@ -120,7 +120,7 @@ def _unit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, in
         if len(group) < count or not _follows(group, transposed=transposed):
             continue
         first, last = group[0], group[-1]
-        if _exchanged(first, last, source, target, transposed=transposed):
+        if _is_exchange(first, last, source, target, transposed=transposed):
             return (TRANSPOSE, first[1], last[2], first[3], last[4]), count
     return runs[at], 1
 
@@ -133,7 +133,7 @@ def _follows(group: list[Step], *, transposed: bool) -> bool:
     return not any(touching)
 
 
-def _exchanged(first: Step, last: Step, source: str, target: str, *, transposed: bool) -> bool:
+def _is_exchange(first: Step, last: Step, source: str, target: str, *, transposed: bool) -> bool:
     kinds = {first[0], last[0]}
     if kinds == {SUBSTITUTE} and not transposed:
         there = source[first[1] : first[2]], target[last[3] : last[4]]

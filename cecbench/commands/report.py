@@ -16,10 +16,10 @@ import click
 from cecbench.benchmarks.catalogue import load
 from cecbench.commands.list import DATA
 from cecbench.resampling import LEVEL
-from cecbench.results import Run, find_runs, read_run, rescored
+from cecbench.results import Run, find_runs, read_run, rescore_run
 from cecbench.scorers import Score
 from cecbench.signature import Signature
-from cecbench.significance import FEW_ROWS, compare_scores, holm, imagined, rows_needed
+from cecbench.significance import FEW_ROWS, compare_scores, compare_simulated, holm, rows_needed
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
@@ -126,7 +126,7 @@ def power(
     counts as shown if a test at the level of 5 % finds that difference with a probability of 80 %.
     To show half the difference, four times as many rows are needed.
     """
-    test, rows = imagined(load(benchmark, data).rows, f1 / 100)
+    test, rows = compare_simulated(load(benchmark, data).rows, f1 / 100)
     needed = {f"{one:g}": rows_needed(rows, test.detectable, one / 100) for one in points}
     if as_json:
         record = {"rows": rows, "detectable": test.detectable, "rows_needed": needed}
@@ -151,7 +151,7 @@ class _Side:
     @classmethod
     def read(cls, path: Path) -> _Side:
         run = read_run(path)
-        return cls(path, run, rescored(run))
+        return cls(path, run, rescore_run(run))
 
     @property
     def signature(self) -> Signature:

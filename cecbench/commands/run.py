@@ -97,7 +97,7 @@ def run(
         name=name,
         options=options_from(given),
     )
-    values = evaluated(settings)
+    values = evaluate_with_bar(settings)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
@@ -111,7 +111,7 @@ def default_folder(base: Path, benchmark: str, system: str) -> Path:
     return base / "runs" / _plain(benchmark) / _plain(system)
 
 
-def evaluated(settings: Settings) -> RunScore:
+def evaluate_with_bar(settings: Settings) -> RunScore:
     """Evaluate, with a progress bar on stderr if that is a terminal."""
     with Progress() as progress:
         return evaluate(settings, lambda done, of: progress.reached("sentences", done, of))
@@ -260,7 +260,7 @@ def suite(
     for settings in _runs(sets, systems, out, base):
         name = f"{settings.benchmark}, {settings.system}"
         try:
-            values = evaluated(settings)
+            values = evaluate_with_bar(settings)
         except CecError as error:
             failed.append(f"{name}: {error}")
             tell(f"failed: {failed[-1]}")

@@ -68,7 +68,7 @@ _SAID = (
 def _lines(values: Report) -> Iterator[str]:
     """Yield the score for people: the headline, the other numbers by group, what they mean."""
     level = str(values["signature.level"])
-    yield f"{level}  {_shown(values.get(level))}"
+    yield f"{level}  {_format_value(values.get(level))}"
     interval = values.get("interval")
     if isinstance(interval, dict):
         low, high = (f"{100 * interval[end]:.3f}" for end in ("low", "high"))
@@ -84,7 +84,7 @@ def _lines(values: Report) -> Iterator[str]:
             continue
         match = _PART.fullmatch(key)
         group, part = match.groups() if match else (key.rpartition(".")[0], key.rpartition(".")[2])
-        groups.setdefault(group, []).append(f"{part} {_shown(value)}")
+        groups.setdefault(group, []).append(f"{part} {_format_value(value)}")
     counts = values.get("counts_tp_pred_gold")
     for group, triple in counts.items() if isinstance(counts, dict) else ():
         groups[group].append("tp {} predicted {} gold {}".format(*triple))
@@ -98,7 +98,7 @@ def _lines(values: Report) -> Iterator[str]:
     yield str(values["signature"])
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{round(value, 4):g}"
     if isinstance(value, list):

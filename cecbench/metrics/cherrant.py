@@ -104,7 +104,7 @@ def annotate_rows(
     return done
 
 
-def _compared(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
+def _count_pair(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
     mine, right = hypothesis.edits, reference.edits
     levels = [compare(mine, right, level) for level in LEVELS]
     kinds = compare_types(mine, right)
@@ -117,7 +117,7 @@ def _counts(sums: Totals, name: str) -> Counts:
     return sums[f"{name}_tp"], sums[f"{name}_fp"], sums[f"{name}_fn"]
 
 
-def _printed(counts: Counts, beta: float) -> Report:
+def _format_counts(counts: Counts, beta: float) -> Report:
     tp, fp, fn = counts
     precision, recall, f = f_beta(tp, fp, fn, beta)
     return {
@@ -210,18 +210,18 @@ class Cherrant(Metric):
             # A sentence whose reference is 无法标注 is skipped, as published.
             if reference.said == NOT_ANNOTATABLE or (hypothesis.unchanged and reference.unchanged):
                 continue
-            counts[index] = _compared(reference, hypothesis)
+            counts[index] = _count_pair(reference, hypothesis)
         return counts
 
     def report(self, sums: Totals) -> Report:
         """Return P, R and F of every level as printed, to four decimals."""
         table: Report = {
-            level: _printed(_counts(sums, level), 0.5) for level in ("cs", "ds", "dt", "cse")
+            level: _format_counts(_counts(sums, level), 0.5) for level in ("cs", "ds", "dt", "cse")
         }
-        table["cs_beta1"] = _printed(_counts(sums, "cs"), 1.0)
+        table["cs_beta1"] = _format_counts(_counts(sums, "cs"), 1.0)
         by_type = {name: _counts(sums, name) for name in TYPES}
         table["op_tier"] = {
-            name: _printed(counts, 0.5) for name, counts in by_type.items() if any(counts)
+            name: _format_counts(counts, 0.5) for name, counts in by_type.items() if any(counts)
         }
         table["tp_fp_fn"] = list(_counts(sums, "cs"))
         if sums["capped"]:

@@ -24,7 +24,7 @@ VARIANTS = ("gen.compute", "relm.csc_compute", "sft.csc_compute")
 FLOAT_ZERO_DIVISION = "ZeroDivisionError: float division by zero"
 
 
-def _smoothed(tp: int, predicted: int, gold: int) -> tuple[float, float, float]:
+def _smooth_ratios(tp: int, predicted: int, gold: int) -> tuple[float, float, float]:
     precision = tp / (predicted + EPSILON)
     recall = tp / (gold + EPSILON)
     return precision, recall, 2 * precision * recall / (precision + recall + EPSILON)
@@ -76,8 +76,8 @@ class Lemon(Metric):
         """Return the numbers of all five functions."""
         tp, predicted, gold = sums["tp"], sums["pred"], sums["gold"]
         false_rate = sums["fp"] / (sums["clean"] + EPSILON)
-        precision, recall, f1 = _smoothed(tp, predicted, gold)
-        found_p, found_r, found_f1 = _smoothed(sums["found"], predicted, gold)
+        precision, recall, f1 = _smooth_ratios(tp, predicted, gold)
+        found_p, found_r, found_f1 = _smooth_ratios(sums["found"], predicted, gold)
         values: Report = {
             "run.compute": {
                 "p": precision,

@@ -138,7 +138,7 @@ class ApiSystem:
                 for name, value in self._body("").items()
                 if name not in ("model", "messages", *options.body)
             },
-            "body": _recorded(options.body, key),  # may replace any other field
+            "body": _hide_texts(options.body, key),  # may replace any other field
         }
 
     @property
@@ -174,7 +174,7 @@ class ApiSystem:
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         kept = self._cache.get("reply", name) if self._cache else None
         if kept is not None:
-            return _answer(source, _kept(kept.facts, f"{self._state}/{CACHE}"))
+            return _answer(source, _read_facts(kept.facts, f"{self._state}/{CACHE}"))
         started = time.perf_counter()
         came = self._endpoint.send(body, name)
         seconds = time.perf_counter() - started
@@ -214,13 +214,13 @@ class ApiSystem:
         return _Facts(*answer, read, written, seconds)
 
 
-def _recorded(value: object, key: str | None) -> object:
+def _hide_texts(value: object, key: str | None) -> object:
     """Return a value of --body for outputs: a digest for each text, because it may be a secret."""
     if isinstance(value, str):
         return f"sha256:{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     if isinstance(value, Mapping):
-        return {without(str(name), key): _recorded(inner, key) for name, inner in value.items()}
-    return [_recorded(one, key) for one in value] if isinstance(value, list | tuple) else value
+        return {without(str(name), key): _hide_texts(inner, key) for name, inner in value.items()}
+    return [_hide_texts(one, key) for one in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _answer(source: str, facts: _Facts) -> Answer:
     return Answer(extracted.text, facts.raw, extracted.status, *counts)
 
 
-def _kept(facts: Mapping[str, object], where: str) -> _Facts:
+def _read_facts(facts: Mapping[str, object], where: str) -> _Facts:
     try:
         return decode(_Facts, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
     except ValueError as error:

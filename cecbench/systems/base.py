@@ -49,10 +49,10 @@ class SureEdit(NamedTuple):
     confidence: float
 
 
-def applied(source: str, edits: Sequence[SureEdit]) -> str:
+def apply_edits(source: str, edits: Sequence[SureEdit]) -> str:
     """Return the source with edits that do not overlap.
 
-    >>> applied("他己经来", [SureEdit(1, 2, "已", 0.9), SureEdit(4, 4, "了", 0.5)])
+    >>> apply_edits("他己经来", [SureEdit(1, 2, "已", 0.9), SureEdit(4, 4, "了", 0.5)])
     '他已经来了'
     """
     return splice(source, (edit[:3] for edit in sorted(edits)))

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 import click
 
 from cecbench.option import option
-from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions, SureEdit, applied
+from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions, SureEdit, apply_edits
 from cecdata.models import causal, hub
 from cecdata.models.causal import decode, generate, prompt_ids, token_budget
 from cecdata.models.hub import checkpoint_identity, run_identity
@@ -129,7 +129,7 @@ def _answer(source: str, tagged: Tagged) -> Answer:
         status = "truncated"
     elif any(o is None and not c.isspace() for o, c in zip(encoded.own, source, strict=True)):
         status = "unknown"
-    text = applied(source, edits)
+    text = apply_edits(source, edits)
     counts = len(encoded.tokens), len(source)
     return Answer(text, text, status, *counts, tagged.seconds, tuple(edits))
 

@@ -92,7 +92,7 @@ def wait_without_spinning() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
-def _trained(
+def _train_with_bars(
     pairs: Path | PairSource, out: Path, config: Config, *, overwrite: bool
 ) -> dict[str, Json]:
     """Train, with lines on stderr and, on a terminal, a bar for each phase below them."""
@@ -154,7 +154,7 @@ def train(
     config = configured(recipe, settings, **flags)
     # of calls inside TRL and transformers, which the user cannot change
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
-    summary = _trained(data, out, config, overwrite=overwrite)
+    summary = _train_with_bars(data, out, config, overwrite=overwrite)
     if not summary:  # not on rank 0
         return
     page = write_page(out, summary)
@@ -215,8 +215,8 @@ def sft(
     if not config.sft.steps:
         raise click.UsageError("the recipe has no supervised steps: set --sft-steps")
     if isinstance(pairs, LabelledPairs):
-        tell(pairs.described())
-    summary = _trained(pairs, out, config, overwrite=overwrite)
+        tell(pairs.describe_pairs())
+    summary = _train_with_bars(pairs, out, config, overwrite=overwrite)
     if not summary:
         return
     exact = summary["heldout_exact_after_sft"]

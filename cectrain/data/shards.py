@@ -58,7 +58,7 @@ class LabelledPairs:
         """Yield the pairs of a split, some at a time."""
         yield from self.tables[split].select(columns).to_batches(max_chunksize=65_536)
 
-    def described(self) -> str:
+    def describe_pairs(self) -> str:
         """Return the numbers of pairs, and of those with equal sides, as one line."""
         equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
         return (
@@ -143,7 +143,7 @@ def ids_of(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:
     return np.asarray(pairs.column("id")).view(np.uint64)
 
 
-def unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
+def as_unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
     """Return the bits of ids as uint64; ids are signed, or unsigned in datasets of version 1."""
     return np.array([number % 2**64 for number in ids], np.uint64)
 

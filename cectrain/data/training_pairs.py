@@ -34,8 +34,8 @@ from cectrain.data.shards import (
     LabelledPairs,
     Pair,
     PairSource,
+    as_unsigned,
     drawn_ids,
-    unsigned,
     with_clean,
 )
 
@@ -153,7 +153,7 @@ def training_pairs(
     datasets.disable_progress_bars()
     if isinstance(dataset, Dataset):
         dataset.prove(TRAIN)
-        table = _mapped(dataset, cache)
+        table = _map_pairs(dataset, cache)
         corrupt = fresh_corruption(dataset) if config.fresh else None
     elif config.fresh:
         raise UsageError(
@@ -172,7 +172,7 @@ def training_pairs(
     return TrainingPairs(table.select(positions), config.clean_share, seed, corrupt)
 
 
-def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
+def _map_pairs(dataset: Dataset, cache: Path) -> datasets.Dataset:
     """Return the pairs as a mapped Arrow file, which is written once for these shards."""
     import datasets
     from filelock import FileLock
@@ -225,7 +225,7 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
 def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(unsigned([pair.id for pair in pairs]).view(np.int64)),
+            pa.array(as_unsigned([pair.id for pair in pairs]).view(np.int64)),
             pa.array([pair.target for pair in pairs], pa.string()),
             pa.array([""] * len(pairs), pa.string()),
         ],

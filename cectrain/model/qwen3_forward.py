@@ -170,8 +170,8 @@ def _attention(
     epsilon = layer.q_norm.variance_epsilon
     query = Norm.apply(query, layer.q_norm.weight, epsilon).transpose(1, 2)
     key = Norm.apply(key, layer.k_norm.weight, epsilon).transpose(1, 2)
-    query = (_rotated(query, angles) * size**-0.5).reshape(rows, shared, -1, size)
-    scores = query @ _rotated(key, angles).transpose(-1, -2)
+    query = (_rotate(query, angles) * size**-0.5).reshape(rows, shared, -1, size)
+    scores = query @ _rotate(key, angles).transpose(-1, -2)
     scores = scores.view(rows, shared, heads // shared, length, length) + later
     chances = torch.softmax(scores, -1).view(rows, shared, -1, length)
     mixed = (chances @ value.transpose(1, 2)).view(rows, heads, length, size)
@@ -188,7 +188,7 @@ def _angles(
     return both.cos().to(dtype), both.sin().to(dtype)
 
 
-def _rotated(states: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+def _rotate(states: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
     first, second = states.chunk(2, -1)
     return states * angles[0] + torch.cat([-second, first], -1) * angles[1]
 

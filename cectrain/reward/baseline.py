@@ -138,12 +138,12 @@ class ValueNetwork:
     def predict(self, features_P_D: torch.Tensor) -> torch.Tensor:
         """Return V of each source, shape [P], without gradient."""
         with torch.no_grad():
-            values_P: torch.Tensor = self._net(_normalised(features_P_D)).squeeze(-1)
+            values_P: torch.Tensor = self._net(_normalise(features_P_D)).squeeze(-1)
         return values_P
 
     def fit(self, features_P_D: torch.Tensor, rewards_P: torch.Tensor) -> None:
         """Take Adam steps on (V − mean reward)², after V has judged the batch."""
-        inputs, targets = _normalised(features_P_D), rewards_P.detach().float().cpu()
+        inputs, targets = _normalise(features_P_D), rewards_P.detach().float().cpu()
         for _ in range(self._steps):
             loss = (self._net(inputs).squeeze(-1) - targets).square().mean()
             self._adam.zero_grad()
@@ -168,6 +168,6 @@ class ValueNetwork:
         load_optimizer(self._adam, "adam", tensors)
 
 
-def _normalised(features_P_D: torch.Tensor) -> torch.Tensor:
+def _normalise(features_P_D: torch.Tensor) -> torch.Tensor:
     wide = features_P_D.detach().float().cpu()
     return torch.nn.functional.layer_norm(wide, wide.shape[-1:])

@@ -19,10 +19,10 @@ from cectrain.reward.batch import Batch, FloatArray, Term, unit
 from cectrain.reward.function import FUNCTION, FUNCTIONS
 
 
-def clipped(cosines: FloatArray, threshold: float) -> FloatArray:
+def clip_cosines(cosines: FloatArray, threshold: float) -> FloatArray:
     """Return max(0, (cos − t) / (1 − t)): eq. r_pair with t = τ, eq. r_cons with t = β.
 
-    >>> clipped(np.array([1.0, 0.85, 0.2]), 0.7).round(3).tolist()
+    >>> clip_cosines(np.array([1.0, 0.85, 0.2]), 0.7).round(3).tolist()
     [1.0, 0.5, 0.0]
     """
     return np.maximum(0.0, (cosines - threshold) / (1.0 - threshold))
@@ -30,7 +30,7 @@ def clipped(cosines: FloatArray, threshold: float) -> FloatArray:
 
 def pair_P_L(batch: Batch) -> FloatArray:
     """Return r_pair of each candidate."""
-    return clipped(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L
+    return clip_cosines(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L
 
 
 def _pair_figures(batch: Batch) -> dict[str, float]:
@@ -45,7 +45,7 @@ def consensus_P_L(batch: Batch) -> FloatArray:
     units, members_P_L = unit(batch.vectors[0]), batch.members_P_L
     # A cosine does not depend on scale: the sum serves as the mean.
     centroid_P_D = unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
-    term = clipped(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)
+    term = clip_cosines(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)
     return np.where(members_P_L.any(axis=1, keepdims=True), term, 0.0) * batch.counted_P_L
 
 

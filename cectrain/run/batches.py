@@ -174,7 +174,7 @@ def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
     """
     weights = out["advantages"]
     total = len(weights)
-    chosen, summed = _merged(out, weights)
+    chosen, summed = _merge_equal(out, weights)
     short = -len(chosen) % passes if chosen else passes
     spare = sorted(set(range(total)) - set(chosen))[:short]
     rows = torch.tensor([*chosen, *spare], device=weights.device)
@@ -184,10 +184,10 @@ def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
     }
     values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
     kept["advantages"] = (values * (len(rows) / total)).to(weights)
-    return _trimmed(kept)
+    return _trim_padding(kept)
 
 
-def _merged(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], list[float]]:
+def _merge_equal(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], list[float]]:
     """Return the first rows of equal candidates and the sums of their advantages, without 0."""
     tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
     sums: dict[tuple[bytes, bool], float] = {}
@@ -202,7 +202,7 @@ def _merged(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], l
     return list(first.values()), list(sums.values())
 
 
-def _trimmed(kept: dict[str, Any]) -> dict[str, Any]:
+def _trim_padding(kept: dict[str, Any]) -> dict[str, Any]:
     """Return the batch without columns of padding: left of prompts, right of completions."""
     given, written = kept["prompt_mask"], kept["completion_mask"]
     before = int((given.sum(dim=0) > 0).long().argmax())

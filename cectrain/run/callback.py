@@ -70,7 +70,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         """Write a line of metrics.jsonl for each of TRL's."""
-        values = metrics_log.renamed(logs or {})
+        values = metrics_log.rename_figures(logs or {})
         if not state.is_world_process_zero or "reward" not in values:
             return
         batch = state.global_step // self._ppo.epochs

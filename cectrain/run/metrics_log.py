@@ -119,10 +119,10 @@ def total(path: Path | None, name: str) -> dict[str, Json]:
     return sums
 
 
-def renamed(logs: Mapping[str, object]) -> dict[str, float]:
+def rename_figures(logs: Mapping[str, object]) -> dict[str, float]:
     """Return TRL's figures under our names, numbers only.
 
-    >>> renamed({"clip_ratio/region_mean": 0.25, "epoch": 1.0})
+    >>> rename_figures({"clip_ratio/region_mean": 0.25, "epoch": 1.0})
     {'clip_share': 0.25}
     """
     values = ((ours, logs.get(theirs)) for ours, theirs in NAMES.items())
@@ -170,7 +170,7 @@ class Stopwatch:
 
         self._clocks: dict[str, Callable[[], float]] = {"cpu_seconds": time.process_time}
         if torch.cuda.is_available():
-            self._clocks["gpu_seconds"] = _elapsed
+            self._clocks["gpu_seconds"] = _read_gpu_clock
         self._sums = dict.fromkeys(self._clocks, 0.0)
         self.start()
 
@@ -187,7 +187,7 @@ class Stopwatch:
         return taken
 
 
-def _elapsed() -> float:
+def _read_gpu_clock() -> float:
     """Return the time after the work queued on the GPU is done."""
     import torch
 

@@ -182,7 +182,7 @@ def finished(folder: Path) -> dict[str, Json] | None:
     summary = read_summary(folder / SUMMARY)
     recorded, sums = summary.get(FILES), _sums(folder)
     if not isinstance(recorded, dict):
-        raise _damaged(folder / SUMMARY, f"it has no {FILES}")
+        raise _damage_error(folder / SUMMARY, f"it has no {FILES}")
     differ = sorted(n for n in {*recorded, *sums} if recorded.get(n) != sums.get(n))
     if differ:
         raise VerificationError(
@@ -199,12 +199,12 @@ def read_summary(path: Path) -> dict[str, Json]:
         unsealed(data)
         summary = parse(data)
     except (OSError, ValueError) as error:
-        raise _damaged(path, str(error)) from error
+        raise _damage_error(path, str(error)) from error
     assert isinstance(summary, dict)
     return summary
 
 
-def _damaged(path: Path, reason: str) -> VerificationError:
+def _damage_error(path: Path, reason: str) -> VerificationError:
     return VerificationError(f"{path}: damaged ({reason}): use --overwrite to train again")
 
 
@@ -268,7 +268,10 @@ def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
         if isinstance(scores := summary.get(f"heldout_{name}"), dict)
     }
     rows = [
-        [name.removeprefix("heldout_"), *(_shown(scores.get(name)) for scores in stages.values())]
+        [
+            name.removeprefix("heldout_"),
+            *(_format_share(scores.get(name)) for scores in stages.values()),
+        ]
         for name in stages["after ppo"]
     ]
     return ["held out, %", *stages], rows
@@ -278,7 +281,7 @@ def _course(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the held-out scores of each evaluation during PPO."""
     names = [name.removeprefix("heldout_") for name in metrics_log.HELD_OUT]
     rows = [
-        [f"{line['step']:g}", *(_shown(line.get(name)) for name in metrics_log.HELD_OUT)]
+        [f"{line['step']:g}", *(_format_share(line.get(name)) for name in metrics_log.HELD_OUT)]
         for line in metrics_log.lines(path, "heldout")
     ]
     return ["by batch of PPO, %", *names], rows
@@ -296,5 +299,5 @@ def _change(summary: Mapping[str, Json]) -> str:
     return f"PPO did not raise the held-out exact rate ({before:.1%} → {after:.1%})."
 
 
-def _shown(value: Json) -> str:
+def _format_share(value: Json) -> str:
     return html.percent(value if isinstance(value, float) else None, 1)

@@ -193,14 +193,14 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         started = time.perf_counter()
         if self._drafts:
-            made = self._drafted(prompt_ids), None
+            made = self._write_drafts(prompt_ids), None
         else:
             made = super()._generate_single_turn(prompt_ids, *args, **kwargs)
         seconds, tokens = time.perf_counter() - started, sum(len(ids) for ids in made[0])
         self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9), generation_seconds=seconds)
         return made
 
-    def _drafted(self, prompt_ids: Any) -> list[list[int]]:
+    def _write_drafts(self, prompt_ids: Any) -> list[list[int]]:
         size = self.num_generations
         # The fast pass computes the ratios anew, so drawing may round as it does.
         rounds = self._fast_forward and qwen3_forward.fast_dtype() is torch.bfloat16

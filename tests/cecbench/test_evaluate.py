@@ -22,7 +22,7 @@ from cecbench.results import read_run
 from cecbench.run import Settings, evaluate
 from cecbench.scorers import score
 from cecbench.sums import REACH, Breakdown, CurveSums
-from cecbench.systems.base import Answer, SureEdit, applied
+from cecbench.systems.base import Answer, SureEdit, apply_edits
 
 PAIRS = [
     ("他以经来了。", "他已经来了。"),
@@ -457,7 +457,7 @@ cases = st.lists(st.tuples(text, st.booleans(), text, edits), min_size=1, max_si
 def test_each_step_is_the_score_of_answers_cut_at_its_threshold(drawn) -> None:
     """F and over-correction of a step are those of the answers with the edits that are as sure."""
     rows = [
-        Row(str(n), source, source if clean else target, applied(source, own))
+        Row(str(n), source, source if clean else target, apply_edits(source, own))
         for n, (source, clean, target, own) in enumerate(drawn)
     ]
     answers = [Answer("", "", edits=tuple(own)) for *_, own in drawn]
@@ -475,7 +475,7 @@ def test_each_step_is_the_score_of_answers_cut_at_its_threshold(drawn) -> None:
         cut = []
         for row, case in zip(rows, drawn, strict=True):
             sure = [one for one in case[3] if one.confidence >= least]
-            cut.append(row._replace(prediction=applied(row.source, sure)))
+            cut.append(row._replace(prediction=apply_edits(row.source, sure)))
         f = float(statistic(score(cut, "cscd").counts.sum(axis=0, keepdims=True) * 1.0)[0])
         changed = sum(row.source == row.target != row.prediction for row in cut)
         expected[least] = (pytest.approx(f), pytest.approx(changed / len(clean)))

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from cecbench import resampling
 from cecbench.resampling import Interval, Statistic, f_statistic
 from cecbench.scorers import score
-from cecbench.significance import compare_scores, holm, paired_randomisation, rows_needed, simulated
+from cecbench.significance import (
+    compare_scores,
+    holm,
+    paired_randomisation,
+    rows_needed,
+    simulate_counts,
+)
 from cecdata.common.errors import UsageError
 
 F = f_statistic(0, 1, 2)
@@ -135,7 +141,7 @@ def test_sentences_of_one_document_are_exchanged_together() -> None:
 def test_simulated_systems_have_the_f_that_is_asked_for() -> None:
     """Precision, recall and F of both systems are those that were asked for."""
     for errors, clean in ((4000, 6000), (8000, 0)):
-        for counts in simulated(errors, clean, 0.6, np.random.default_rng(1)):
+        for counts in simulate_counts(errors, clean, 0.6, np.random.default_rng(1)):
             tp, predicted, gold = counts.sum(axis=0).tolist()
             assert gold == errors
             assert tp / gold == pytest.approx(0.6, abs=0.02)
@@ -145,7 +151,7 @@ def test_simulated_systems_have_the_f_that_is_asked_for() -> None:
 def test_an_interval_says_what_two_independent_systems_must_differ_by() -> None:
     """`detectable` is 2.8 standard errors of the difference of two independent systems."""
     generator = np.random.default_rng(3)
-    both = simulated(600, 400, 0.6, generator)
+    both = simulate_counts(600, 400, 0.6, generator)
     paired = paired_randomisation(*both, F, draws=1).detectable
     assert bootstrap(both[0], F).detectable == pytest.approx(paired, rel=0.15)
 

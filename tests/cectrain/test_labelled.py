@@ -91,8 +91,8 @@ def test_columns_that_do_not_belong_together_are_refused(tmp_path):
         labelled_pairs(written(tmp_path / "pairs.tsv", rows), None, 9)
     good = [(f"第{n}个句字。", f"第{n}个句子。") for n in range(9)]
     pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), None, 9)
-    assert "in 2 of 12 pairs, more than half" in pairs.described()
-    assert "line 10" in pairs.described()
+    assert "in 2 of 12 pairs, more than half" in pairs.describe_pairs()
+    assert "line 10" in pairs.describe_pairs()
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
@@ -116,10 +116,10 @@ def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
     """A file given twice has scores of pairs that the policy was trained on, and a line says so."""
     path = written(tmp_path / "pairs.tsv", PAIRS)
     other = written(tmp_path / "other.tsv", [("明夭见。", "明天见。"), PAIRS[0], PAIRS[0]])
-    told = labelled_pairs(path, other, 5).described()
+    told = labelled_pairs(path, other, 5).describe_pairs()
     assert "2 of 3 held-out pairs share their target with a training pair" in told
     clean = written(tmp_path / "clean.tsv", [("明夭见。", "明天见。")])
-    assert "trained on" not in labelled_pairs(path, clean, 5).described()
+    assert "trained on" not in labelled_pairs(path, clean, 5).describe_pairs()
 
 
 def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
@@ -133,7 +133,7 @@ def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
     assert len(held) == 2
     turned = labelled_pairs(written(tmp_path / "turned.tsv", PAIRS[::-1]), None, 5)
     assert {*turned.tables[HELD_OUT]["target"].to_pylist()} == held
-    assert "1 without errors" in pairs.described()
+    assert "1 without errors" in pairs.describe_pairs()
     assert len({(r["id"], r["copy"]) for part in parts for r in part}) == len(PAIRS)
 
 

@@ -116,7 +116,7 @@ def _run_files() -> dict[str, str]:
 
 def _run_rows(path: Path) -> Iterable[str]:
     """Rows beside a score that names their sum; every eighth length is not what it names."""
-    from cecbench.results import read_run, rescored
+    from cecbench.results import read_run, rescore_run
 
     data = path.read_bytes()
     sum_of = _run_files()["predictions.jsonl"].encode() if len(data) % 8 == 0 else data
@@ -125,7 +125,7 @@ def _run_rows(path: Path) -> Iterable[str]:
     score = reseal(score.replace(old, hashlib.sha256(sum_of).hexdigest()).encode())
     path.with_name("score.json").write_bytes(score)
     run = read_run(path.parent)
-    rescored(run)
+    rescore_run(run)
     for row in run.rows:
         yield from row
 

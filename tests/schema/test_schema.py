@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cecbench.results import read_run, rescored
+from cecbench.results import read_run, rescore_run
 from cecdata.builds.pairs import rederiver
 from cecdata.common.codec import sealed, unsealed
 from cecdata.common.durable import Journal
@@ -114,7 +114,7 @@ def test_predictions(version, expected):
     """The rows of a run, and the same headline when they are scored again."""
     run = read_run(version / "run")
     assert [list(row) for row in run.rows] == expected["predictions"]
-    assert rescored(run).headline == expected["headline"]
+    assert rescore_run(run).headline == expected["headline"]
 
 
 @having("checkpoints")
