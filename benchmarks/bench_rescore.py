@@ -30,10 +30,10 @@ from cecbench.benchmarks.catalogue import load
 from cecdata.hanzi.readings import near_sound, same_sound
 from cecdata.lm.language_model import changed
 from cectrain.corrector.calibration import gold
-from cectrain.corrector.channel.inverse import shipped
+from cectrain.corrector.channel.inverse import load_shipped_channel
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import open_tables
-from cectrain.corrector.combined import CombinedProposer, chosen, logit
+from cectrain.corrector.combined import CombinedProposer, choose_changes, logit
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.rescoring import JUDGED, LEAST
@@ -60,7 +60,7 @@ def outcomes(rows: Sequence[Row], found: Confidences, least: float) -> np.ndarra
     """Return for each row: corrected, changed, erroneous, changed though error-free."""
     table = np.zeros((len(rows), 4))
     for n, ((source, target), parts) in enumerate(zip(rows, found, strict=True)):
-        answer = "".join(apply(text, chosen(text, own, least)) for text, own in parts)
+        answer = "".join(apply(text, choose_changes(text, own, least)) for text, own in parts)
         wrong, moved = source != target, answer != source
         table[n] = wrong and answer == target, moved, wrong, moved and not wrong
     return table
@@ -121,7 +121,7 @@ def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Count
                     for low, high, text in held
                 ):
                     continue
-                if right in {text for text, _ in shipped().row(source[at])}:
+                if right in {text for text, _ in load_shipped_channel().row(source[at])}:
                     causes["below the margin"] += 1
                     continue
                 alike = same_sound(source[at], right) or near_sound(source[at], right)

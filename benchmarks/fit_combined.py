@@ -25,7 +25,7 @@ from cecbench.benchmarks.catalogue import load
 from cecbench.scorers import score
 from cecdata.hanzi.edits import align
 from cectrain.corrector.calibration import fit
-from cectrain.corrector.combined import JUDGED, CombinedProposer, chosen
+from cectrain.corrector.combined import JUDGED, CombinedProposer, choose_changes
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.rescoring import Weights
@@ -93,7 +93,7 @@ def main() -> None:
     for threshold in THRESHOLDS:
         answers = [""] * len(rows)
         for (number, _, text), own in zip(parts, confidences, strict=True):
-            answers[number] += apply(text, chosen(text, own, threshold))
+            answers[number] += apply(text, choose_changes(text, own, threshold))
         report(threshold, rows, answers)
 
 

@@ -61,43 +61,45 @@ def adapt(
     """
     with gather_text(texts, names=names, decontaminate=decontaminate) as text:
         if text.count < FEWEST:
-            found = (
+            amount = (
                 "1 different sentence" if text.count == 1 else f"{text.count} different sentences"
             )
-            kept = f"it has {found}, and {FEWEST} are needed"
-            report = Report(text.count, text.left_out, kept)
-            write_field(out, None, Field(text.count, None, "", {"kept": kept}))
+            refusal = f"it has {amount}, and {FEWEST} are needed"
+            report = Report(text.count, text.left_out, refusal)
+            write_field(out, None, Field(text.count, None, "", {"kept": refusal}))
             return report
         return _learn(text, out, seed)
 
 
 def _learn(text: FieldText, out: Path, seed: int) -> Report:
     """Count, weigh, try and write."""
-    held = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
+    held_out = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
     doubts = find_doubts(base.channel, text)
     suspected = {doubt.sentence for doubt in doubts}
     models = default_models()
-    counts = FieldCounts(models, text, suspected | set(held))
+    counts = FieldCounts(models, text, suspected | set(held_out))
     mixture, others = Mixture([*models, counts.model()]), WEIGHTS[len(models)]
-    share = mixture.share_of_last(others, held)
+    share = mixture.share_of_last(others, held_out)
     weights = [*((1 - share) * weight for weight in others), share]
     adapted = CombinedProposer(lm=tables_of(mixture.model(weights, "field")))
-    trial = Trial(held, seed)
+    trial = Trial(held_out, seed)
     before, after, threshold = trial.compare(base, adapted)
-    kept = ""
+    refusal = ""
     if after.f1 < before.f1 or after.changed > before.changed:
-        kept = "what ships corrects its held-out sentences better"
-    counts.add(sorted(set(held) - suspected))
-    own = replace(counts.model(), name=_name(text), share=share)
-    facts: dict[str, object] = {"kept": kept, "before": asdict(before), "after": asdict(after)}
+        refusal = "what ships corrects its held-out sentences better"
+    counts.add(sorted(set(held_out) - suspected))
+    ngrams = replace(counts.model(), name=_name(text), share=share)
+    facts: dict[str, object] = {"kept": refusal, "before": asdict(before), "after": asdict(after)}
     chosen = adapted.weights._replace(least=threshold)
-    write_field(out, None if kept else own, Field(text.count, None if kept else chosen, "", facts))
+    write_field(
+        out, None if refusal else ngrams, Field(text.count, None if refusal else chosen, "", facts)
+    )
     return Report(
         text.count,
         text.left_out,
-        kept,
-        len(held),
+        refusal,
+        len(held_out),
         tuple(counts.new),
         doubts,
         share,

@@ -55,20 +55,20 @@ def check(corrector: Corrector, names: Sequence[str], form: str, reading: Readin
     """
     well = True
     shown = {"text": _text, "github": _github, "json": _json}
-    held: list[Suspicion] = []
+    suspicions: list[Suspicion] = []
     for name in find_files(names):
         try:
             for suspicion in _suspicions(corrector, name, reading):
                 well = False
                 if form == "sarif":
-                    held.append(suspicion)
+                    suspicions.append(suspicion)
                 else:
                     click.echo(shown[form](suspicion))
         except InputError as error:
             well = False
             tell(escape_controls(f"Error: {error}"))
     if form == "sarif":
-        click.echo(json.dumps(_sarif(held), ensure_ascii=False, indent=1))
+        click.echo(json.dumps(_sarif(suspicions), ensure_ascii=False, indent=1))
     return well
 
 
@@ -78,7 +78,7 @@ def find_files(names: Iterable[str]) -> Iterator[str]:
     ignored = [line.strip() for _, line in read_lines(path)] if path.is_file() else []
     seen: set[str] = set()
     for name in names:
-        for file in _found(name):
+        for file in _match_files(name):
             plain = Path(file).as_posix()  # of ./a.md as of a.md
             if plain in seen:
                 continue
@@ -89,19 +89,19 @@ def find_files(names: Iterable[str]) -> Iterator[str]:
                 yield file
 
 
-def _found(name: str) -> list[str]:
+def _match_files(name: str) -> list[str]:
     """Return the files of a pattern; the name itself where it is that of a file, or of none."""
     if name in ("", "-"):
         return [name]
-    found: list[Path] = []
+    paths: list[Path] = []
     with contextlib.suppress(OSError, ValueError):  # a name that is too long, no pattern (a**)
         if not Path(name).exists():
             folder, rest = named_folder(name)
-            found += folder.glob(rest)
-    return sorted(str(path) for path in found if path.is_file()) or [name]
+            paths += folder.glob(rest)
+    return sorted(str(path) for path in paths if path.is_file()) or [name]
 
 
-def opened(name: str) -> IO[bytes]:
+def open_input(name: str) -> IO[bytes]:
     """Open a file, or standard input for `-`; raise InputError where that is closed."""
     if name == "-" and sys.stdin is None:  # the shell's `<&-`
         raise InputError("standard input is closed: pipe text into it, or name a file")
@@ -114,7 +114,7 @@ def open_document(name: str, reading: Reading) -> Document:
     Raises InputError where it cannot be read.
     """
     try:
-        with opened(name) as stream, naming_file(name):
+        with open_input(name) as stream, naming_file(name):
             return read_document(name, stream.read(), reading)
     except FileNotFoundError as error:
         raise InputError(f"{name}: no file has this name or matches this pattern") from error
@@ -175,27 +175,27 @@ def _sarif(found: Sequence[Suspicion]) -> dict[str, object]:
     meaning = {**MEANING, **EDITS}
     rules = [
         {"id": name, "shortDescription": {"text": meaning[name]}}
-        for name in sorted({one.type for one in found})
+        for name in sorted({suspicion.type for suspicion in found})
     ]
     results = [
         {
-            "ruleId": one.type,
+            "ruleId": suspicion.type,
             "level": "warning",
-            "message": {"text": one.message},
+            "message": {"text": suspicion.message},
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": _uri(one.file)},
+                        "artifactLocation": {"uri": _uri(suspicion.file)},
                         "region": {
-                            "startLine": one.line,
-                            "startColumn": one.column,
-                            "endColumn": one.column + len(one.source),
+                            "startLine": suspicion.line,
+                            "startColumn": suspicion.column,
+                            "endColumn": suspicion.column + len(suspicion.source),
                         },
                     }
                 }
             ],
         }
-        for one in found
+        for suspicion in found
     ]
     driver = {"name": "cectrain", "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}

@@ -147,7 +147,9 @@ def corrector_for_text(
     least = corrector.proposer.weights.least
     if lines is not None and prevalence is None:
         corrections = corrector.stream(sample_lines(lines, encoding))
-        prevalence = estimate_prevalence(c for each in corrections for c in find_greatest(each))
+        prevalence = estimate_prevalence(
+            c for correction in corrections for c in find_greatest(correction)
+        )
     if prevalence is None:
         return corrector.also(confidence=least)
     threshold = threshold_of(prevalence, least)

@@ -22,7 +22,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, tell
 from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
-from cectrain.commands.checking import opened
+from cectrain.commands.checking import open_input
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.documents.table import find_encoding
 
@@ -147,14 +147,14 @@ class KeptReport:
 
     def add(self, place: str, kept: Iterable[Kept]) -> None:
         """Count what a text kept, and name a piece that was not looked at or was refused."""
-        for one in kept:
-            self._counts[one.reason] += 1
-            if one.reason == "unreadable":
-                self._unreadable.update(one.source)
-            elif one.reason in _PIECES and self._named() <= _NAMED:
-                length = one.end - one.start
-                what = f"characters {one.start + 1} to {one.end} ({length} characters)"
-                tell(f"{place}: {what} not changed: {REASONS[one.reason]}")
+        for part in kept:
+            self._counts[part.reason] += 1
+            if part.reason == "unreadable":
+                self._unreadable.update(part.source)
+            elif part.reason in _PIECES and self._count_pieces() <= _NAMED:
+                length = part.end - part.start
+                what = f"characters {part.start + 1} to {part.end} ({length} characters)"
+                tell(f"{place}: {what} not changed: {REASONS[part.reason]}")
 
     def end(self) -> None:
         """Print the counts."""
@@ -165,7 +165,7 @@ class KeptReport:
         if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
             tell("If this is traditional Chinese, add --script auto.")
 
-    def _named(self) -> int:
+    def _count_pieces(self) -> int:
         return sum(self._counts[reason] for reason in _PIECES)
 
 
@@ -175,7 +175,7 @@ def read_file_lines(path: Path | None, encoding: str | None) -> Iterator[tuple[s
         return
     name = "standard input, line" if str(path) == "-" else f"{path}, line"
     try:
-        with opened(str(path)) as stream:
+        with open_input(str(path)) as stream:
             for lines in read_arriving_lines(stream, encoding):
                 yield name, lines
     except (OSError, UnicodeDecodeError) as error:

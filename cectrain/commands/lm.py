@@ -67,31 +67,31 @@ def calibrate(
     Example: cectrain calibrate Qwen/Qwen3-0.6B-Base
     """
     from cecdata.lm import open_scorer
-    from cectrain.corrector import calibration as room
+    from cectrain.corrector import calibration
     from cectrain.corrector.combined import CombinedProposer
     from cectrain.corrector.rescoring import keep
 
     scorer = open_scorer(model)
     proposer = CombinedProposer(lm=lm, rescore=scorer)
-    texts = room.sample(sentences, seed, corpus)
-    pairs = room.synthetic(texts, seed)
-    found = room.judged(proposer, scorer, open_scorer(lm), pairs)
-    held = room.calibrated(found, proposer.weights)
-    facts = {"model": scorer.name, "pairs": len(pairs), **held._asdict()}
+    texts = calibration.sample(sentences, seed, corpus)
+    pairs = calibration.synthetic(texts, seed)
+    changes = calibration.judge_changes(proposer, scorer, open_scorer(lm), pairs)
+    fitted = calibration.calibrate(changes, proposer.weights)
+    facts = {"model": scorer.name, "pairs": len(pairs), **fitted._asdict()}
     ngrams = str(proposer.channel.identity["model"])
-    path = keep(scorer.identity, ngrams, held.weights, facts)
+    path = keep(scorer.identity, ngrams, fitted.weights, facts)
     if as_json:
-        click.echo(json.dumps({**facts, "weights": held.weights._asdict(), "file": str(path)}))
+        click.echo(json.dumps({**facts, "weights": fitted.weights._asdict(), "file": str(path)}))
         return
-    click.echo(f"{len(pairs)} pairs; {held.right} of {held.changes} proposed changes are right")
+    click.echo(f"{len(pairs)} pairs; {fitted.right} of {fitted.changes} proposed changes are right")
     click.echo(
-        f"right changes ranked above wrong ones: by {scorer.name} {held.auc:.1%}, by n-grams "
-        f"{held.ngrams_auc:.1%}; gain per change: {held.gain:+.4f} nats; highest F1 of changes: "
-        f"{held.f1:.1%}, without it {held.f1_without:.1%}"
+        f"right changes ranked above wrong ones: by {scorer.name} {fitted.auc:.1%}, by n-grams "
+        f"{fitted.ngrams_auc:.1%}; gain per change: {fitted.gain:+.4f} nats; highest F1 of "
+        f"changes: {fitted.f1:.1%}, without it {fitted.f1_without:.1%}"
     )
-    weights = held.weights._asdict()
+    weights = fitted.weights._asdict()
     click.echo(f"default of --confidence: {weights.pop('least'):.2f}")
     click.echo("weights: " + ", ".join(f"{name} {value:.2f}" for name, value in weights.items()))
-    if not held.weights.model:
+    if not fitted.weights.model:
         click.echo("--rescore will not use this model, because it adds nothing to the n-grams.")
     click.echo(f"saved to {path}")

@@ -92,7 +92,7 @@ def sample(count: int, seed: int = 1, corpus: str = "sample") -> list[str]:
     return random.Random(seed).sample(texts, min(count, len(texts)))
 
 
-def judged(
+def judge_changes(
     proposer: CombinedProposer, scorer: LanguageModel, ngrams: LanguageModel, pairs: Sequence[Pair]
 ) -> Judged:
     """Return the changes of each source that would be judged, with all that is known of them."""
@@ -103,14 +103,14 @@ def judged(
     ]
     texts = [text for text, *_ in parts]
     evidence = proposer.evidence(texts, proposer.channel.readings(texts))
-    asked = [list(held) for held in evidence]
-    model, by_ngrams = (one.log_ratios_of(texts, asked) for one in (scorer, ngrams))
+    asked = [list(changes) for changes in evidence]
+    model, by_ngrams = (judge.log_ratios_of(texts, asked) for judge in (scorer, ngrams))
     right = [
         is_right((start + begin, end + begin, text), gold(source, target))
-        for held, (_, begin, source, target) in zip(asked, parts, strict=True)
-        for start, end, text in held
+        for changes, (_, begin, source, target) in zip(asked, parts, strict=True)
+        for start, end, text in changes
     ]
-    features = [(1.0, *own) for held in evidence for own in held.values()]
+    features = [(1.0, *values) for changes in evidence for values in changes.values()]
     errors = sum(len(gold(*pair)) for pair in pairs)
     ratios = np.concatenate(model), np.concatenate(by_ngrams)
     return Judged(np.array(features), *ratios, np.array(right), errors)
@@ -136,7 +136,7 @@ def is_right(change: Change, right: Sequence[Change]) -> bool:
     )
 
 
-def calibrated(found: Judged, plain: Weights) -> Calibration:
+def calibrate(found: Judged, plain: Weights) -> Calibration:
     """Return the weights that fit; without a say for a model that is of no use.
 
     Raises InputError where no change was right, or none wrong.
@@ -146,16 +146,16 @@ def calibrated(found: Judged, plain: Weights) -> Calibration:
     if right.all() or not right.any():
         raise InputError("no proposed change is right, or none is wrong: raise --sentences")
     features = np.column_stack([found.features[known], np.clip(model, -TRUSTED, TRUSTED)])
-    own, others = auc(model, right), auc(found.ngrams[known], right)
+    model_auc, ngrams_auc = auc(model, right), auc(found.ngrams[known], right)
     loss, f1 = _held_out(features, right, found.errors)
     loss_without, f1_without = _held_out(features[:, :-1], right, found.errors)
     gain = loss_without - loss
     least = round(plain.least + (f1 - f1_without) / 2, 2)
     fitted = Weights(*fit(features, right).tolist())._replace(least=least)
-    useless = own <= others or gain <= 0 or fitted.model <= 0
+    useless = model_auc <= ngrams_auc or gain <= 0 or fitted.model <= 0
     weights = plain if useless else fitted
     counts = len(right), int(right.sum())
-    return Calibration(weights, own, others, gain, f1, f1_without, *counts)
+    return Calibration(weights, model_auc, ngrams_auc, gain, f1, f1_without, *counts)
 
 
 def _held_out(features: Doubles, right: NDArray[np.bool_], errors: int) -> tuple[float, float]:

@@ -31,10 +31,14 @@ class Tokens:
     """
 
     def __init__(self, document: str | bytes) -> None:
-        held: Any = parse(document)
-        added: dict[str, int] = {one["content"]: one["id"] for one in held["added_tokens"]}
-        special: list[str] = [one["content"] for one in held["added_tokens"] if one["special"]]
-        self._numbers: dict[str, int] = {**held["model"]["vocab"], **added}
+        settings: Any = parse(document)
+        added: dict[str, int] = {
+            token["content"]: token["id"] for token in settings["added_tokens"]
+        }
+        special: list[str] = [
+            token["content"] for token in settings["added_tokens"] if token["special"]
+        ]
+        self._numbers: dict[str, int] = {**settings["model"]["vocab"], **added}
         self.last = max(self._numbers.values())
         self.source, self.target, self.end = (
             added[f"<|{name}|>"] for name in ("source", "target", "end")
@@ -141,8 +145,8 @@ class ChangeScorer:
         if not rows:
             return
         at, after, before = np.array(compared).T
-        found = self._policy.states(rows, places)[at]
-        gains = self._policy.logits(found, after) - self._policy.logits(found, before)
+        outputs = self._policy.states(rows, places)[at]
+        gains = self._policy.logits(outputs, after) - self._policy.logits(outputs, before)
         done = 0
         for n, change, count in owners:
             if count:

@@ -23,7 +23,7 @@ from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel import proposer
-from cectrain.corrector.channel.inverse import shipped
+from cectrain.corrector.channel.inverse import load_shipped_channel
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading
 from cectrain.corrector.channel.tables import ChannelTables, open_tables
@@ -85,12 +85,14 @@ class CombinedProposer(Proposer):
     def identity(self) -> dict[str, object]:
         """What the answers depend on, besides the policy."""
         judge = self.rescorer
-        held = (judge or self).weights._asdict()
-        del held["least"]
+        weights = (judge or self).weights._asdict()
+        del weights["least"]
         return {
             **self.channel.identity,
             "least": self.least,
-            **{f"weight_{name}": held[name] for name in held if judge or name != "distortion"},
+            **{
+                f"weight_{name}": weights[name] for name in weights if judge or name != "distortion"
+            },
             **({"judge": judge.scorer.name, "judge_id": judge.scorer.identity} if judge else {}),
         }
 
@@ -108,7 +110,7 @@ class CombinedProposer(Proposer):
         """Return the edits of each piece, sorted; confidence is P(c)."""
         readings = self.channel.readings(pieces)
         return [
-            chosen(piece, scored, self.least, reading.terms)
+            choose_changes(piece, scored, self.least, reading.terms)
             for piece, reading, scored in zip(
                 pieces, readings, self.confidences(pieces, readings), strict=True
             )
@@ -123,25 +125,27 @@ class CombinedProposer(Proposer):
         model has no say in changes to the user's terms.
         """
         evidence = self.evidence(pieces, readings)
-        logits = [{c: self.weights.logit(own) for c, own in held.items()} for held in evidence]
+        logits = [
+            {c: self.weights.logit(values) for c, values in changes.items()} for changes in evidence
+        ]
         if self.rescorer is not None:
             others = [
-                {c: own for c, own in held.items() if c not in reading.terms}
-                for held, reading in zip(evidence, readings, strict=True)
+                {c: values for c, values in changes.items() if c not in reading.terms}
+                for changes, reading in zip(evidence, readings, strict=True)
             ]
             more = self.rescorer.logits(pieces, others)
-            logits = [own | judged for own, judged in zip(logits, more, strict=True)]
-        found = []
-        for piece, reading, own in zip(pieces, readings, logits, strict=True):
+            logits = [values | judged for values, judged in zip(logits, more, strict=True)]
+        confidences = []
+        for piece, reading, values in zip(pieces, readings, logits, strict=True):
             scored = {
                 c: logistic(x + KNOWN * (c in reading.terms) + LISTED * (c in reading.listed))
-                for c, x in own.items()
+                for c, x in values.items()
             }
             if len(piece) > self.scorer.longest:
                 alone = {c: reading.posterior[c] for c in reading.best}
                 scored = {c: p for c, p in alone.items() if p >= proposer.LEAST}
-            found.append(scored)
-        return found
+            confidences.append(scored)
+        return confidences
 
     def evidence(
         self, pieces: Sequence[str], readings: Sequence[Reading]
@@ -160,19 +164,19 @@ class CombinedProposer(Proposer):
         evidence: list[dict[Change, tuple[float, ...]]] = [
             {
                 c: (logit(reading.posterior[c]), max(r, LEAST_RATIO) if c in reading.terms else r)
-                for c, r in own.items()
+                for c, r in values.items()
             }
-            for reading, own in zip(readings, ratios, strict=True)
+            for reading, values in zip(readings, ratios, strict=True)
         ]
         if alone:
             return evidence
         return [
             {
-                c: (*own, shipped().distortion(piece, *c))
-                for c, own in held.items()
-                if self.weights.logit(own) >= rescoring.HOPELESS
+                c: (*values, load_shipped_channel().distortion(piece, *c))
+                for c, values in changes.items()
+                if self.weights.logit(values) >= rescoring.HOPELESS
             }
-            for piece, held in zip(pieces, evidence, strict=True)
+            for piece, changes in zip(pieces, evidence, strict=True)
         ]
 
 
@@ -187,7 +191,7 @@ def logistic(log_odds: float) -> float:
     return 1 / (1 + math.exp(-max(log_odds, -500.0)))
 
 
-def chosen(
+def choose_changes(
     piece: str, confidences: dict[Change, float], least: float, terms: Collection[Change] = ()
 ) -> list[Edit]:
     """Return the surest changes that do not overlap, in order of place."""
@@ -196,6 +200,6 @@ def chosen(
         if confidences[change] < least:
             break
         at = bisect.bisect(taken, change)
-        if not any(overlap(change, other) for other in taken[max(0, at - 1) : at + 1]):
+        if not any(overlap(change, neighbour) for neighbour in taken[max(0, at - 1) : at + 1]):
             taken.insert(at, change)
     return edits_of(piece, taken, confidences, terms)

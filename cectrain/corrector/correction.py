@@ -82,8 +82,8 @@ def edits_of(
     edits = []
     for change in chosen:
         start, end, target = change
-        shown = [one for one in others[start, end] if one.target != target]
-        shown.sort(key=lambda one: (-one.confidence, one.target))
+        shown = [alternative for alternative in others[start, end] if alternative.target != target]
+        shown.sort(key=lambda alternative: (-alternative.confidence, alternative.target))
         confidence, rule = round(confidences[change], 4), "term" if change in terms else ""
         edits.append(
             Edit(

@@ -22,13 +22,13 @@ from cectrain.corrector.edit_guard import (
     Plain,
     Protected,
     edits_of_dictionary,
-    filtered,
+    filter_edits,
     pieces,
     put_stand_ins,
 )
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.prose import find_not_prose
-from cectrain.corrector.script import SCRIPTS, carried, check_script, is_traditional, simplified
+from cectrain.corrector.script import SCRIPTS, carry_edits, check_script, is_traditional, simplify
 from cectrain.corrector.table import Settings, find_model, refuse_unsupported
 from cectrain.corrector.wordlists import Term, Wordlists, terms_of
 
@@ -178,7 +178,7 @@ class Corrector:
     def _read(self, text: str) -> str:
         """Return a word of the user as a model reads it in a text."""
         plain = Plain.of(text).text
-        return plain if self._script == SCRIPTS[0] else simplified(plain)
+        return plain if self._script == SCRIPTS[0] else simplify(plain)
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
         """Yield one correction a text; memory holds a chunk of at most 256 texts."""
@@ -239,7 +239,7 @@ class _Text:
         self._written = text = plain.text
         self._protected = Protected(text, words.protected) if self._by_user else protected
         if script == "traditional" or (script == "auto" and is_traditional(text)):
-            text = simplified(text)
+            text = simplify(text)
             plain = replace(plain, text=text)
         self._plain = plain
         self._unread = proposer.unread(text)
@@ -263,27 +263,27 @@ class _Text:
     def corrected(self, proposals: Sequence[Sequence[Edit]]) -> Correction:
         """Return the correction by the dictionary and the model's proposals for each question."""
         stop_if_given_up()
-        plain, edits, kept = self._plain, list[Edit](), [*self._kept]
+        plain, edits, left = self._plain, list[Edit](), [*self._kept]
         unread = frozenset(compress(count(), self._unread))
         for (piece, begin, _), proposed in zip(self.questions, proposals, strict=True):
-            own = [replace(e, start=e.start + begin, end=e.end + begin) for e in proposed]
+            shifted = [replace(e, start=e.start + begin, end=e.end + begin) for e in proposed]
             # What is inserted between two pieces belongs to the second.
             last = piece.end + (piece.end == len(plain.text))
-            mine = [e for e in own if piece.start <= e.start < last and e.end <= piece.end]
+            mine = [e for e in shifted if piece.start <= e.start < last and e.end <= piece.end]
             sure = [edit for edit in mine if edit.confidence >= self._least]
-            through, others = filtered(plain, piece, sure, unread, self._protected)
+            through, others = filter_edits(plain, piece, sure, unread, self._protected)
             edits += through
-            kept += others
+            left += others
         if self._written != plain.text:
-            edits, lost = carried(self._written, plain.text, edits)
-            kept += (plain.kept(start, end, "script") for start, end in lost)
+            edits, lost = carry_edits(self._written, plain.text, edits)
+            left += (plain.kept(start, end, "script") for start, end in lost)
         if self._by_user:
-            kept = [part for one in kept for part in self._cut(one)]
+            left = [part for whole in left for part in self._cut(whole)]
         written = [*self._by_user, *map(plain.edit, edits)]
         written.sort(key=lambda edit: (edit.start, edit.end))
-        kept.sort(key=lambda part: (part.start, part.end))
+        left.sort(key=lambda part: (part.start, part.end))
         target = apply(plain.source, written)
-        return Correction(plain.source, target, tuple(written), tuple(kept))
+        return Correction(plain.source, target, tuple(written), tuple(left))
 
     def _cut(self, kept: Kept) -> Iterator[Kept]:
         """Yield the parts of what was kept that the dictionary has not replaced."""

@@ -75,12 +75,12 @@ class Plain:
         plain = plain.put((start, end, _FOR_SIGNS) for start, end, _ in not_prose)
         for left_out in (_LEFT_OUT, _SPACE):
             plain = plain.put((*match.span(), "") for match in left_out.finditer(plain.text))
-        forms = [match.start() for match in _FORMS.finditer(plain.text) if _meant(match[0])]
+        forms = [match.start() for match in _FORMS.finditer(plain.text) if _decode_form(match[0])]
         if not forms and not plain.fixed:
             return plain
         characters = list(plain.text)
         for at in forms:
-            characters[at] = _meant(plain.text[at])
+            characters[at] = _decode_form(plain.text[at])
         for at in plain.fixed:
             characters[at] = _FOR_SPANS
         return replace(plain, text="".join(characters), forms=frozenset(forms))
@@ -123,8 +123,8 @@ class Plain:
         start, end = self.span(edit.start, edit.end)
         source = self.source[start:end]
         others = tuple(
-            replace(other, target=self._whole(edit.start, edit.end, other.target))
-            for other in edit.alternatives
+            replace(alternative, target=self._whole(edit.start, edit.end, alternative.target))
+            for alternative in edit.alternatives
         )
         target = self._whole(edit.start, edit.end, edit.target)
         return replace(
@@ -147,7 +147,7 @@ class Plain:
         return "".join(a + b for a, b in zip(target, [*between, ""], strict=True))
 
 
-def _meant(form: str) -> str:
+def _decode_form(form: str) -> str:
     """Return the one Han character that a radical or a compatibility form stands for; '' if none.
 
     >>> [_meant(form) for form in "\\u2f47\\uf9b6\\u2e80"]
@@ -253,7 +253,7 @@ class Protected:
         return any(self._held[start:end]) or (start == end and bool(self._inner[start]))
 
 
-def filtered(
+def filter_edits(
     plain: Plain,
     piece: Piece,
     edits: Sequence[Edit],
@@ -269,19 +269,19 @@ def filtered(
     text, start, end = plain.text, piece.start, piece.end
     if strays(edits, sum(map(_han, text[start:end]))):
         return [], [plain.kept(start, end, "strayed")]
-    through, kept = [], []
+    through, left = [], []
     for edit in edits:
         if _touches(edit, unread) or _touches(edit, plain.fixed):
             continue
         if not plain.forms.isdisjoint(range(edit.start, edit.end)):
             continue
         if not _of_han(text, edit):
-            kept.append(plain.kept(edit.start, edit.end, "not_han"))
+            left.append(plain.kept(edit.start, edit.end, "not_han"))
         elif protected.holds(edit.start, edit.end):
-            kept.append(plain.kept(edit.start, edit.end, "protected"))
+            left.append(plain.kept(edit.start, edit.end, "protected"))
         else:
             through.append(edit)
-    return through, kept
+    return through, left
 
 
 def _touches(edit: Edit, places: Collection[int]) -> bool:

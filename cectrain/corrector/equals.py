@@ -28,9 +28,9 @@ def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:
     if len(target) != end - start:
         return False
     changed = text[:start] + target + text[end:]
-    for word, other in _other_spellings().get(_difference(text[start:end], target), ()):
+    for word, spelling in _other_spellings().get(_difference(text[start:end], target), ()):
         for first in range(max(0, end - len(word)), start + 1):
-            if text.startswith(word, first) and changed.startswith(other, first):
+            if text.startswith(word, first) and changed.startswith(spelling, first):
                 return True
     return False
 
@@ -40,8 +40,8 @@ def _other_spellings() -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return the words with their other spelling, both ways, by the characters that differ."""
     spellings: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for pair in _EQUALS.replace("\n", "").split("、"):
-        word, other = pair.split()
-        for left, right in ((word, other), (other, word)):
+        word, spelling = pair.split()
+        for left, right in ((word, spelling), (spelling, word)):
             spellings.setdefault(_difference(left, right), []).append((left, right))
     return spellings
 

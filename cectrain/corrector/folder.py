@@ -52,7 +52,7 @@ def _record_of_run(name: str, file: str) -> Any:
     try:
         return parse(path.read_bytes())
     except ValueError as error:
-        raise _damaged(path, str(error)) from error
+        raise _damage_error(path, str(error)) from error
 
 
 def prove_weights(name: str) -> None:
@@ -60,7 +60,7 @@ def prove_weights(name: str) -> None:
     summary, model = _record_of_run(name, SUMMARY), Path(name) / MODEL
     recorded = summary.get("model_sha256") if isinstance(summary, dict) else None
     if recorded is not None and recorded != weights_sha256(model):
-        raise _damaged(model, f"the weights differ from those in {SUMMARY}")
+        raise _damage_error(model, f"the weights differ from those in {SUMMARY}")
 
 
 def trained_prompt(name: str) -> str:
@@ -93,16 +93,16 @@ def _trained_max_chars(name: str) -> int | None:
     path, value = Path(name) / RUN, _record_of_run(name, RUN)
     for key in ("configuration", "policy", "max_chars"):
         if not isinstance(value, dict):
-            raise _damaged(path, f"the object with {key} is missing")
+            raise _damage_error(path, f"the object with {key} is missing")
         if key not in value:
             return None
         value = value[key]
     if not isinstance(value, int) or value < 1:
-        raise _damaged(path, f"policy.max_chars is {value!r}")
+        raise _damage_error(path, f"policy.max_chars is {value!r}")
     return value
 
 
-def _damaged(path: Path, why: str) -> VerificationError:
+def _damage_error(path: Path, why: str) -> VerificationError:
     return VerificationError(
         f"{path}: damaged ({why}): copy the run again, or name its folder `{MODEL}` instead"
     )

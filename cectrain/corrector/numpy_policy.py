@@ -108,24 +108,24 @@ class NumpyPolicy:
 
     def states(self, rows: Sequence[Sequence[int]], places: Sequence[Ints]) -> Floats:
         """Return the last states after the tokens at `places` of each row, row after row."""
-        padded = [_padded(np.array(row)) for row in rows]
+        padded = [_pad(np.array(row)) for row in rows]
         sizes = [len(row) for row in padded]
         begins = np.cumsum([0, *sizes])
-        angles = _turns(_rounded(max(sizes)), self._width, self._base)
+        angles = _turns(_round_up(max(sizes)), self._width, self._base)
         position = np.concatenate([np.arange(size) for size in sizes])
         turns = [turn[position][:, None] for turn in angles]
-        own = [_padded(place) for place in places]
-        last = np.concatenate([begin + one for begin, one in zip(begins, own, strict=False)])
+        wanted = [_pad(place) for place in places]
+        last = np.concatenate([begin + place for begin, place in zip(begins, wanted, strict=False)])
         state = single(self._embedded[np.concatenate(padded)])
         for number, layer in enumerate(self._layers):
-            seen = self._attended(self._normal(state) @ layer.attend, layer, turns, begins)
+            seen = self._attend(self._normal(state) @ layer.attend, layer, turns, begins)
             if number == len(self._layers) - 1:
                 seen, state = seen[last], state[last]
             state = state + seen @ layer.output
             gate, value = np.split(self._normal(state) @ layer.gate_and_up, 2, axis=1)
             state += _silu(gate, value) @ layer.down
         asked = np.concatenate(
-            [np.arange(len(p)) < len(q) for p, q in zip(own, places, strict=True)]
+            [np.arange(len(p)) < len(q) for p, q in zip(wanted, places, strict=True)]
         )
         return self._normal(state[asked]) * self._norm
 
@@ -134,24 +134,26 @@ class NumpyPolicy:
         logits: Floats = np.einsum("nd,nd->n", states, single(self._embedded[tokens]))
         return logits
 
-    def _attended(
+    def _attend(
         self, mixed: Floats, layer: _Layer, turns: Sequence[Floats], begins: Ints
     ) -> Floats:
         """Return what each token takes from itself and those before it in its row."""
         heads, shared, width = self._heads, self._shared, self._width
         parts = np.split(mixed.reshape(len(mixed), -1, width), [heads, heads + shared], axis=1)
-        queries = _turned(self._normal(parts[0]) * layer.query_norm, turns)
-        keys = _turned(self._normal(parts[1]) * layer.key_norm, turns)
+        queries = _turn(self._normal(parts[0]) * layer.query_norm, turns)
+        keys = _turn(self._normal(parts[1]) * layer.key_norm, turns)
         taken, group = np.empty_like(queries), heads // shared
-        hidden = _hidden(_rounded(int(np.diff(begins).max())))
+        hidden = _hide_later(_round_up(int(np.diff(begins).max())))
         for begin, end in itertools.pairwise(begins):
             size = end - begin
             asking = queries[begin:end].reshape(size, shared, group, width).transpose(1, 2, 0, 3)
             score = asking.reshape(shared, group * size, width) @ keys[begin:end].transpose(1, 2, 0)
             score = score.reshape(shared, group, size, size)
             share = _softmax(score + hidden[:size, :size])
-            found = share.reshape(shared, group * size, size) @ parts[2][begin:end].swapaxes(0, 1)
-            taken[begin:end] = found.reshape(heads, size, width).swapaxes(0, 1)
+            attended = share.reshape(shared, group * size, size) @ parts[2][begin:end].swapaxes(
+                0, 1
+            )
+            taken[begin:end] = attended.reshape(heads, size, width).swapaxes(0, 1)
         return taken.reshape(len(mixed), -1)
 
     def _normal(self, values: Floats) -> Floats:
@@ -196,7 +198,7 @@ def _softmax(score: Floats) -> Floats:
     return score
 
 
-def _turned(values: Floats, turns: Sequence[Floats]) -> Floats:
+def _turn(values: Floats, turns: Sequence[Floats]) -> Floats:
     """Return vectors [T, heads, D] turned by the angles of their positions."""
     cosine, sine = turns
     left, right = np.split(values, 2, axis=-1)
@@ -204,7 +206,7 @@ def _turned(values: Floats, turns: Sequence[Floats]) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def _hidden(size: int) -> Floats:
+def _hide_later(size: int) -> Floats:
     """Return what hides later tokens from each one, added to the scores [size, size]."""
     return np.triu(np.full((size, size), _HIDDEN), 1)
 
@@ -217,7 +219,7 @@ def _turns(size: int, width: int, base: float) -> tuple[Floats, Floats]:
     return np.cos(angle), np.sin(angle)
 
 
-def _padded(numbers: Ints) -> Ints:
+def _pad(numbers: Ints) -> Ints:
     """Return numbers with zeros up to a multiple of `_TILE`.
 
     A product rounds the rows of a tile in two ways, so that without this a text's numbers would
@@ -226,7 +228,7 @@ def _padded(numbers: Ints) -> Ints:
     return np.pad(numbers, (0, -len(numbers) % _TILE))
 
 
-def _rounded(size: int) -> int:
+def _round_up(size: int) -> int:
     """Return a power of two that is at least `size`, so that few tables are kept."""
     return 1 << (size - 1).bit_length()
 

@@ -99,7 +99,7 @@ def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
     (`speculative`); other models write token by token.
     """
     asked = [prompt_ids(policy, source) for source in sources]
-    write = _checked if speculative.supported(policy.model) else _token_by_token
+    write = _check if speculative.is_supported(policy.model) else _token_by_token
 
     def run(chosen: list[int]) -> list[Written]:
         texts = [sources[i] for i in chosen]
@@ -107,21 +107,21 @@ def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
         written = write(policy, [asked[i] for i in chosen], texts, budgets)
         # Each row is cut at its own budget, so that an answer does not depend on its batch.
         return [
-            Written(one.tokens[:budget], one.log_probs[:budget])
-            for one, budget in zip(written, budgets, strict=True)
+            Written(prompt.tokens[:budget], prompt.log_probs[:budget])
+            for prompt, budget in zip(written, budgets, strict=True)
         ]
 
-    with speculative.evaluated(policy.model):
+    with speculative.evaluate(policy.model):
         return list(in_batches([len(ids) for ids in asked], batch, run))
 
 
 def corrections(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:
     """Return the greedy answer to each source as text, as the policy wrote it."""
     written = greedy(policy, sources, batch)
-    return [text.strip() for text in decode(policy, [one.tokens for one in written])]
+    return [text.strip() for text in decode(policy, [prompt.tokens for prompt in written])]
 
 
-def _checked(
+def _check(
     policy: Policy, asked: Sequence[Sequence[int]], sources: Sequence[str], budgets: Sequence[int]
 ) -> list[Written]:
     return speculative.write(
@@ -222,10 +222,10 @@ class PolicyProposer(Proposer):
         """Return the edits of each piece, one for each run of changed characters."""
         with use_threads(self._threads):
             written = greedy(self.policy, pieces, self._batch)
-        answers = decode(self.policy, [one.tokens for one in written])
+        answers = decode(self.policy, [prompt.tokens for prompt in written])
         return [
-            self._edits(piece, answer, one)
-            for piece, answer, one in zip(pieces, answers, written, strict=True)
+            self._edits(piece, answer, prompt)
+            for piece, answer, prompt in zip(pieces, answers, written, strict=True)
         ]
 
     def _longest(self) -> int | None:
@@ -256,9 +256,9 @@ class PolicyProposer(Proposer):
             start = change.start + shift
             end = start + len(change.source)
             shift += len(change.source) - len(change.target)
-            those = log_probs[start : max(end, start + 1)]
+            span = log_probs[start : max(end, start + 1)]
             # Rounded, because sums of floats depend on what else is in a batch.
-            chance = round(math.exp(sum(those) / len(those)), 4)
+            chance = round(math.exp(sum(span) / len(span)), 4)
             if chance >= self.least:
                 edits.append(
                     Edit(

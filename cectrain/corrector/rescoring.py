@@ -83,15 +83,17 @@ class Rescorer:
         self, scorer: LanguageModel, plain: Weights, lm: str, weights: Weights | None = None
     ) -> None:
         self.scorer, self.plain = scorer, plain
-        held = weights or calibration(scorer.identity, lm)
-        self.weights = held or Weights(*((a + b) / 2 for a, b in zip(plain, MEASURED, strict=True)))
+        fitted = weights or calibration(scorer.identity, lm)
+        self.weights = fitted or Weights(
+            *((a + b) / 2 for a, b in zip(plain, MEASURED, strict=True))
+        )
         self.note = ""
-        if held is None:
+        if fitted is None:
             self.note = (
                 f"{scorer.name} is not calibrated, so it has half of the usual weight: run "
                 "cectrain calibrate"
             )
-        elif not held.model:
+        elif not fitted.model:
             self.note = f"{scorer.name} adds nothing to the n-grams: it is not used"
         self._lock = Lock()  # tokenizers are not for several threads
 
@@ -99,19 +101,22 @@ class Rescorer:
         self, pieces: Sequence[str], evidence: Sequence[Evidence]
     ) -> list[dict[Change, float]]:
         """Return logit P(c) of the changes of each piece."""
-        single = [{c: self.plain.logit(own) for c, own in changes.items()} for changes in evidence]
+        single = [
+            {c: self.plain.logit(values) for c, values in changes.items()} for changes in evidence
+        ]
         if not self.weights.model:
             return single
         ratios = self._ratios(pieces, [list(logits) for logits in single])
-        for logits, own, r in zip(single, evidence, ratios, strict=True):
+        for logits, values, r in zip(single, evidence, ratios, strict=True):
             known = {c: x for c, x in r.items() if not math.isnan(x)}
-            logits |= {c: self.weights.logit(own[c], x) for c, x in known.items()}
+            logits |= {c: self.weights.logit(values[c], x) for c, x in known.items()}
         pairs = [_near(logits, r) for logits, r in zip(single, ratios, strict=True)]
-        both = self._ratios(
-            pieces, [[_merged(t, *p) for p in own] for t, own in zip(pieces, pairs, strict=True)]
+        pair_ratios = self._ratios(
+            pieces,
+            [[_merge(t, *p) for p in values] for t, values in zip(pieces, pairs, strict=True)],
         )
         for n, (text, r) in enumerate(zip(pieces, ratios, strict=True)):
-            gains = {(a, b): both[n][_merged(text, a, b)] - r[a] - r[b] for a, b in pairs[n]}
+            gains = {(a, b): pair_ratios[n][_merge(text, a, b)] - r[a] - r[b] for a, b in pairs[n]}
             joint = {p: self.weights.model * g for p, g in gains.items() if not math.isnan(g)}
             single[n] |= marginals(single[n], joint)
         return single
@@ -120,11 +125,11 @@ class Rescorer:
         self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
     ) -> list[dict[Change, float]]:
         with holding(self._lock):
-            found = self.scorer.log_ratios_of(pieces, changes)
+            ratios = self.scorer.log_ratios_of(pieces, changes)
         # rounded, because sums of floats depend on what else is in a batch
         return [
-            {c: round(float(r), 3) for c, r in zip(own, values, strict=True)}
-            for own, values in zip(changes, found, strict=True)
+            {c: round(float(r), 3) for c, r in zip(asked, values, strict=True)}
+            for asked, values in zip(changes, ratios, strict=True)
         ]
 
 
@@ -144,7 +149,7 @@ def overlap(a: Change, b: Change) -> bool:
     return (a[0] < b[1] and b[0] < a[1]) or a[0] == b[0]
 
 
-def _merged(text: str, a: Change, b: Change) -> Change:
+def _merge(text: str, a: Change, b: Change) -> Change:
     """Return two changes, a before b, as one."""
     return a[0], b[1], a[2] + text[a[1] : b[0]] + b[2]
 
@@ -190,8 +195,8 @@ def calibration(identity: str, lm: str) -> Weights | None:
     if not path.is_file():
         return None
     try:
-        held: Any = parse(path.read_bytes())
-        return Weights(**{name: float(held["weights"][name]) for name in Weights._fields})
+        record: Any = parse(path.read_bytes())
+        return Weights(**{name: float(record["weights"][name]) for name in Weights._fields})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is not a calibration ({error}): delete it, and run cectrain calibrate again"

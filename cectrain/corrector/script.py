@@ -27,13 +27,13 @@ def check_script(script: str) -> None:
         _converter("t2s")
 
 
-def simplified(text: str) -> str:
+def simplify(text: str) -> str:
     """Return a text in simplified characters, as long as it is.
 
-    >>> simplified("頭髮和出發")
+    >>> simplify("頭髮和出發")
     '头发和出发'
     """
-    return _converted(text, "t2s")
+    return _convert(text, "t2s")
 
 
 def is_traditional(text: str) -> bool:
@@ -42,10 +42,10 @@ def is_traditional(text: str) -> bool:
     >>> is_traditional("這個问題"), is_traditional("皇后的头发")
     (True, False)
     """
-    return _distance(text, simplified(text)) > _distance(text, _converted(text, "s2t"))
+    return _distance(text, simplify(text)) > _distance(text, _convert(text, "s2t"))
 
 
-def carried(
+def carry_edits(
     written: str, read: str, edits: Sequence[Edit]
 ) -> tuple[list[Edit], list[tuple[int, int]]]:
     """Return edits of the simplified text `read` as edits of the text as written, and lost ones.
@@ -54,15 +54,15 @@ def carried(
     Lost is the span of an edit whose target does not lead back to what was meant.
 
     >>> edit = Edit(start=2, end=4, source="己经", target="已经", confidence=0.9)
-    >>> edits, lost = carried("病情己經好轉", "病情己经好转", [edit])
+    >>> edits, lost = carry_edits("病情己經好轉", "病情己经好转", [edit])
     >>> edits[0].source, edits[0].target, lost
     ('己經', '已經', [])
     """
     if not edits:
         return [], []
-    back = min(_BACK, key=lambda way: _distance(written, _converted(read, way)))
-    whole = _converted(apply(read, edits), back)
-    kept, lost, shift = [], [], 0
+    back = min(_BACK, key=lambda way: _distance(written, _convert(read, way)))
+    whole = _convert(apply(read, edits), back)
+    through, lost, shift = [], [], 0
     for edit in edits:
         at = edit.start + shift
         shift += len(edit.target) - (edit.end - edit.start)
@@ -71,28 +71,32 @@ def carried(
             places = range(edit.start, edit.end)
             parts = zip(places, edit.source, edit.target, target, strict=True)
             target = "".join(written[n] if old == new else now for n, old, new, now in parts)
-        if simplified(target) != edit.target:
+        if simplify(target) != edit.target:
             lost.append((edit.start, edit.end))
             continue
         others = tuple(
-            replace(other, target=_converted(other.target, back)) for other in edit.alternatives
+            replace(alternative, target=_convert(alternative.target, back))
+            for alternative in edit.alternatives
         )
         source = written[edit.start : edit.end]
-        kept.append(replace(edit, source=source, target=target, alternatives=others))
-    return kept, lost
+        through.append(replace(edit, source=source, target=target, alternatives=others))
+    return through, lost
 
 
-def _converted(text: str, way: str) -> str:
+def _convert(text: str, way: str) -> str:
     """Return a converted text of the same length; where words change it, by characters."""
     convert = _converter(way).convert
     safe = _UNCODED.sub("·", text)
     whole: str = convert(safe)
     if len(whole) != len(safe):
         whole = "".join(
-            one if len(one) == 1 else c for c, one in zip(safe, map(convert, safe), strict=True)
+            character if len(character) == 1 else c
+            for c, character in zip(safe, map(convert, safe), strict=True)
         )
     if safe != text:
-        whole = "".join(c if _UNCODED.match(c) else one for c, one in zip(text, whole, strict=True))
+        whole = "".join(
+            c if _UNCODED.match(c) else character for c, character in zip(text, whole, strict=True)
+        )
     return whole
 
 

@@ -76,7 +76,7 @@ class _Seen:
     width: int = 0
 
 
-def supported(model: Any) -> bool:
+def is_supported(model: Any) -> bool:
     """Return whether the model is a decoder with full attention and a cache as used here."""
     model, config = _plain(model), model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -86,7 +86,7 @@ def supported(model: Any) -> bool:
 
 
 @contextmanager
-def evaluated(model: Any) -> Iterator[None]:
+def evaluate(model: Any) -> Iterator[None]:
     """Let the model compute without gradients and dropout inside."""
     import torch
 
@@ -126,7 +126,7 @@ def write(
     widest = max((len(draft) for draft in drafts), default=0) + 1
     part = max(1, _CELLS // (widest * int(model.config.vocab_size)))
     written: list[Written] = []
-    with evaluated(model):
+    with evaluate(model):
         for start in range(0, len(prompts), part):
             chosen = slice(start, start + part)
             branches = _start(prompts[chosen], drafts[chosen], size)
@@ -211,8 +211,8 @@ def _old_mask(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
     if seen.mask is None:
         return torch.zeros(len(branches), 0, dtype=torch.bool)
     mask: torch.Tensor = seen.mask[[branch.row for branch in branches]]
-    kept = torch.tensor([branch.kept for branch in branches])
-    mask[:, mask.shape[1] - seen.width :] &= torch.arange(seen.width) < kept[:, None]
+    accepted = torch.tensor([branch.kept for branch in branches])
+    mask[:, mask.shape[1] - seen.width :] &= torch.arange(seen.width) < accepted[:, None]
     return mask
 
 
@@ -247,9 +247,9 @@ def _judge(
     lines, verdicts = of_target.tolist(), []
     members = [member for branch in branches for member in branch.members]
     rows, counts = owner.tolist(), count.tolist()
-    for number, (member, row, kept) in enumerate(zip(members, rows, counts, strict=True)):
-        tokens, log_probs = proposed[row][:kept], lines[row][:kept]
-        rejected = kept < len(proposed[row])
+    for number, (member, row, length) in enumerate(zip(members, rows, counts, strict=True)):
+        tokens, log_probs = proposed[row][:length], lines[row][:length]
+        rejected = length < len(proposed[row])
         if rejected:
             tokens.append(int(others[number]))
             log_probs.append(log_probs_of_others[number])
@@ -270,8 +270,8 @@ def nucleus(logp: torch.Tensor, top_p: float) -> torch.Tensor:
         likely = logp.sort(dim=-1, descending=True).values
     before = likely.exp().cumsum(-1) - likely.exp()  # mass of the tokens that are likelier
     least = likely.masked_fill(before >= top_p, torch.inf).amin(-1, keepdim=True)
-    kept = logp.masked_fill(logp < least, -torch.inf)
-    return kept - kept.logsumexp(-1, keepdim=True)
+    inside = logp.masked_fill(logp < least, -torch.inf)
+    return inside - inside.logsumexp(-1, keepdim=True)
 
 
 def _others(logp: torch.Tensor, rejected: torch.Tensor, temperature: float | None) -> torch.Tensor:
@@ -299,6 +299,8 @@ def _next(branch: _Branch, verdict: _Verdict) -> _Branch:
         elif old < len(source):
             skipped = source[old]
     place = min(place, len(source))
-    kept = len(branch.given) + len(tokens) - 1  # the last token is not in the cache
+    cached = len(branch.given) + len(tokens) - 1  # the last token is not in the cache
     window = min(len(source) - place, 2 * len(tokens) + _WINDOW)
-    return _Branch(verdict.row, kept, tokens[-1:], branch.at + kept, source, place, window, skipped)
+    return _Branch(
+        verdict.row, cached, tokens[-1:], branch.at + cached, source, place, window, skipped
+    )

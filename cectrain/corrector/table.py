@@ -184,5 +184,7 @@ def refuse_unsupported(model: Model, terms: bool, rescore: bool) -> None:
     """Raise UsageError where a model does not take what is asked of it."""
     for name, asked in (("terms", terms), ("rescore", rescore)):
         if asked and name not in model.takes:
-            takers = " and ".join(other.name for other in BUILT_IN if name in other.takes)
+            takers = " and ".join(
+                model_of_name.name for model_of_name in BUILT_IN if name in model_of_name.takes
+            )
             raise UsageError(f"{name} can be used only with {takers}, not with this model")

@@ -101,8 +101,8 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, s
 
 def _prove(file: IO[bytes], digest: str) -> None:
     """Raise ValueError where the rest of a file has another digest."""
-    found = xxhash.xxh3_64()
+    hasher = xxhash.xxh3_64()
     while part := file.read(_PART):
-        found.update(part)
-    if found.hexdigest() != digest:
+        hasher.update(part)
+    if hasher.hexdigest() != digest:
         raise ValueError("its checksum is wrong")

@@ -180,20 +180,20 @@ def read_dictionary(paths: Iterable[Path]) -> dict[str, str]:
 
 def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> dict[str, str]:
     """Return replacements that agree. Raises UsageError where one undoes or continues another."""
-    held = dict(pairs)
-    for wrong, right in held.items():
+    rights = dict(pairs)
+    for wrong, right in rights.items():
         where = f" ({origin[wrong]})" if wrong in origin else ""
         if not wrong:
             raise UsageError(f"the text to replace by {right!r}{where} is empty")
         if wrong == right:
             raise UsageError(f"the replacement of {wrong!r} by {right!r}{where} changes nothing")
-        if right in held:
-            other = f" ({origin[right]})" if right in origin else ""
+        if right in rights:
+            place = f" ({origin[right]})" if right in origin else ""
             raise UsageError(
                 f"{wrong!r} is replaced by {right!r}{where}, and {right!r} by "
-                f"{held[right]!r}{other}: replace each by the right text"
+                f"{rights[right]!r}{place}: replace each by the right text"
             )
-    return held
+    return rights
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -176,7 +176,9 @@ def correct_document(corrector: Reader, document: Document) -> Iterator[Correcti
     passages, read = tee(passage for passage in document.passages() if passage.text.strip())
     corrections = corrector.stream(passage.text for passage in read)
     for passage, correction in zip(passages, corrections, strict=True):
-        placed = (edit for found in correction.edits for edit in passage.place(found))
+        placed = (
+            edit for edit_of_passage in correction.edits for edit in passage.place(edit_of_passage)
+        )
         edits = tuple(edit for edit in placed if not _is_inside(edit, ignored))
         yield replace(correction, edits=edits)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cecdata.lm import LanguageModel
 from cectrain.corrector.channel.inverse import Channel
 from cectrain.corrector.channel.proposer import ChannelProposer
-from cectrain.corrector.combined import chosen, logistic, logit
+from cectrain.corrector.combined import choose_changes, logistic, logit
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.rescoring import JUDGED, MEASURED, MOST, Rescorer, Weights
 
@@ -39,6 +39,6 @@ class Rescored:
             evidence.append({c: (logit(held[c]), 0.0, cost) for c, cost in pairs})
         found = self._rescorer.logits(texts, evidence)
         return [
-            chosen(text, {c: logistic(x) for c, x in own.items()}, 0.0)
+            choose_changes(text, {c: logistic(x) for c, x in own.items()}, 0.0)
             for text, own in zip(texts, found, strict=True)
         ]

@@ -23,7 +23,7 @@ from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find
 from cecdata.lm.table import Ngrams
 from cectrain.cli import cli
-from cectrain.corrector.calibration import Judged, calibrated, sample
+from cectrain.corrector.calibration import Judged, calibrate, sample
 from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel import tables as tables_room
 from cectrain.corrector.channel.inverse import Channel, read, shipped_channel
@@ -592,7 +592,7 @@ def test_the_threshold_rises_by_half_of_the_f1_that_a_model_adds():
     right = np.arange(200) % 5 == 0  # 40 of 80 errors; no other feature says which
     evidence = np.column_stack([np.ones(200), np.zeros((200, 3))])
     found = Judged(evidence, np.where(right, 9.0, -9.0), np.zeros(200), right, 80)
-    held = calibrated(found, SHIPPED)
+    held = calibrate(found, SHIPPED)
     assert held.f1 == pytest.approx(2 * 40 / (40 + 80))
     assert held.f1_without == pytest.approx(2 * 40 / (196 + 80))
     assert held.weights.least == round(LEAST + (held.f1 - held.f1_without) / 2, 2) > LEAST

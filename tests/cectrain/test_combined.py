@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cecdata.lm.ngrams import SHIPPED_NAME, shipped
 from cecdata.models.causal import prompt_ids
 from cectrain.corrector.change_scorer import FLOOR
-from cectrain.corrector.combined import INPUT_METHOD, SHIPPED, CombinedProposer, chosen
+from cectrain.corrector.combined import INPUT_METHOD, SHIPPED, CombinedProposer, choose_changes
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import PolicyProposer, load
 from cectrain.corrector.rescoring import LEAST
@@ -109,7 +109,7 @@ def test_a_confidence_is_that_of_the_model(combined):
 def test_chosen_changes_are_sure_and_do_not_overlap(confidences, least):
     """No two touch the same place, each is sure enough, and each left out has its reason."""
     piece = "一二三四五六七八九十甲乙"
-    edits = chosen(piece, confidences, least)
+    edits = choose_changes(piece, confidences, least)
     assert [edit.start for edit in edits] == sorted({edit.start for edit in edits})
     for one, other in itertools.pairwise(edits):
         assert one.end <= other.start
@@ -128,7 +128,8 @@ def test_choosing_takes_time_linear_in_the_changes():
     """A clause without a mark, of any length, has no more neighbours than its length."""
     began = time.process_time()
     assert (
-        len(chosen("字" * 40_000, {(n, n + 2, "甲乙"): 0.9 for n in range(40_000)}, 0.5)) == 20_000
+        len(choose_changes("字" * 40_000, {(n, n + 2, "甲乙"): 0.9 for n in range(40_000)}, 0.5))
+        == 20_000
     )
     assert time.process_time() - began < 5
 

@@ -120,7 +120,7 @@ def test_a_model_without_drafts_gives_the_same(corrector, monkeypatch):
     """Token by token the answers, and their probabilities, are those of draft and check."""
     texts = [WRONG, "天气很好。", "我门在这里，他己经来了。"]
     drafted = corrector.correct(texts)
-    monkeypatch.setattr(speculative, "supported", lambda _: False)
+    monkeypatch.setattr(speculative, "is_supported", lambda _: False)
     for one, other in zip(corrector.correct(texts), drafted, strict=True):
         assert one.target == other.target
         confidences = [edit.confidence for edit in other.edits]

@@ -157,9 +157,9 @@ def test_many_prompts_are_taken_in_parts(sure, monkeypatch):
 
 def test_what_is_supported(sure):
     """Only decoders with full attention are supported; others generate token by token."""
-    assert speculative.supported(sure)
+    assert speculative.is_supported(sure)
     other = type("Other", (), {"config": type("C", (), {"model_type": "mamba"})()})()
-    assert not speculative.supported(other)
+    assert not speculative.is_supported(other)
 
 
 PAIRS = [

@@ -14,7 +14,7 @@ import tomllib
 
 from cecdata.hanzi.characters import is_han
 from cecdata.lm import LanguageModel
-from cectrain.corrector.channel.inverse import shipped
+from cectrain.corrector.channel.inverse import load_shipped_channel
 from cectrain.corrector.channel.proposer import Reading
 from cectrain.corrector.combined import logistic, logit
 from cectrain.corrector.rescoring import MEASURED
@@ -201,8 +201,8 @@ def test_a_language_model_judges_what_a_counted_channel_proposes():
     """Of two changes of equal posterior, the one that the model knows is surer, by the weights."""
     reading = Reading({(1, 2, "已"): 0.4, (1, 2, "以"): 0.4, (4, 5, "子"): 1e-9}, set(), set())
     channel = SimpleNamespace(readings=lambda texts: [reading for _ in texts])
-    ((edit,),) = Rescored(channel, shipped(), Judge()).propose(["他己经来了。"])
+    ((edit,),) = Rescored(channel, load_shipped_channel(), Judge()).propose(["他己经来了。"])
     assert (edit.start, edit.target) == (1, "已")
-    evidence = logit(0.4), 0.0, shipped().distortion("他己经来了。", 1, 2, "已")
+    evidence = logit(0.4), 0.0, load_shipped_channel().distortion("他己经来了。", 1, 2, "已")
     expected = MEASURED._replace(bias=0.0).logit(evidence, 20.0)
     assert edit.confidence == pytest.approx(logistic(expected), abs=1e-4)

@@ -247,8 +247,8 @@ def correct(points, offsets, guard, lm, channel, settings, least, work, out):
                 clause = points[begin : begin + n]
                 used = _read(clause, n, lm, channel, settings, work)
             for edge in range(work.first[n], used):
-                kept = edge - work.first[n]
-                if work.share[kept] >= least or work.path[kept]:
+                edges_kept = edge - work.first[n]
+                if work.share[edges_kept] >= least or work.path[edges_kept]:
                     if rows == len(out.share):
                         return -sentence - 1
                     _write(clause, place, sentence, edge, work, channel, out, rows)

@@ -46,7 +46,7 @@ class Channel:
     def row(self, observed: str) -> list[tuple[str, float]]:
         """Return (right text, log P(observed | right)) of an observed text, likeliest right first.
 
-        >>> shipped().row("在")[0][0]
+        >>> load_shipped_channel().row("在")[0][0]
         '再'
         """
         place = bisect_left(self.observed, observed)
@@ -60,23 +60,23 @@ class Channel:
 
         It is the greatest that a span around the change has, or else that of its characters.
 
-        >>> round(shipped().distortion("转战", 1, 2, "账"), 2)
+        >>> round(load_shipped_channel().distortion("转战", 1, 2, "账"), 2)
         -1.37
         """
         if end - start != len(right):
             chance = self.repeated if end - start > len(right) else self.missing
             return LEAST if chance is None else max(LEAST, chance)
-        found = [
+        costs = [
             chance
             for low in range(max(0, end - LONGEST), start + 1)
             for high in range(end, low + LONGEST + 1)
-            for other, chance in self.row(text[low:high])
-            if other == text[low:start] + right + text[end:high]
+            for right_text, chance in self.row(text[low:high])
+            if right_text == text[low:start] + right + text[end:high]
         ]
-        if not found and len(right) > 1:
+        if not costs and len(right) > 1:
             wrong = [at for at in range(start, end) if text[at] != right[at - start]]
-            found = [sum(self.distortion(text, at, at + 1, right[at - start]) for at in wrong)]
-        return max([LEAST, *found])
+            costs = [sum(self.distortion(text, at, at + 1, right[at - start]) for at in wrong)]
+        return max([LEAST, *costs])
 
 
 def shipped_channel() -> Path:
@@ -85,7 +85,7 @@ def shipped_channel() -> Path:
 
 
 @cache
-def shipped() -> Channel:
+def load_shipped_channel() -> Channel:
     """Return the shipped channel, which is read once."""
     return read(shipped_channel())
 
@@ -95,13 +95,13 @@ def read(path: Path) -> Channel:
 
     Raises `InputError` where the file is damaged or of another kind.
     """
-    about, held = arrays.load(path, KIND, "Reinstall the package")
+    about, columns = arrays.load(path, KIND, "Reinstall the package")
     return Channel(
         recipe=str(about["recipe"]),
-        observed=arrays.parted(held["observed"]),
-        bounds=held["bounds"].astype(np.int64),
-        right=arrays.parted(held["right"]),
-        log_prob=held["log_prob"].astype(np.float32),
+        observed=arrays.parted(columns["observed"]),
+        bounds=columns["bounds"].astype(np.int64),
+        right=arrays.parted(columns["right"]),
+        log_prob=columns["log_prob"].astype(np.float32),
         repeated=about["repeated"],
         missing=about["missing"],
     )

@@ -185,7 +185,7 @@ def edited_edges(points, n, lm, channel, settings, floor, work, used):
             if node < 0 or place >= n or place >= begin + MOST_WORD:
                 break
         used = _spans(points, n, begin, lm, channel, settings, floor, work, used)
-        used = _completed(points, n, begin, lm, channel, settings, floor, work, used)
+        used = _add_completions(points, n, begin, lm, channel, settings, floor, work, used)
         used = _terms(points, n, begin, lm, channel, settings, floor, work, used)
     return used
 
@@ -224,8 +224,8 @@ def _second(points, n, begin, place, node, price, lm, channel, settings, floor, 
             for k in range(low, min(channel.ends[row - 1], low + SECOND)):
                 to = next_node(lm, node, channel.right[k])
                 if to >= 0:
-                    both = price + weight * channel.log_prob[k] - cost - work.guard[place]
-                    used = _walk(points, n, begin, place + 1, to, both, lm, floor, work, used)
+                    total = price + weight * channel.log_prob[k] - cost - work.guard[place]
+                    used = _walk(points, n, begin, place + 1, to, total, lm, floor, work, used)
         node = next_node(lm, node, points[place])
         if node < 0:
             break
@@ -273,7 +273,7 @@ def _spans(points, n, begin, lm, channel, settings, floor, work, used):
 
 
 @called
-def _completed(points, n, begin, lm, channel, settings, floor, work, used):
+def _add_completions(points, n, begin, lm, channel, settings, floor, work, used):
     """Add the words of which one character stands wrong, whatever the channel says of it.
 
     In a word of two characters the wrong one must sound nearly like the right one.
@@ -310,9 +310,9 @@ def _near(channel, observed, right):
     near = False
     for i in range(2):
         for j in range(2):
-            one, other = channel.sounds[observed, i], channel.sounds[right, j]
-            if one >= 0 and other >= 0:
-                near |= channel.near[one, other] != 0
+            sound, right_sound = channel.sounds[observed, i], channel.sounds[right, j]
+            if sound >= 0 and right_sound >= 0:
+                near |= channel.near[sound, right_sound] != 0
     return near
 
 

@@ -197,7 +197,7 @@ def guard_recurring(points, begin, stop, recurring, guard):
     for place in range(begin, stop - 1):
         if points[place] < 0x3400 or points[place + 1] < 0x3400:
             continue
-        for other in range(place + 2, min(stop - 1, place + WINDOW)):
-            if points[other] == points[place] and points[other + 1] == points[place + 1]:
-                for at in (place, place + 1, other, other + 1):
+        for later in range(place + 2, min(stop - 1, place + WINDOW)):
+            if points[later] == points[place] and points[later + 1] == points[place + 1]:
+                for at in (place, place + 1, later, later + 1):
                     guard[at] = max(guard[at], recurring)

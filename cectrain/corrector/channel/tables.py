@@ -33,7 +33,7 @@ from cecdata.hanzi.readings import common_readings, similar_syllables
 from cecdata.lm.kernels import place_of, shift_of
 from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables
-from cectrain.corrector.channel.inverse import Channel, shipped, shipped_channel
+from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, shipped_channel
 from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, kinds
 from cectrain.corrector.tensors import read_tensors, write_tensors
 
@@ -75,7 +75,7 @@ class ChannelTables(NamedTuple):
 
 def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `typed`."""
-    channel = channel or shipped()
+    channel = channel or load_shipped_channel()
     counts = len(model.words), len(model.pairs), len(model.triples)
     model = _with_lost_words(model)
     return ChannelTables(
@@ -98,7 +98,7 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     """
     path = kept_at(lm)
     with contextlib.suppress(InputError, KeyError, ValueError, TypeError):
-        tables = _restored(*read_tensors(path, proven=True))
+        tables = _restore_tables(*read_tensors(path, proven=True))
         with contextlib.suppress(OSError):
             path.touch()
         return tables
@@ -106,8 +106,8 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     with contextlib.suppress(OSError, CecError):
         path.parent.mkdir(parents=True, exist_ok=True)
         _keep(tables, path)
-        kept = sorted(path.parent.glob("*.tables"), key=lambda one: -one.stat().st_mtime)
-        for old in kept[MOST_KEPT:]:
+        files = sorted(path.parent.glob("*.tables"), key=lambda file: -file.stat().st_mtime)
+        for old in files[MOST_KEPT:]:
             old.unlink(missing_ok=True)
     return tables
 
@@ -139,7 +139,9 @@ def _keep(tables: ChannelTables, path: Path) -> None:
     write_tensors(path, arrays, {"facts": json.dumps(plain)})
 
 
-def _restored(notes: Mapping[str, str], arrays: Mapping[str, NDArray[np.generic]]) -> ChannelTables:
+def _restore_tables(
+    notes: Mapping[str, str], arrays: Mapping[str, NDArray[np.generic]]
+) -> ChannelTables:
     plain = json.loads(notes["facts"])
     shifts = {name: np.uint64(plain[name]) for name in plain if name.endswith("_shift")}
     values = {**plain, **arrays, **shifts}
@@ -164,7 +166,7 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     signs = [text for text in channel.observed if len(text) == 1]
     slot[[ord(sign) for sign in signs]] = np.arange(1, len(signs) + 1)
     log_prob = channel.log_prob + _reluctance(channel, model)
-    first = [ord(text[0]) for text, one in zip(channel.right, of_single, strict=True) if one]
+    first = [ord(text[0]) for text, counts in zip(channel.right, of_single, strict=True) if counts]
     word_points, word_size = points_of(("", *model.words[1:]))
     # the rows of spans: what operators rewrite, and words of which one character is missing
     numbers = {word: number for number, word in enumerate(model.words) if number}
@@ -249,10 +251,10 @@ def _sounds() -> tuple[Ints, NDArray[np.uint8]]:
         for place, name in enumerate([*names][:2]):
             sounds[ord(character), place] = numbers.setdefault(name, len(numbers))
     near = np.eye(len(numbers), dtype=np.uint8)
-    for one, others in similar_syllables().items():
-        for other in others:
-            if one in numbers and other in numbers:
-                near[numbers[one], numbers[other]] = 1
+    for syllable, others in similar_syllables().items():
+        for similar in others:
+            if syllable in numbers and similar in numbers:
+                near[numbers[syllable], numbers[similar]] = 1
     return sounds, near
 
 
@@ -265,10 +267,10 @@ def forms_of(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:
     for length in range(2, LONGEST_FORM + 2):
         number = words[size[words] == length]
         for place in range(length):
-            kept = number[~np.isin(points[number, place], [ord(sign) for sign in NUMERALS])]
-            form = np.delete(points[kept], place, axis=1)
-            keys.append(_keys(form, np.full(len(kept), length - 1, np.int32)))
-            numbers.append(kept)
+            not_numerals = number[~np.isin(points[number, place], [ord(sign) for sign in NUMERALS])]
+            form = np.delete(points[not_numerals], place, axis=1)
+            keys.append(_keys(form, np.full(len(not_numerals), length - 1, np.int32)))
+            numbers.append(not_numerals)
     return np.concatenate(keys), np.concatenate(numbers)
 
 
@@ -297,7 +299,7 @@ def _keys(points: Ints, sizes: Ints) -> Longs:
 
 def _reluctance(channel: Channel, model: Ngrams) -> Floats:
     """Return what is added to log P of each row of the channel."""
-    converted = _converted(model)
+    converted = _find_converted_pairs(model)
     marked = {*NUMERALS, *PARTIES, *"".join(POSITIONS), *(written for written, _ in converted)}
     added = np.zeros(len(channel.right), np.float32)
     for text, low, high in zip(channel.observed, channel.bounds, channel.bounds[1:], strict=False):
@@ -317,7 +319,7 @@ def reluctance(pair: tuple[str, str]) -> float:
         return 0.0
     if {*pair} <= NUMERALS | PARTIES:
         return NEVER
-    return ELSEWHERE if any({*pair} <= {*those} for those in POSITIONS) else 0.0
+    return ELSEWHERE if any({*pair} <= {*group} for group in POSITIONS) else 0.0
 
 
 def _with_lost_words(model: Ngrams) -> Ngrams:
@@ -328,8 +330,8 @@ def _with_lost_words(model: Ngrams) -> Ngrams:
     (False, True)
     """
     lost = [
-        (word.replace(character, other), number)
-        for other, character in sorted(_converted(model))
+        (word.replace(character, form), number)
+        for form, character in sorted(_find_converted_pairs(model))
         for number, word in enumerate(model.words)
         if character in word and len(word) > 1
     ]
@@ -342,7 +344,7 @@ def _with_lost_words(model: Ngrams) -> Ngrams:
     )
 
 
-def _converted(model: Ngrams) -> set[tuple[str, str]]:
+def _find_converted_pairs(model: Ngrams) -> set[tuple[str, str]]:
     """Return pairs (x, y) of standard characters of which the model has y in all words with x.
 
     x is a traditional form or a variant of y, so that a conversion of the model's texts replaced
@@ -351,23 +353,23 @@ def _converted(model: Ngrams) -> set[tuple[str, str]]:
     """
     used = {character for word in model.words if len(word) > 1 for character in word}
     return {
-        (other, character)
+        (form, character)
         for character in standard_characters()
-        for other in traditional_forms(character) + variant_forms(character)
-        if other not in used
-        and is_standard(other)
-        and frequency(other) >= AS_FREQUENT * frequency(character)
+        for form in traditional_forms(character) + variant_forms(character)
+        if form not in used
+        and is_standard(form)
+        and frequency(form) >= AS_FREQUENT * frequency(character)
     }
 
 
 def points_of(texts: Sequence[str]) -> tuple[Ints, Ints]:
     """Return the code points [T, MOST_WORD] and sizes [T] of texts; longer ones are empty."""
-    kept = [text if len(text) <= MOST_WORD else "" for text in texts]
-    size = np.array([len(text) for text in kept], np.int32)
-    points = np.zeros((len(kept), MOST_WORD), np.int32)
+    short = [text if len(text) <= MOST_WORD else "" for text in texts]
+    size = np.array([len(text) for text in short], np.int32)
+    points = np.zeros((len(short), MOST_WORD), np.int32)
     within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
-    flat = np.frombuffer("".join(kept).encode("utf-32-le"), np.uint32)
-    points[np.repeat(np.arange(len(kept)), size), within] = flat
+    flat = np.frombuffer("".join(short).encode("utf-32-le"), np.uint32)
+    points[np.repeat(np.arange(len(short)), size), within] = flat
     return points, size
 
 
@@ -414,11 +416,11 @@ def are_listed(bounds, values, rows, wanted):
 def rows_of(keys, rows, shift, spans):
     """Return the row of each span in the hash table, or -1."""
     mask = len(keys) - 1
-    found = np.full(len(spans), -1, np.int32)
+    numbers = np.full(len(spans), -1, np.int32)
     for n in range(len(spans)):
         at = place_of(spans[n], mask, shift)
         while keys[at] != 0 and keys[at] != spans[n]:
             at = (at + 1) & mask
         if keys[at] != 0:
-            found[n] = rows[at]
-    return found
+            numbers[n] = rows[at]
+    return numbers

@@ -96,9 +96,9 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
     key, word, row = key[fresh], word[fresh], row[fresh]
     spans, of_span = np.unique(key[row < 0], return_inverse=True)
     row[row < 0] = len(bounds) - 1 + of_span
-    more, held = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans)), np.flatnonzero(keys)
-    keys, rows = empty_spans(len(held) + len(spans))
-    fill_spans(keys, rows, channel.span_keys[held], channel.span_rows[held])
+    more, present = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans)), np.flatnonzero(keys)
+    keys, rows = empty_spans(len(present) + len(spans))
+    fill_spans(keys, rows, channel.span_keys[present], channel.span_rows[present])
     fill_spans(keys, rows, spans, more.astype(np.int32))
     bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
     order = np.argsort(row, kind="stable")
