@@ -278,9 +278,12 @@ def _likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, Ints]:
     """Return the `FORMS_KEPT` likeliest words of each key, each once."""
     order = np.lexsort((word, -log_prob[word], key))
     key, word = key[order], word[order]
-    fresh = np.append(True, (np.diff(key) != 0) | (np.diff(word) != 0))  # 妈妈 gives 妈 twice
+    fresh = np.ones(len(key), np.bool_)
+    fresh[1:] = (key[1:] != key[:-1]) | (word[1:] != word[:-1])  # 妈妈 gives 妈 twice
     key, word = key[fresh], word[fresh]
-    begin = np.flatnonzero(np.append(True, np.diff(key) != 0))
+    first = np.ones(len(key), np.bool_)
+    first[1:] = key[1:] != key[:-1]
+    begin = np.flatnonzero(first)
     rank = np.arange(len(key)) - np.repeat(begin, np.diff(np.append(begin, len(key))))
     return key[rank < FORMS_KEPT], word[rank < FORMS_KEPT]
 
