@@ -26,7 +26,6 @@ PRECISIONS = ("auto", "fp32", "bf16")
 DTYPES = ("float32", "bfloat16")
 ROLLOUTS = ("auto", "generate")
 KINDS = ("consensus", "majority")  # of rewards
-LARGEST_GROUP = 64  # L; memory grows with L²
 _WEIGHT = "_weight"  # ends the names of shares
 
 
@@ -200,12 +199,6 @@ class Config:
         _check_numbers(self)
         ppo = self.ppo
         require_at_least(2, self, "ppo.candidates")  # which are compared with each other
-        require(
-            ppo.candidates <= LARGEST_GROUP or not self.reward.is_consensus,
-            "ppo.candidates",
-            ppo.candidates,
-            f"at most {LARGEST_GROUP} for a consensus reward",
-        )
         require(
             ppo.candidates % ppo.oversampling == 0,
             "ppo.oversampling",

@@ -248,13 +248,6 @@ def favoured(rewards: Mapping[str, RewardFigures]) -> str:
     return max(rewards, key=lambda name: round(rewards[name].ranking, 3))
 
 
-def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
-    """Return the reason for the choice of `favoured` as a sentence."""
-    if len({round(figures.ranking, 3) for figures in rewards.values()}) == 1:
-        return "the others do not rank right answers above wrong ones more often"
-    return "they rank right answers above wrong ones more often"
-
-
 def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
     """Return whether the favoured reward ranks well and one of them beats exact match."""
     beyond = any(figures.variant_low > EXACT_MATCH for figures in rewards.values())

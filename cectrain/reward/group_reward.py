@@ -57,12 +57,10 @@ class GroupReward:
         started = time.perf_counter()
         vectors = self._embed(groups, targets) if self._config.is_consensus else ()
         batch = Batch(self._config, sources, targets, groups, *vectors)
-        encoded = time.perf_counter()
+        seconds = time.perf_counter() - started
         rewards = total_reward(batch)
         figures = {**rewards.figures(), **behaviour(sources, targets, groups)}
-        figures["encoder_seconds"] = encoded - started
-        figures["reward_seconds"] = time.perf_counter() - encoded
-        return rewards.total_P_L, figures
+        return rewards.total_P_L, {**figures, "encoder_seconds": seconds}
 
     def _embed(
         self, groups: Sequence[Sequence[str]], targets: Sequence[str]

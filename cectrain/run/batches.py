@@ -4,7 +4,6 @@ about which the policy is least sure, and the candidates without gradient, which
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +113,6 @@ def select(
     """
     if oversampling == 1:
         return list(inputs), {}
-    started = time.perf_counter()
     candidates = inputs[:: size // oversampling]
     pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
     variance = reward_variance(policy, pairs, temperature)
@@ -123,7 +121,6 @@ def select(
     figures = {
         "reward_variance": float(variance[positions].mean()),
         "reward_variance_seen": float(variance.mean()),
-        "selection_seconds": time.perf_counter() - started,
     }
     return [candidates[position] for position in positions for _ in range(size)], figures
 

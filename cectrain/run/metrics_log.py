@@ -23,9 +23,8 @@ _OURS = (  # noqa: SIM905 - a list would have a line for each
     "reward reward_std exact_rate copy_rate reached_share mixed_share over_correction_rate "
     "empty_rate zero_advantage_share trained_share reward_variance reward_variance_seen "
     "explained_variance value_mean loss grad_norm learning_rate entropy "
-    "generation_tokens_per_s generation_seconds training_tokens_per_s training_seconds "
-    "selection_seconds supervised_loss supervised_seconds encoder_seconds reward_seconds "
-    "baseline_seconds cpu_seconds gpu_seconds gpu_memory_gb"
+    "generation_tokens_per_s training_tokens_per_s supervised_loss encoder_seconds "
+    "cpu_seconds gpu_seconds gpu_memory_gb"
 ).split()
 #: our name → TRL's; TRL's other figures are not logged
 NAMES: Mapping[str, str] = {

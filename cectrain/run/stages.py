@@ -277,7 +277,7 @@ def choose_constants(job: Job) -> RewardConfig:
         return config.reward
     if not distributed.is_rank0():
         return distributed.broadcast_from_rank0(config.reward)
-    from cectrain.reward.diagnosis import choice_reason, diagnose
+    from cectrain.reward.diagnosis import diagnose
 
     assert job.encoder is not None
     limit, count = config.policy.max_chars, config.diagnose_pairs
@@ -289,7 +289,7 @@ def choose_constants(job: Job) -> RewardConfig:
     )
     durable.write_text(job.state / "diagnosis.json", json.dumps(encode(diagnosis)) + "\n")
     if config.constants == "auto":
-        chosen, reason = diagnosis.favoured, choice_reason(diagnosis.rewards)
+        chosen, reason = diagnosis.favoured, "no others rank right answers above wrong ones better"
     else:
         chosen = "as given" if config.constants == "given" else config.constants
         reason = "the setting `constants` says so"

@@ -126,7 +126,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         cycle = self._cycle
         seconds = time.perf_counter() - started - (cycle.seconds if cycle is not before else 0.0)
         tokens = cycle.tokens / self.args.steps_per_generation
-        self._note(training_tokens_per_s=tokens / max(seconds, 1e-9), training_seconds=seconds)
+        self._note(training_tokens_per_s=tokens / max(seconds, 1e-9))
         return loss
 
     def current_policy(self) -> Policy:
@@ -155,7 +155,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         cycle.old_log_probs_later = True
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
         cycle.old_log_probs_later = False
-        generated = time.perf_counter()
         local = torch.tensor(self._reward.last, dtype=torch.float32)
         rewards = self.accelerator.gather(local.flatten().to(out["advantages"].device))
         advantages, figures = self.baseline.advantages(
@@ -169,7 +168,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         out["advantages"] = own.to(out["advantages"])
         out = self._with_fewer_rows(out)
         cycle.tokens = int(out["completion_mask"].sum())
-        self._note(baseline_seconds=time.perf_counter() - generated)
         cycle.seconds = time.perf_counter() - started
         return out
 
@@ -197,7 +195,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         else:
             made = super()._generate_single_turn(prompt_ids, *args, **kwargs)
         seconds, tokens = time.perf_counter() - started, sum(len(ids) for ids in made[0])
-        self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9), generation_seconds=seconds)
+        self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9))
         return made
 
     def _write_drafts(self, prompt_ids: Any) -> list[list[int]]:
@@ -232,7 +230,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def _add_supervised_gradient(self) -> None:
         """Add the gradient of `ppo.supervised` pairs (PPO-ptx, Ouyang et al. 2022, eq. 2)."""
-        started, size = time.perf_counter(), self._ppo.supervised
+        size = self._ppo.supervised
         if not size:
             return
         step = self.state.global_step
@@ -242,8 +240,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         loss = loss_function(policy, "bf16" if self._ppo.bf16 else "auto")(batch)
         refuse_nan(loss, step)
         (self._ppo.supervised_weight * loss).backward()
-        seconds = time.perf_counter() - started
-        self._note(supervised_loss=float(loss.detach()), supervised_seconds=seconds)
+        self._note(supervised_loss=float(loss.detach()))
 
     def _bare_model(self) -> Any:
         """Return the policy's model as it is now, without the wrapping of several ranks."""

@@ -97,7 +97,6 @@ def test_the_paper_recipe_has_the_papers_constants():
         ("sft.log_every=0", r"sft\.log_every.*at least 1"),
         ('sft.precision="fp16"', "no precision 'fp16'"),
         ("ppo.ppo_only_share=1.0", r"ppo\.ppo_only_share.*below 1"),
-        ("ppo.candidates=65", r"ppo\.candidates.*at most 64"),
         ("ppo.accumulation=5", "× 5 backward passes"),
     ],
 )
@@ -126,9 +125,7 @@ def test_every_number_has_a_range():
 
 
 def test_limits_apply_only_to_what_is_used():
-    """Limits of clusters do not apply to a vote, nor limits of groups to supervised steps."""
-    many = config.load("paper", ["ppo.candidates=65", 'reward.kind="majority"'])
-    assert many.ppo.candidates == 65
+    """Limits of groups do not apply to supervised steps."""
     assert config.load("paper", ["ppo.updates=0", "ppo.accumulation=5"]).ppo.accumulation == 5
 
 
