@@ -127,9 +127,7 @@ def collect(
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
-        stored = kept.facts["answers"] if kept else []
-        assert isinstance(stored, list)  # as recorded below
-        answers = [_read_answer(fields) for fields in stored]
+        answers = [_read_answer(fields) for fields in kept["answers"]] if kept else []
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers

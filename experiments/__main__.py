@@ -239,8 +239,8 @@ def realism(file: Path, recipe: str, seed: int | None) -> None:
     from cecdata.common.progress import Progress
     from experiments.realism.classifier import classify
 
-    with Progress() as progress:
-        result = classify(read_pairs(file), load_data_recipe(recipe, seed=seed), progress)
+    with Progress():
+        result = classify(read_pairs(file), load_data_recipe(recipe, seed=seed))
     click.echo(json.dumps(result.as_dict(), ensure_ascii=False, indent=1))
 
 

@@ -180,7 +180,6 @@ def test_colours_are_for_terminals_that_want_them(told, monkeypatch, name, value
 
 
 ERRORS = {
-    "recursion": (RecursionError("maximum recursion depth exceeded"), 1, "nested too deeply"),
     "eof": (EOFError("Compressed file ended"), 1, "incomplete (Compressed file ended)"),
     "bare-eof": (EOFError(), 1, "ends too early"),
     "memory": (MemoryError(), 1, "out of memory: use fewer --workers"),
@@ -189,7 +188,6 @@ ERRORS = {
     "ascii": (UnicodeEncodeError("ascii", "好", 0, 1, "no"), 1, "LC_ALL=C.UTF-8"),
     "disk": (OSError(5, "Input/output error", "a/b"), 1, "a/b: Input/output error"),
     "socket": (BrokenPipeError(32, "Broken pipe"), 1, "Broken pipe"),
-    "exit": (SystemExit(3), 1, "ended the program with code 3"),
     "bug": (KeyError("rows"), 1, "unexpected KeyError"),
     "interrupt": (KeyboardInterrupt(), INTERRUPTED, "Interrupted"),
 }
@@ -275,14 +273,6 @@ def test_a_reader_that_has_gone(place, words):
         errors = running.stderr.read()
         said = [line for line in errors.splitlines() if not line.startswith("Compil")]
         assert (running.wait(120), said) == (0, [])
-
-
-@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-def test_a_closed_stream_leads_nowhere(place, closed):
-    """The command does its work, and no file of it gets the number of the stream."""
-    words = f"{sys.executable} -m cecdata pool a.txt --out closed --overwrite {closed}"
-    subprocess.run(["bash", "-c", words], check=True, cwd=place)
-    assert run(cecdata.cli.cli, ["verify", str(place / "closed")]) == 0
 
 
 ROOT = Path(__file__).parents[1]

@@ -174,7 +174,7 @@ class ApiSystem:
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         kept = self._cache.get("reply", name) if self._cache else None
         if kept is not None:
-            return _answer(source, _read_facts(kept.facts, f"{self._state}/{CACHE}"))
+            return _answer(source, _read_facts(kept, f"{self._state}/{CACHE}"))
         started = time.perf_counter()
         came = self._endpoint.send(body, name)
         seconds = time.perf_counter() - started

@@ -32,10 +32,6 @@ _MOST_BITS = 10  # more buckets would make too many small pieces
 _SWELLS = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}  # text bytes for each compressed one, about
 
 
-class ChangedError(InputError):
-    """A file was not the same from the beginning of a build to the end of its reading."""
-
-
 Group = tuple[Sequence[str], Config]  # names of files, and the settings that they are read with
 
 
@@ -65,7 +61,7 @@ class Input:
         """Raise InputError for a file that is no longer the one whose SHA-256 was taken."""
         changed = [str(path) for path, state in self.states if _state(path) != state]
         if changed:
-            raise ChangedError(
+            raise InputError(
                 f"{', '.join(changed)} changed during the build: when all files are complete, run "
                 "the same command again"
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cecdata.builds.blocks import ChangedError, Input, take_input
+from cecdata.builds.blocks import Input, take_input
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Cluster, Step, Threads, engine_of
@@ -26,7 +26,7 @@ from cecdata.builds.publish import (
 )
 from cecdata.builds.read import Read, look
 from cecdata.common.codec import Json
-from cecdata.common.errors import UsageError
+from cecdata.common.errors import InputError, UsageError
 from cecdata.common.settings import require
 from cecdata.config import MOST_COPIES, Config
 from cecdata.corpus.reading import FileReport, empty_corpus
@@ -76,7 +76,7 @@ def build(
             try:
                 found = run.pool(source, config, counts=not pool)
                 histogram = None if pool else run.histogram(found, config)
-            except (ChangedError, UsageError):
+            except (InputError, UsageError):
                 output.forget()
                 raise
             stage = run.last_stage(found, config, histogram)

@@ -2,42 +2,33 @@
 
 Kernels, Arrow and zstd all release the interpreter's lock, so processes would only add copies.
 The machines of a cluster see the output and the inputs under the same names. This is the only
-module that imports `ray` (extra `[ray]`). On a cluster with GPUs, each GPU runs an actor with the
-encoder's model, and the tasks get their vectors from these actors. Ray's state may be lost at any
-time: what is done is known by the markers alone.
+module that imports `ray` (extra `[ray]`). On a cluster with GPUs, tasks whose encoder needs one
+share them. Ray's state may be lost at any time: what is done is known by the markers alone.
 """
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import cycle
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.builds.place import Done, Place
+from cecdata.common import progress
 from cecdata.common.codec import Json
 from cecdata.common.errors import CecError, MissingPackageError, how_to_install
-from cecdata.common.progress import step as advance
 from cecdata.common.settings import require, require_known
-from cecdata.embed import Encoder, encoder, serve
 from cecdata.shards.manifest import File
 
 # The longest wait for the tasks under way after an interrupt; then a command ends its process.
 _PATIENCE_S = 2.0
 # A dead worker of Ray is replaced; a task that kills this many in turn is itself at fault.
 _RETRIES = 20
-# The properties of an encoder, see `cecdata.embed.Encoder`.
-_FACTS = ("name", "revision", "dimension", "fingerprint", "sentences_per_s")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -188,78 +179,29 @@ class Cluster:
             ) from error
 
     def _run(self, ray: Any, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
-        task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_make)
-        models = _models(ray, step.encoder)
+        gpu = _share_of_gpu(ray, step)
+        task = ray.remote(num_cpus=1, num_gpus=gpu, max_retries=_RETRIES)(_make)
         shared = ray.put(step)
         waiting = iter(numbers)
         running: set[Any] = set()
         while True:
             while len(running) < self.workers and (number := next(waiting, None)) is not None:
-                running.add(task.remote(shared, number, models))
+                running.add(task.remote(shared, number))
             if not running:
                 return
             ready, left = ray.wait(list(running))
             running = set(left)
             for reference in ready:
-                advance(step.name, 1, len(numbers))
+                progress.step(step.name, 1, len(numbers))
                 yield ray.get(reference)
 
 
-class Model:
-    """An actor that holds a loaded encoder on the GPU that it was given."""
-
-    def __init__(self, name: str) -> None:
-        self._model = encoder(name)
-
-    def facts(self) -> dict[str, Any]:
-        """Return the encoder's properties."""
-        return {name: getattr(self._model, name) for name in _FACTS}
-
-    def vectors(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return the vectors of sentences."""
-        return self._model.encode(sentences)
+def _share_of_gpu(ray: Any, step: Step) -> float:
+    """Return the share of a GPU that a task gets: each GPU is shared by as many tasks as it can."""
+    resources = ray.cluster_resources()
+    gpus = resources.get("GPU", 0.0) if step.encoder else 0.0
+    return float(min(1.0, gpus / resources["CPU"]))
 
 
-class _Served(Encoder):
-    """An encoder whose model is in another process."""
-
-    def __init__(
-        self, facts: dict[str, Any], ask: Callable[[Sequence[str]], npt.NDArray[np.float32]]
-    ) -> None:
-        self.__dict__.update(facts)
-        self._ask = ask
-
-    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors [sentences, dimension]."""
-        return self._ask(sentences)
-
-
-def _models(ray: Any, name: str) -> list[Any]:
-    """Return an actor for each GPU of the cluster, if an encoder uses GPUs.
-
-    They reserve no core: a restarted actor would otherwise wait for the cores of tasks that wait
-    for it.
-    """
-    gpus = int(ray.cluster_resources().get("GPU", 0)) if name else 0
-    options = {"num_cpus": 0, "num_gpus": 1, "max_restarts": -1, "max_task_retries": -1}
-    return [ray.remote(**options)(Model).remote(name) for _ in range(gpus)]
-
-
-def _make(step: Step, number: int, models: Sequence[Any]) -> Done:
-    if models:
-        _ask(tuple(models), step.encoder)
+def _make(step: Step, number: int) -> Done:
     return step(number)
-
-
-@cache
-def _ask(models: tuple[Any, ...], name: str) -> None:
-    """Let this process get the vectors of an encoder from the actors, in turn."""
-    import ray
-
-    first = os.getpid() % len(models)
-    turns = cycle(models[first:] + models[:first])
-
-    def ask(sentences: Sequence[str]) -> Any:
-        return ray.get(next(turns).vectors.remote(list(sentences)))
-
-    serve(name, _Served(ray.get(models[0].facts.remote()), ask))

@@ -43,8 +43,7 @@ def open_output(
     if is_remote(out):
         yield Remote(str(out), identity, overwrite=overwrite)
         return
-    begins = f"{DONE}/read/*.json", f"{STATE}/read/*.arrow"  # a task that found sentences
-    with Workspace(out, identity, overwrite=overwrite, reads=reads, begins=begins) as work:
+    with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
         yield Folder(work)
 
 

@@ -11,7 +11,6 @@ import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import VerificationError
-from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, suggest
 
 _SHOWN = 20
@@ -20,12 +19,9 @@ _DATASET = click.argument("dataset", type=DatasetPath())
 
 @click.command()
 @_DATASET
-@click.option(
-    "--quick", "level", flag_value="quick", help="Check only the presence and size of files."
-)
-@click.option("--full", "level", flag_value="full", help="Also make all rows again, and compare.")
+@click.option("--full", is_flag=True, help="Also make all rows again, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def verify(dataset: Path, level: str | None, as_json: bool) -> None:
+def verify(dataset: Path, full: bool, as_json: bool) -> None:
     """Check the checksums and every row of DATASET, which may also be a folder of embeddings.
 
     \b
@@ -41,16 +37,9 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     if (dataset / STORE).is_file():
         report = verify_stores(dataset)
     else:
-        full = level == "full"
-        with Progress() as progress:
-            report = prove(
-                dataset,
-                "full" if full else "quick" if level == "quick" else "default",
-                rederive=rederiver(dataset) if full else None,
-                progress=progress,
-            )
-        if level != "quick":
-            report = report.with_files_of(verify_stores(dataset))
+        with Progress():
+            report = prove(dataset, rederiver(dataset) if full else None)
+        report = report.with_files_of(verify_stores(dataset))
     if as_json:
         print_json({"ok": report.ok, **asdict(report)})
     if not report.ok:
@@ -66,8 +55,8 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
         )
     if not as_json:
         click.echo(
-            f"{dataset}: {report.files_checked} files and {report.rows_checked:,} rows are correct "
-            f"({report.level})"
+            f"{dataset}: {report.files_checked} files and {report.rows_checked:,} rows are correct"
+            + (", and come out the same when they are made again" if full else "")
         )
 
 
@@ -83,8 +72,8 @@ def stats(dataset: Path, as_json: bool) -> None:
     from cecdata.shards.stats import stats as count
     from cecdata.shards.stats import text
 
-    with Progress() as progress:
-        counted = count(dataset, progress)
+    with Progress():
+        counted = count(dataset)
     if as_json:
         print_json(asdict(counted))
     else:
@@ -112,8 +101,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     """
     from cecdata.report.page import write_report
 
-    with Progress() as progress:
-        page = write_report(dataset, sample=limit, to=out, progress=progress)
+    page = write_report(dataset, sample=limit, to=out)
     click.echo(page)
     name = quote(str(dataset))
     suggest(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
@@ -143,13 +131,6 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     show_default="one file",
     help="Write numbered files with this many rows each.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 256),
-    default=usable_cores,
-    show_default="one for each core",
-    help="Number of files written at the same time.",
-)
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 def export(dataset: Path, file: Path, split: str, form: str | None, **options: Any) -> None:
     """Write one split of DATASET to FILE in the format of another tool.
@@ -163,14 +144,7 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
     """
     from cecdata.shards.export import export as write
 
-    with Progress() as bars:
-        done = write(
-            dataset,
-            split,
-            file,
-            form,
-            progress=lambda rows, of: bars("export", rows, of),
-            **options,
-        )
+    with Progress():
+        done = write(dataset, split, file, form, **options)
     more = f" in {len(done.files):,} files" if len(done.files) > 1 else ""
     click.echo(f"{done.files[0]}: {done.rows:,} rows of {split}{more}")

@@ -150,12 +150,7 @@ def _requirements() -> dict[str, list[str]]:
         requirement, _, marker = line.partition(";")
         name = re.match(r"[\w.-]+", requirement.strip())
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
-        older = re.search(r"python_version < ['\"]3\.(\d+)['\"]", marker)
-        newer = re.search(r"python_version >= ['\"]3\.(\d+)['\"]", marker)
-        applies = (not older or sys.version_info < (3, int(older[1]))) and (
-            not newer or sys.version_info >= (3, int(newer[1]))
-        )
-        if name and applies:
+        if name:
             needed[extra[1] if extra else ""].append(name[0])
     return needed
 

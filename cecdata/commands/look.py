@@ -105,7 +105,8 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
 
     CORPUS is clean text or pairs in any format. A row counts as `exact` if one of its texts equals
     a benchmark's text apart from width, case, accents, punctuation and spaces. It counts as
-    `overlap` if one text contains the other. Other rows count as `shared` if they have 13
+    `overlap` if one text contains the other (a row's text: if a benchmark has each 13 of its
+    characters in a row). Other rows count as `shared` if they have 13
     consecutive characters in common with a benchmark's text; they are not in the total.
     """
     from dataclasses import asdict
@@ -114,8 +115,8 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     from cecdata.contamination.benchmarks import load as load_benchmarks
 
     known = load_benchmarks(benchmarks)
-    with Progress() as progress:
-        report = judge([corpus], known, progress)
+    with Progress():
+        report = judge([corpus], known)
     if as_json:
         print_json({"corpus": corpus, **asdict(report)})
         return

@@ -12,7 +12,7 @@ import click
 from cecdata.commands.show import print_json, shown
 
 if TYPE_CHECKING:
-    from cecdata.fit.fit import Fitted
+    from cecdata.fit import Fitted
 
 _UNCOVERED = 50  # most errors that are listed
 _PATH = click.Path(path_type=Path)
@@ -106,34 +106,41 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     cecdata build texts.txt --recipe mine.toml --out out/mine
     cecdata audit --errors other_pairs.tsv --recipe mine.toml
 
-    The fit estimates the shares of the operators, a factor for each kind of error, and two
-    exponents for the weights of confusions. The recipe file stores no pairs of characters.
-    Cross-validation within the sample decides how strongly the fit changes the recipe.
+    The fit estimates the shares of the operators. The recipe's own shares weigh as much as 128
+    errors. The recipe file stores no pairs of characters.
     """
     from cecdata import __version__
     from cecdata.audit import read_errors
     from cecdata.common.durable import sha256_of, write_text
     from cecdata.common.errors import UsageError
-    from cecdata.common.progress import Progress, suggest
+    from cecdata.common.progress import suggest
     from cecdata.config import load
-    from cecdata.fit.fit import fit as estimate
-    from cecdata.fit.fit import recipe_text
+    from cecdata.fit import STRENGTH, recipe_text
+    from cecdata.fit import fit as estimate
 
     if out.suffix != ".toml":
         raise UsageError(f"--out must be a file with the suffix .toml, not {out}")
     errors = read_errors(file)
-    with Progress() as progress:
-        fitted = estimate(errors, load(recipe), progress=progress)
+    fitted = estimate(errors, load(recipe))
     from_ = recipe if not recipe.endswith(".toml") else Path(recipe).name
     said = (
         f"fitted with labels: {errors.tokens + errors.others.total()} errors in {errors.pairs} "
         f"rows of {file.name}, sha256 {sha256_of(file).sha256}; cecdata {__version__}, from the "
-        f"recipe {from_}, prior strength {fitted.strength:g} errors"
+        f"recipe {from_}, prior strength {STRENGTH:g} errors"
     )
     fitted = replace(fitted, config=replace(fitted.config, fitted=said))
     write_text(out, recipe_text(fitted.config, _notes(fitted)))
     if as_json:
-        print_json(fitted.as_dict())
+        print_json(
+            {
+                "fitted": said,
+                "prior": dict(fitted.config.prior),
+                "before": asdict(fitted.before),
+                "after": asdict(fitted.after),
+                "counted": fitted.counted,
+                "unanswered": fitted.unanswered,
+            }
+        )
     else:
         click.echo(_told(fitted, out), nl=False)
         suggest(f"cecdata build CORPUS --recipe {quote(str(out))} --out OUT")
@@ -154,11 +161,9 @@ def _told(fitted: Fitted, out: Path) -> str:
         rows.append(
             f"{name:22}{it.coverage:>10.2%}{it.bits_per_error:>12.3f}{it.mean_candidates:>12.1f}"
         )
-    shown = ", ".join(f"{s:g}: {b:.3f}" for s, b in fitted.held_out.items())
     unanswered = ", ".join(f"{kind} {count}" for kind, count in fitted.unanswered.items())
     rows += [
         "",
-        f"recipe weighs as {fitted.strength:g} errors; held-out bits/error by this weight: {shown}",
         f"errors in the sample that no operator makes: {unanswered or 'none'}",
         f"bits/error was measured on the sample itself; the recipe is in {out}",
     ]

@@ -23,7 +23,6 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 T = TypeVar("T")
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_NUMBERS = 400  # digits; Python itself refuses more than 4,300
 _EXTRA = "extra"
 SEAL = "seal"
 _ZEROS = "0" * 64
@@ -147,7 +146,7 @@ def parse(data: bytes | str) -> Json:
 
 @functools.cache
 def _decoder() -> json.JSONDecoder:
-    return json.JSONDecoder(parse_constant=_refused, parse_float=_finite, parse_int=_whole)
+    return json.JSONDecoder(parse_constant=_refused, parse_float=_finite)
 
 
 def _refused(name: str) -> float:
@@ -159,12 +158,6 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"the number {digits[:20]} is too large")
     return value
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > _NUMBERS:
-        raise ValueError(f"a number of {len(digits)} digits is too long")
-    return int(digits)
 
 
 def sealed(document: Mapping[str, object], *, indent: int | None = 1) -> bytes:

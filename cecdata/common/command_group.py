@@ -113,8 +113,6 @@ class LazyGroup(click.Group):
             raise
         except (click.ClickException, click.exceptions.Exit):
             raise
-        except SystemExit as error:  # our own code never raises it
-            raise Failure(CecError(f"a library ended the program with code {error}")) from error
         except Exception as error:
             if isinstance(error, BrokenPipeError) and _reader_has_gone():
                 raise
@@ -180,7 +178,6 @@ class LongCommand(click.Command):
 def start(group: LazyGroup) -> None:
     """Run a console script and end the process with its exit code; SIGTERM is an interrupt."""
     signal.signal(signal.SIGTERM, _interrupt)
-    _open_closed()
     progress.command_runs = True
     code = run(group)
     if code == INTERRUPTED:
@@ -191,14 +188,6 @@ def start(group: LazyGroup) -> None:
                 stream.flush()
         os._exit(code)
     sys.exit(code)
-
-
-def _open_closed() -> None:
-    """Let a closed output lead nowhere; otherwise the next file would get its number."""
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8"))
 
 
 def run(group: click.Command, args: list[str] | None = None) -> int:
@@ -233,8 +222,6 @@ def explained(error: Exception) -> CecError:
     """Return what a user reads of any error: one line with its cause and what to do."""
     if isinstance(error, CecError):
         return error
-    if isinstance(error, RecursionError):
-        return InputError("the input is nested too deeply to be read")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         detail = f" ({_first_line(error)})" if str(error) else ""
         return CecError(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,14 +13,6 @@ from cecdata.common.text import escape_controls
 if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
-
-# Receives the name of a unit, the number of further units done, and their total, or None.
-Advance: TypeAlias = "Callable[[str, int, int | None], None]"
-
-
-def silent(_what: str, _more: int, _total: int | None) -> None:
-    """Show nothing."""
-
 
 command_runs = False  # set by the command line; elsewhere this is a library, which stays silent
 _shown: list[Progress] = []  # the bars of the command that runs

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.progress import Advance, say, silent
+from cecdata.common.progress import say, step
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Flags, Index
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import files_below, format_of, resolve
@@ -162,7 +162,7 @@ class Report:
     benchmarks: list[Hits]
 
 
-def judge(corpus: Sequence[str], benchmarks: Index, progress: Advance = silent) -> Report:
+def judge(corpus: Sequence[str], benchmarks: Index) -> Report:
     """Count the rows of a corpus that benchmarks have, and read it once.
 
     The corpus may be clean text or pairs in any format; a row counts if one of its texts does.
@@ -179,7 +179,7 @@ def judge(corpus: Sequence[str], benchmarks: Index, progress: Advance = silent) 
             np.bitwise_or.at(by_row, at, flags)
             report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
             report.rows += count
-            progress("compare", count, total)
+            step("compare", count, total)
             for number, hits in enumerate(report.benchmarks):
                 _count(hits, by_row[:, number])
                 _show(hits, name, text, rows, flags[:, number])

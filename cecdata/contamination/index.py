@@ -6,23 +6,23 @@ width, accents, punctuation or spaces. A key of n characters is found by the has
 - the whole key;
 - a window: every 13 characters in a row.
 
-A key inside a row is found by the hash of the whole key, a row inside a key by its rarest window;
-both are then compared character by character. So the time is linear in the size of the rows, and a
-text of equal characters takes no longer than another.
+A benchmark's key inside a row is found by the hash of the whole key, a row inside a benchmark by
+its windows, which the benchmark must all have. Hashes have 64 bits, so equal ones mean equal texts.
+The time is linear in the size of the rows.
 """
 
 from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.kernels.jit import called, compiled, entry, inlined
+from cecdata.common.kernels.jit import compiled, entry, inlined
 from cecdata.common.kernels.utf8 import Bytes, Int32s, Points, code_point, string_buffers
 from cecdata.corpus.normalise import judged_form
 
@@ -84,67 +84,58 @@ class Keys:
 
 
 class Index:
-    """The keys of some benchmarks, in a table: hash → key.
+    """The keys of some benchmarks, in a table: hash → benchmarks.
 
-    `benchmarks` are their names, in the order of the columns of `find`; `sizes` says how many
-    distinct keys each has.
+    `benchmarks`: names, one for each column that `find` returns; `sizes` says how many distinct
+    keys each has.
     """
 
     def __init__(self, benchmarks: Iterable[tuple[str, Iterable[pa.Array]]]) -> None:
         self.sizes: dict[str, int] = {}
-        parts: list[Points] = []
-        for name, texts in benchmarks:
-            before, seen = len(parts), set[int]()
+        hashes, owners, lengths = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], set[int]()
+        for number, (name, texts) in enumerate(benchmarks):
+            seen: set[int] = set()
             for text in texts:  # one at a time: a small file may have many equal rows
                 keys = Keys(text)
-                bounds = keys.offsets
-                parts += (keys.codes[bounds[n] : bounds[n + 1]].copy() for n in _new(keys, seen))
-            self.sizes[name] = len(parts) - before
+                rows = _find_new(keys, seen)
+                lengths.update(np.diff(keys.offsets)[rows].tolist())
+                hashes.append(_hash_parts(keys, rows))
+                owners.append(np.full(len(hashes[-1]), number))
+            self.sizes[name] = len(seen)
         self.benchmarks = list(self.sizes)
-        codes = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
-        offsets = np.r_[0, np.cumsum([len(part) for part in parts])].astype(np.int64)
-        owners = np.repeat(np.arange(len(self.sizes)), [*self.sizes.values()])
-        self._table = _table(owners.astype(np.int32), offsets, codes)
+        self._table = _make_table(np.concatenate(hashes), np.concatenate(owners), lengths)
 
     def find(self, text: pa.Array) -> Flags:
         """Return how each text matches each benchmark, [texts, benchmarks], as flags.
 
-        EXACT: the keys are equal. OVERLAP: one key is inside the other, a benchmark's of at least 7
-        characters or the row's of at least 20. SHARED: the keys share 13 characters in a row, which
-        may be a name or a formula.
+        EXACT: the keys are equal. OVERLAP: a benchmark's key of at least 7 characters is inside the
+        row's, or the row's key has at least 20 characters and the benchmark has each 13 of them in
+        a row. SHARED: the keys share 13 characters in a row, which may be a name or a formula.
         """
         keys = Keys(text)
         flags = np.zeros((len(text), len(self.benchmarks)), np.uint8)
         longest = int(np.diff(keys.offsets).max(initial=0))
         prefix, powers = np.zeros(longest + 1, np.uint64), np.ones(longest + 1, np.uint64)
-        _find(keys.codes, keys.offsets, prefix, powers, self._table, flags)
+        windows = np.zeros(len(self.benchmarks), np.int64)
+        _find(keys.codes, keys.offsets, prefix, powers, windows, self._table, flags)
         return flags
 
 
 class Table(NamedTuple):
-    """The keys of the benchmarks, and a table of them by the sorted hashes of their parts.
+    """Hashes of the benchmarks' keys and windows, sorted, and the benchmarks that have each.
 
-    Key k is ``codes[offsets[k] : offsets[k + 1]]`` of the benchmark ``owners[k]``. The hash
-    ``hashes[n]`` has the groups ``starts[n]`` to ``starts[n + 1]``, one for each benchmark. Group g
-    has the parts ``parts[g]`` to ``parts[g + 1]``; `texts` has the key of each, `places` its place
-    there. Keys that begin with the hash have ``lengths[begins[n] : begins[n + 1]]`` characters.
+    The hash ``hashes[n]`` is in the benchmarks ``owners[starts[n] : starts[n + 1]]``.
     """
 
-    owners: Int32s
-    offsets: Int64s
-    codes: Points
     short: Int64s  # lengths of keys that are shorter than a window
+    long: Int64s  # lengths of the other keys
     bloom: Uint64s
     hashes: Uint64s
     starts: Int64s
-    parts: Int64s
-    texts: Int32s
-    places: Int32s
-    begins: Int64s
-    lengths: Int64s
+    owners: Int64s
 
 
-def _new(keys: Keys, seen: set[int]) -> list[int]:
+def _find_new(keys: Keys, seen: set[int]) -> npt.NDArray[np.int64]:
     """Return the first row of each key that is long enough and not seen yet, in order."""
     sizes = np.diff(keys.offsets)
     whole = np.zeros(len(keys), np.uint64)
@@ -152,21 +143,19 @@ def _new(keys: Keys, seen: set[int]) -> list[int]:
     first = np.sort(np.unique(whole, return_index=True)[1])
     rows = [n for n in first[sizes[first] >= SHORTEST].tolist() if int(whole[n]) not in seen]
     seen.update(whole[rows].tolist())
-    return rows
+    return np.array(rows, np.int64)
 
 
-def _hashes(codes: Points, offsets: Int64s) -> tuple[Uint64s, Int32s, Int32s]:
-    """Return the hashes of all keys and their windows, the key of each, and its place there."""
-    sizes = np.diff(offsets)
+def _hash_parts(keys: Keys, rows: npt.NDArray[np.int64]) -> Uint64s:
+    """Return the hashes of these rows' keys, and of all their windows."""
+    starts, sizes = keys.offsets[rows], np.diff(keys.offsets)[rows]
     counts = np.maximum(sizes - WINDOW + 1, 0)  # of windows, by key
-    number = np.arange(counts.sum())
-    places = np.r_[np.zeros_like(sizes), number - np.repeat(np.cumsum(counts) - counts, counts)]
-    keys = np.arange(len(sizes))
-    keys = np.r_[keys, np.repeat(keys, counts)]
-    widths, salts = (np.r_[sizes, np.full_like(number, salt)] for salt in (WINDOW, _WINDOW_SALT))
-    hashes = np.zeros(len(keys), np.uint64)
-    _hash(codes, offsets[keys] + places, widths, salts, hashes)
-    return hashes, keys.astype(np.int32), places.astype(np.int32)
+    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    widths = np.r_[sizes, np.full_like(places, WINDOW)]
+    salts = np.r_[sizes, np.full_like(places, _WINDOW_SALT)]
+    hashes = np.zeros(len(widths), np.uint64)
+    _hash(keys.codes, np.r_[starts, np.repeat(starts, counts) + places], widths, salts, hashes)
+    return hashes
 
 
 @compiled
@@ -204,25 +193,18 @@ def _hash(codes: Points, starts: Int64s, sizes: Int64s, salts: Int64s, out: Uint
         out[n] = _mixed(value, salts[n])
 
 
-def _table(owners: Int32s, offsets: Int64s, codes: Points) -> Table:
-    hashes, texts, places = _hashes(codes, offsets)
-    order = np.argsort(hashes, kind="stable")
-    texts, places = texts[order], places[order]
-    distinct, slots = np.unique(hashes[order], return_inverse=True)
+def _make_table(hashes: Uint64s, owners: Int64s, lengths: Collection[int]) -> Table:
+    order = np.lexsort((owners, hashes))
+    hashes, owners = hashes[order], owners[order]
+    first = np.r_[True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])][: len(hashes)]
+    hashes, owners = hashes[first], owners[first]
+    distinct, starts = np.unique(hashes, return_index=True)
     bits = distinct >> np.uint64(64 - _BLOOM_BITS)
     bloom = np.zeros(1 << (_BLOOM_BITS - 6), np.uint64)
     np.bitwise_or.at(bloom, bits >> np.uint64(6), np.uint64(1) << (bits & np.uint64(63)))
-    parts = np.flatnonzero(np.diff(slots, prepend=-1) | np.diff(owners[texts], prepend=-1))
-    numbers = np.arange(len(distinct) + 1)
-    starts = np.searchsorted(slots[parts], numbers)
-    parts = np.r_[parts, len(hashes)]
-    first, sizes = places == 0, np.diff(offsets)
-    lengths = np.unique(slots[first] << 32 | sizes[texts[first]])
-    begins = np.searchsorted(lengths >> 32, numbers)
-    lengths &= 0xFFFFFFFF
-    short = np.unique(sizes[(sizes >= SHORTEST_WINDOW) & (sizes < WINDOW)])
-    found = (bloom, distinct, starts, parts, texts, places, begins, lengths)
-    return Table(owners, offsets, codes, short, *found)
+    sizes = np.array(sorted(lengths), np.int64)
+    short, long = sizes[(sizes >= SHORTEST_WINDOW) & (sizes < WINDOW)], sizes[sizes >= WINDOW]
+    return Table(short, long, bloom, distinct, np.r_[starts, len(hashes)], owners)
 
 
 @inlined
@@ -237,7 +219,13 @@ def _look_up(table: Table, value: np.uint64) -> int:
 
 @entry
 def _find(
-    codes: Points, offsets: Int64s, prefix: Uint64s, powers: Uint64s, table: Table, flags: Flags
+    codes: Points,
+    offsets: Int64s,
+    prefix: Uint64s,
+    powers: Uint64s,
+    windows: Int64s,
+    table: Table,
+    flags: Flags,
 ) -> None:
     for place in range(powers.size - 1):
         powers[place + 1] = powers[place] * _BASE
@@ -248,66 +236,33 @@ def _find(
             continue
         for place in range(length):
             prefix[place + 1] = prefix[place] * _BASE + np.uint64(whole[place])
-        at = _look_up(table, _mixed(prefix[length], length))
-        if at >= 0:
-            _flag(found, table, at, EXACT)
+        _flag(found, table, _look_up(table, _mixed(prefix[length], length)), EXACT)
         for size in table.short:
             for place in range(length - size + 1):
                 value = prefix[place + size] - prefix[place] * powers[size]
-                _find_key(found, table, whole[place : place + size], value)
-        windows, rare, rare_place, fewest = 0, 0, 0, 0
+                _flag(found, table, _look_up(table, _mixed(value, size)), OVERLAP)
+        windows[:] = 0
         for place in range(length - WINDOW + 1):
             value = prefix[place + WINDOW] - prefix[place] * powers[WINDOW]
             at = _look_up(table, _mixed(value, _WINDOW_SALT))
             if at < 0:
                 continue
-            windows += 1
-            parts = table.parts[table.starts[at + 1]] - table.parts[table.starts[at]]
-            if windows == 1 or parts < fewest:
-                rare, rare_place, fewest = at, place, parts
-            if _flag(found, table, at, SHARED):
-                for size in table.lengths[table.begins[at] : table.begins[at + 1]]:
-                    if place + size <= length:
-                        value = prefix[place + size] - prefix[place] * powers[size]
-                        _find_key(found, table, whole[place : place + size], value)
-        if length >= _PIECE and windows == length - WINDOW + 1:
-            _compare(found, table, rare, whole, rare_place)
+            _flag(found, table, at, SHARED)
+            for group in range(table.starts[at], table.starts[at + 1]):
+                windows[table.owners[group]] += 1
+            for size in table.long:
+                if place + size > length:
+                    break
+                value = prefix[place + size] - prefix[place] * powers[size]
+                _flag(found, table, _look_up(table, _mixed(value, size)), OVERLAP)
+        for benchmark in range(windows.size):
+            if length >= _PIECE and windows[benchmark] == length - WINDOW + 1:
+                found[benchmark] |= np.uint8(OVERLAP)
 
 
 @inlined
-def _find_key(found: Flags, table: Table, codes: Points, value: np.uint64) -> None:
-    """Look for a part of a row, with this polynomial hash, among the whole keys."""
-    at = _look_up(table, _mixed(value, codes.size))
+def _flag(found: Flags, table: Table, at: int, flag: int) -> None:
+    """Set a flag of each benchmark that has the hash at a place of the table; -1 is none."""
     if at >= 0:
-        _compare(found, table, at, codes, 0)
-
-
-@inlined
-def _flag(found: Flags, table: Table, at: int, flag: int) -> bool:
-    """Set a flag of each benchmark that has a hash; return whether one of them lacks OVERLAP."""
-    wanted = False
-    for group in range(table.starts[at], table.starts[at + 1]):
-        benchmark = table.owners[table.texts[table.parts[group]]]
-        found[benchmark] |= np.uint8(flag)
-        wanted |= not found[benchmark] & np.uint8(OVERLAP)
-    return wanted
-
-
-@called
-def _compare(found: Flags, table: Table, at: int, codes: Points, place: int) -> None:
-    """Flag each benchmark that has `codes`, which have the hash `at` at `place`."""
-    for group in range(table.starts[at], table.starts[at + 1]):
-        benchmark = table.owners[table.texts[table.parts[group]]]
-        for part in range(table.parts[group], table.parts[group + 1]):
-            if found[benchmark] & np.uint8(OVERLAP):
-                break
-            key = table.texts[part]
-            first = table.offsets[key] + table.places[part] - place
-            stop = first + codes.size
-            same = first >= table.offsets[key] and stop <= table.offsets[key + 1]
-            n = 0
-            while same and n < codes.size:
-                same = codes[n] == table.codes[first + n]
-                n += 1
-            if same:
-                found[benchmark] |= np.uint8(OVERLAP | SHARED)
+        for group in range(table.starts[at], table.starts[at + 1]):
+            found[table.owners[group]] |= np.uint8(flag)

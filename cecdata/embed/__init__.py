@@ -10,7 +10,7 @@ from types import MappingProxyType
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.embed.base import Encoder, Scored
 
-__all__ = ["CASCADE", "ENCODERS", "Encoder", "Scored", "encoder", "folders_of", "serve"]
+__all__ = ["CASCADE", "ENCODERS", "Encoder", "Scored", "encoder", "folders_of"]
 
 
 @cache
@@ -50,14 +50,6 @@ def _of_sentence_transformers(name: str, alone: bool) -> Encoder:
     return SentenceTransformerEncoder(name, one_by_one=alone)
 
 
-_SERVED: dict[str, Encoder] = {}
-
-
-def serve(name: str, model: Encoder) -> None:
-    """Make `encoder(name)` return this model in this process; it may run in another one."""
-    _SERVED[name] = model
-
-
 def encoder(name: str, *, alone: bool = True) -> Encoder:
     """Return the encoder of that name, loaded once.
 
@@ -67,8 +59,6 @@ def encoder(name: str, *, alone: bool = True) -> Encoder:
     depends on the sentence alone; without, encoding is several times faster, and the last bits may
     depend on the batch. Raises UsageError with the nearest name if the name is none of these.
     """
-    if name in _SERVED:
-        return _SERVED[name]
     if name in ENCODERS:
         return ENCODERS[name]()
     if name.startswith(CASCADE):

@@ -164,7 +164,7 @@ def verify_stores(data: Path) -> Report:
             continue
         problems += (Problem(f"{prefix}{each.path}", each.what) for each in store.verify())
         files, rows = files + 1 + len(store.contents.ranges), rows + len(store)
-    return Report("default", tuple(problems), files, rows)
+    return Report(tuple(problems), files, rows)
 
 
 @dataclass(frozen=True)

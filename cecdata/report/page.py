@@ -13,14 +13,14 @@ import pyarrow as pa
 from cecdata.common import html
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_beside
+from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, percent, table
-from cecdata.common.progress import Advance, silent
 from cecdata.corpus.reading import unread
 from cecdata.shards.card import ORIGIN, RATE, origins, rates
 from cecdata.shards.manifest import RUN, Counts, Manifest
-from cecdata.shards.reader import Dataset, open_dataset, read_batches
+from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
-from cecdata.shards.stats import Confusion, Stats, counted
+from cecdata.shards.stats import Confusion, Stats, count_pairs
 
 REPORT = "report.html"
 SHOWN = 1_500  # kept rows in the browser, shared among the operators or origins
@@ -31,16 +31,14 @@ _WIDTH, _HEIGHT, _FOOT, _LEFT = 340, 150, 34, 8
 _UNREAD = 40  # most files that are named
 
 
-def write_report(
-    out: Path, *, sample: int = 200_000, to: Path | None = None, progress: Advance = silent
-) -> Path:
+def write_report(out: Path, *, sample: int = 200_000, to: Path | None = None) -> Path:
     """Write the report of the dataset at `out`, and return its path.
 
     At most about `sample` rows are read. The file is written to the folder `to`, by default `out`.
     Raises InputError and VerificationError as `open_dataset` does.
     """
     dataset = open_dataset(out)
-    drawn = draw(dataset, sample, progress)
+    drawn = draw(dataset, sample)
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)
     text = pairs_page(out.resolve().name, dataset.manifest, drawn, _command(out))
@@ -59,8 +57,7 @@ def _command(out: Path) -> str:
 
 def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
     """Return the page of a dataset of pairs; `command` made it."""
-    cosines = sample.kept.lazy().select("cosine")
-    counts = counted([sample.kept.lazy()], cosines, {"": len(sample.kept)}, CONFUSIONS)
+    counts = count_pairs([sample.kept.lazy()], {"": len(sample.kept)}, CONFUSIONS)
     replaced = [c for c in counts.confusions if c.target and c.source]
     splits = ", ".join(
         f"{sum(file.rows for file in files):,} in {split}"
@@ -165,10 +162,8 @@ def _sources(manifest: Manifest) -> str:
     else:
         parts.append("<p>This dataset does not record the licences of its origins.</p>")
     for pool in manifest.pools:
-        settings = [(name, str(value)) for name, value in pool.configuration.items() if value]
         parts.append(f"<h3>The pool {escape(pool.path)}</h3>")
         parts.append(_rejected_table("rows of its corpus", pool.rows, {}))
-        parts.append(html.folded("Its settings", table(("setting", "value"), settings, words=(1,))))
     return "\n".join(parts)
 
 
@@ -269,36 +264,29 @@ class Sample:
         return found
 
 
-def draw(dataset: Dataset, most: int, progress: Advance = silent) -> Sample:
+def draw(dataset: Dataset, most: int) -> Sample:
     """Return the first `most` rows, and a quarter as many rejected rows and pairs.
 
-    Rows are sorted by their ids, which are hashes, so the first ones represent the others.
+    Rows are sorted by their ids, which are hashes, so the first ones represent the others. Raises
+    VerificationError where a file is damaged.
     """
     manifest = dataset.manifest
     files = [record for records in manifest.outputs.values() for record in records]
-    held = sum(file.rows for file in files)
     rejects = [record.path for record in manifest.rejects]
     rows = [path for path in rejects if Path(path).name.startswith("rows")]
     pairs = [path for path in rejects if path not in rows]
     return Sample(
-        kept=_first(dataset.path, [f.path for f in files], PAIR, min(most, held), progress),
-        rejected_pairs=_first(dataset.path, pairs, REJECTED_PAIR, most // 4),
-        rejected_rows=_first(dataset.path, rows, REJECTED_ROW, most // 4),
-        whole=held <= most,
+        kept=_read_first(dataset.path, [file.path for file in files], PAIR, most),
+        rejected_pairs=_read_first(dataset.path, pairs, REJECTED_PAIR, most // 4),
+        rejected_rows=_read_first(dataset.path, rows, REJECTED_ROW, most // 4),
+        whole=sum(file.rows for file in files) <= most,
     )
 
 
-def _first(
-    out: Path, paths: Sequence[str], schema: pa.Schema, most: int, progress: Advance = silent
-) -> pl.DataFrame:
-    tables, left = [schema.empty_table()], most
-    batches = (batch for path in paths for batch in read_batches(out / path, schema.names))
-    for batch in batches:
-        tables.append(pa.Table.from_batches([batch.slice(0, left)]))
-        left -= len(tables[-1])
-        progress("report", len(tables[-1]), most)
-        if not left:
-            break
-    frame = pl.from_arrow(pa.concat_tables(tables))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+def _read_first(out: Path, paths: Sequence[str], schema: pa.Schema, most: int) -> pl.DataFrame:
+    if not paths:
+        return pl.DataFrame(pl.from_arrow(schema.empty_table()))
+    try:
+        return pl.scan_parquet([out / path for path in paths], glob=False).head(most).collect()
+    except pl.exceptions.PolarsError as error:
+        raise VerificationError(f"{out}: damaged ({error}); run `cecdata verify`") from error

@@ -1,4 +1,4 @@
-"""Pairs in the formats of other tools: a map over the shards, several files at once.
+"""Pairs in the formats of other tools: one file, or numbered ones.
 
 A format is a function from a batch of pairs to the bytes of a file's part, so that files of any
 number of rows, compressed or not, come from one writer. docs/howto/export.md lists the fields of
@@ -11,7 +11,6 @@ import gzip
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +27,7 @@ import pyarrow.parquet as pq
 from cecdata.common import durable
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
 from cecdata.common.kernels.jit import splitmix64
+from cecdata.common.progress import step
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR
 
@@ -106,9 +106,7 @@ PARQUET = {"verl": _verl}
 FORMATS = (*TEXT, *PARQUET)
 TEMPLATE = ("messages", "prompt-completion", "verl")
 _BATCH = 8_192  # rows that are converted at a time
-_SHUFFLED = 1 << 21  # rows that a shuffled export holds in memory
 _COMPRESSED = (".gz", ".zst")
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +126,16 @@ def export(
     template: str | None = None,
     shuffle: int | None = None,
     rows_per_file: int | None = None,
-    workers: int = 1,
     overwrite: bool = False,
-    progress: Progress = lambda _rows, _all: None,
 ) -> Exported:
     """Write a split of the dataset `out` to `path`, or to numbered files beside it.
 
     `format` is a name in `FORMATS`, by default that of the suffix; a further suffix .gz or .zst
     compresses. `template` is the prompt, with {source} in place of the sentence. `shuffle` is the
-    seed of an order of all rows; without it they keep their order. With `rows_per_file`, FILE.x
-    becomes FILE-00000-of-00012.x and so on, of which `workers` are written at once; `overwrite`
-    then also removes the numbered files of an earlier export. Each file is written completely or
-    not at all, with the same bytes for the same arguments.
+    seed of an order of all rows, which are then held in memory. With `rows_per_file`, FILE.x
+    becomes FILE-00000-of-00012.x and so on; `overwrite` then also removes the numbered files of an
+    earlier export. Each file is written completely or not at all, with the same bytes for the same
+    arguments.
 
     Raises UsageError for an unknown format or split or a wrong template, RefusedError for a path
     inside the dataset or, without `overwrite`, for a file that exists, VerificationError for a
@@ -167,17 +163,9 @@ def export(
             "(in Python, overwrite=True)"
         )
     dataset.prove(split)
-    job = _Job(dataset, split, form, template, shuffle, lambda done: progress(done, total))
-    with ThreadPoolExecutor(workers) as pool:
-        for group in _groups(list(zip(files, parts, strict=True)), shuffle):
-            rows = job.reader(group[0][1][0], group[-1][1][1])
-            tasks = [pool.submit(job.write, file, rows, *part) for file, part in group]
-            try:
-                for task in tasks:
-                    task.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)  # no further file after an error
-                raise
+    job = _Job(dataset, split, form, template, shuffle)
+    for file, (start, stop) in zip(files, parts, strict=True):
+        job.write(file, start, stop)
     for file in set(earlier) - set(files):
         file.unlink()  # a reader of all numbered files would read its rows too
     return Exported(tuple(files), total)
@@ -220,25 +208,6 @@ def _names(path: Path, count: int) -> list[Path]:
     return [path.with_name(f"{stem}-{n:05d}-of-{count:05d}{suffixes}") for n in range(count)]
 
 
-Task: TypeAlias = tuple[Path, tuple[int, int]]
-
-
-def _groups(tasks: list[Task], shuffle: int | None) -> Iterator[list[Task]]:
-    """Yield the files that are written from one reading of the dataset: all, unless shuffled."""
-    group: list[Task] = []
-    for task in tasks:
-        if shuffle is not None and group and task[1][1] - group[0][1][0] > _SHUFFLED:
-            yield group
-            group = []
-        group.append(task)
-    yield group
-
-
-Batches: TypeAlias = (
-    "Callable[[int, int], Iterator[pl.DataFrame]]"  # rows from … to …, a batch at a time
-)
-
-
 @dataclass(frozen=True)
 class _Job:
     """What the files of one export have in common."""
@@ -248,46 +217,41 @@ class _Job:
     form: str
     template: str | None
     shuffle: int | None
-    progress: Callable[[int], None]
 
-    def write(self, path: Path, rows: Batches, start: int, stop: int) -> None:
+    def write(self, path: Path, start: int, stop: int) -> None:
         """Write the rows from `start` to `stop` as one file."""
 
-        def parts() -> Iterator[tuple[pl.DataFrame, int]]:
-            at = start
-            for batch in rows(start, stop):
-                yield batch, at
-                at += len(batch)
-                self.progress(len(batch))
-
-        def text(temporary: Path) -> None:
+        def write_text(temporary: Path) -> None:
             convert = TEXT[self.form]
-            with _opened(temporary, path.suffix) as file:
-                for batch, _ in parts():
+            with _open_compressed(temporary, path.suffix) as file:
+                for batch in self._read_rows(start, stop):
                     file.write(convert(batch, self.template))
 
-        def table(temporary: Path) -> None:
+        def write_table(temporary: Path) -> None:
             convert = PARQUET[self.form]
             none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
             schema = convert(none, self.template, self.split, 0).schema
             # Polars' own types of text and lists stay out of the file
             options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
             with pq.ParquetWriter(temporary.absolute(), schema, **options) as file:
-                for batch, at in parts():
+                at = start
+                for batch in self._read_rows(start, stop):
                     file.write_table(convert(batch, self.template, self.split, at))
+                    at += len(batch)
 
-        durable.write(path, table if self.form in PARQUET else text)
+        durable.write(path, write_table if self.form in PARQUET else write_text)
 
-    def reader(self, start: int, stop: int) -> Batches:
-        """Return a reader of the rows from `start` to `stop`; several threads may call it."""
-        if self.shuffle is None:
-            return self._in_order
-        if stop - start > _SHUFFLED:  # one file that is larger than what is held at a time
-            return self._by_parts
-        frame = self._shuffled(start, stop)
-        return lambda low, high: frame.slice(low - start, high - low).iter_slices(_BATCH)
+    def _read_rows(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
+        """Yield the rows from `start` to `stop`, a batch at a time."""
+        if self.shuffle is not None:
+            batches = self._shuffled.slice(start, stop - start).iter_slices(_BATCH)
+        else:
+            batches = self._read_in_order(start, stop)
+        for batch in batches:
+            step("export", len(batch), self.dataset.rows(self.split))
+            yield batch
 
-    def _in_order(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
+    def _read_in_order(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
         before = 0
         for frame, rows in self.dataset.scan_shards(self.split):
             low, high = max(start - before, 0), min(stop - before, rows)
@@ -295,28 +259,12 @@ class _Job:
                 yield from frame.slice(low, high - low).collect().iter_slices(_BATCH)
             before += rows
 
-    def _by_parts(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
-        for low in range(start, stop, _SHUFFLED):
-            yield from self._shuffled(low, min(low + _SHUFFLED, stop)).iter_slices(_BATCH)
-
     @cached_property
-    def _ranks(self) -> npt.NDArray[np.uint64]:
-        """Return the keys of all rows, sorted: the key of rank r is at r. 8 bytes a row."""
-        shards = (shard for shard, _ in self.dataset.scan_shards(self.split))
-        keys = [self._keys(shard.select("id", "copy").collect()) for shard in shards]
-        return np.sort(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
-
-    def _shuffled(self, start: int, stop: int) -> pl.DataFrame:
-        """Return the rows whose keys have the ranks from `start` to `stop`, in their order."""
-        found, ranks = [], self._ranks
-        for shard, _ in self.dataset.scan_shards(self.split):
-            whole = shard.collect()
-            keys = self._keys(whole)
-            chosen = keys >= ranks[start] if start < len(ranks) else np.zeros(len(keys), np.bool_)
-            if stop < len(ranks):
-                chosen &= keys < ranks[stop]
-            found.append(whole.with_columns(pl.Series("_key", keys)).filter(pl.Series(chosen)))
-        return pl.concat(found).sort("_key", "id", "copy").drop("_key")
+    def _shuffled(self) -> pl.DataFrame:
+        """Return all rows in the order of their keys."""
+        rows = self.dataset.scan(self.split).collect()
+        rows = rows.with_columns(pl.Series("_key", self._keys(rows)))
+        return rows.sort("_key", "id", "copy").drop("_key")
 
     def _keys(self, frame: pl.DataFrame) -> npt.NDArray[np.uint64]:
         """Return a number of 64 bits for each row, drawn from (seed, id, copy)."""
@@ -327,7 +275,7 @@ class _Job:
 
 
 @contextmanager
-def _opened(path: Path, suffix: str) -> Iterator[Any]:
+def _open_compressed(path: Path, suffix: str) -> Iterator[Any]:
     """Open a file to write, compressed as the suffix of its final name says."""
     with path.open("wb") as raw:
         if suffix == ".gz":

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError, VerificationError, did_you_mean
 from cecdata.shards.manifest import File, Manifest, read_manifest
-from cecdata.shards.schema import ADDED, PAIR, as_current, as_written
+from cecdata.shards.schema import ADDED, PAIR, as_current
 
 if TYPE_CHECKING:
     import polars as pl
@@ -144,24 +144,12 @@ def read_batches(
     """Yield the rows of one Parquet file; raise VerificationError if it is damaged."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            held = file.schema_arrow
             names = list(columns) if columns else list(PAIR.names)
-            stored = [n for n in names if n not in ADDED or n in held.names]
-            _check_types(path, held, stored)
+            stored = [n for n in names if n not in ADDED or n in file.schema_arrow.names]
             batches = file.iter_batches(batch_size=rows, columns=stored)
             yield from (as_current(batch, names) for batch in batches)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a name that is not UTF-8
         raise VerificationError(f"{path}: damaged ({error}); run `cecdata verify`") from error
-
-
-def _check_types(path: Path, schema: pa.Schema, wanted: list[str]) -> None:
-    """Raise VerificationError for a missing column, or one of another type than its schema's."""
-    for name in wanted:
-        known = {s.field(name).type for s in (PAIR, as_written(PAIR, 1)) if name in s.names}
-        if schema.get_field_index(name) < 0 or (known and schema.field(name).type not in known):
-            raise VerificationError(
-                f"{path}: column {name!r} is missing or has another type; run `cecdata verify`"
-            )
 
 
 @dataclass(frozen=True, slots=True)

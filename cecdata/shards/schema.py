@@ -101,15 +101,6 @@ MEANINGS = {
 ADDED: dict[str, int] = {}
 
 
-def as_written(schema: pa.Schema, version: int) -> pa.Schema:
-    """Return the schema that files of a version have in place of this one."""
-    schema = pa.schema([field for field in schema if ADDED.get(field.name, 0) <= version])
-    at = schema.get_field_index("id")
-    if version > 1 or at < 0:
-        return schema
-    return schema.set(at, schema.field(at).with_type(pa.uint64()))
-
-
 def as_current(batch: pa.RecordBatch, names: Sequence[str] = ()) -> pa.RecordBatch:
     """Return rows of any version with an `id` of this version; the texts are not copied.
 

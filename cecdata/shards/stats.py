@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cecdata.common.progress import Advance, silent
+from cecdata.common.progress import step
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
 
@@ -27,11 +27,9 @@ _UNITS = {
     "edits_of_pairs": "pairs by number of edits",
     "places": "edits by tenth of the target, from 0",
     "cosines": f"pairs by lowest cosine of a step of {COSINE_BIN}",
-    "cosine": "cosine by quantile of the scored pairs",
     "scored": "pairs with a cosine",
     "mean_edits": "per pair",
 }
-QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +58,13 @@ class Stats:
     edits_of_pairs: Mapping[str, int]  # pairs by their number of edits
     places: Mapping[str, int]  # edits by the tenth of the sentence in which they are
     cosines: Mapping[str, int]  # scored pairs, in steps of 0.05
-    cosine: Mapping[str, float]  # quantile → value; empty if nothing was scored
     scored: int
     edits: int
     mean_edits: float  # per pair
     confusions: tuple[Confusion, ...]  # the most frequent
 
 
-def stats(out: str | Path, progress: Advance = silent) -> Stats:
+def stats(out: str | Path) -> Stats:
     """Count the dataset at `out`, which must pass the quick check, a shard at a time."""
     dataset = open_dataset(out)
     splits = {split: dataset.rows(split) for split in dataset.manifest.outputs}
@@ -76,35 +73,27 @@ def stats(out: str | Path, progress: Advance = silent) -> Stats:
         for split in splits:
             for shard, rows in dataset.scan_shards(split):
                 yield shard
-                progress("count", rows, sum(splits.values()))
+                step("count", rows, sum(splits.values()))
 
-    # quantiles of shards cannot be combined
-    whole = pl.concat([dataset.scan(split).select("cosine") for split in splits])
-    return counted(shards(), whole, splits)
+    return count_pairs(shards(), splits)
 
 
-def counted(
-    shards: Iterable[pl.LazyFrame], cosines: pl.LazyFrame, splits: Mapping[str, int], top: int = TOP
-) -> Stats:
-    """Count shards of pairs one after the other; `cosines` has the column of all of them."""
+def count_pairs(shards: Iterable[pl.LazyFrame], splits: Mapping[str, int], top: int = TOP) -> Stats:
+    """Count shards of pairs one after the other."""
     names = list(_counts(pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))))
     sums: list[pl.DataFrame] = []
     for shard in (pl.LazyFrame(pl.from_arrow(PAIR.empty_table())), *shards):
         parts = pl.collect_all(_counts(shard).values(), engine="streaming")
         sums = [_added(both) for both in zip(sums, parts, strict=True)] if sums else parts
     found = dict(zip(names, sums, strict=True))
-    quantiles = cosines.select(pl.col("cosine").count().alias("scored"), *map(_quantile, QUANTILES))
-    cosine = quantiles.collect(engine="streaming")
     total, edited = sum(splits.values()), int(found["kinds"]["len"].sum())
-    scored = int(cosine["scored"][0])
     by_count = {name: _by_count(found[name]) for name in ("operators", "origins", "kinds")}
     order = ("lengths", "distances", "edits_of_pairs", "places", "cosines")
     return Stats(
         splits=splits,
         **by_count,
         **{name: _in_order(found[name]) for name in order},
-        cosine={f"{q:g}": float(cosine[f"{q:g}"][0]) for q in QUANTILES} if scored else {},
-        scored=scored,
+        scored=int(found["cosines"]["len"].sum()),
         edits=edited,
         mean_edits=edited / total if total else 0.0,
         confusions=_confusions(found["confusions"], top),
@@ -162,10 +151,6 @@ def _added(both: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the sum of two tables of counts."""
     *by, _ = both[1].columns
     return pl.concat(both).group_by(by).sum()
-
-
-def _quantile(q: float) -> pl.Expr:
-    return pl.col("cosine").quantile(q, interpolation="nearest").alias(f"{q:g}")
 
 
 def _by_count(frame: pl.DataFrame) -> dict[str, int]:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.common.durable import sha256_of
-from cecdata.common.errors import InputError, UsageError, VerificationError
-from cecdata.common.progress import Advance, silent
+from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.progress import step
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
 from cecdata.shards.reader import Problem, read_batches, take_inventory
 
@@ -33,7 +33,6 @@ Mask = npt.NDArray[np.bool_]
 Rederive = Callable[[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int16]], pa.Table]
 
 _COSINE_TOLERANCE = 1e-6  # one rounding to float32
-Level: TypeAlias = Literal["quick", "default", "full"]
 _BATCH = 8_192  # rows checked at a time
 
 
@@ -41,7 +40,6 @@ _BATCH = 8_192  # rows checked at a time
 class Report:
     """The files and rows that were checked, and the problems; `ok` where there is none."""
 
-    level: Level
     problems: tuple[Problem, ...]
     files_checked: int
     rows_checked: int
@@ -52,7 +50,7 @@ class Report:
         return not self.problems
 
     def with_files_of(self, other: Report) -> Report:
-        """Return the report with the problems and files of another; the rows are this one's."""
+        """Return this report with the problems and files of another; `rows_checked` stays."""
         return replace(
             self,
             problems=self.problems + other.problems,
@@ -60,24 +58,12 @@ class Report:
         )
 
 
-def verify(
-    out: str | Path,
-    level: Level = "default",
-    *,
-    rederive: Rederive | None = None,
-    progress: Advance = silent,
-) -> Report:
-    """Check the dataset at `out`; `progress` gets the number of rows of each batch, and of all.
+def verify(out: str | Path, rederive: Rederive | None = None) -> Report:
+    """Check the files of the dataset at `out`, their SHA-256, and every row.
 
-    quick: presence, sizes, foreign files. default: also the SHA-256 of every file, and a
-    check of every row. full: also the source, operator, edits and split of every row, which
-    `rederive` derives again. Raises InputError if there is no such folder or it is no dataset, and
-    UsageError for an unknown level, or for `full` without `rederive`.
+    With `rederive`, the source, operator, edits and split of every row are derived again, and
+    compared. Raises InputError if there is no such folder or it is no dataset.
     """
-    if level not in get_args(Level):
-        raise UsageError(f"no level {level!r}; available: {', '.join(get_args(Level))}")
-    if level == "full" and rederive is None:
-        raise UsageError("level='full' needs the argument `rederive`")
     folder = Path(out).absolute()
     if not folder.is_dir():
         raise InputError(f"{out}: no such folder")
@@ -87,12 +73,11 @@ def verify(
         # Shards without a manifest are a damaged dataset; any other folder was named by mistake.
         if isinstance(error, InputError) and not any(folder.glob("data/*.parquet")):
             raise
-        return Report(level, (Problem(MANIFEST, str(error)),), 0, 0)
+        return Report((Problem(MANIFEST, str(error)),), 0, 0)
     problems = list(take_inventory(folder, manifest))
-    check = _Check(folder, manifest, rederive if level == "full" else None, progress)
-    if level != "quick":
-        problems += check.files({problem.path for problem in problems})
-    return Report(level, tuple(problems), len(manifest.files()), check.rows)
+    check = _Check(folder, manifest, rederive)
+    problems += check.files({problem.path for problem in problems})
+    return Report(tuple(problems), len(manifest.files()), check.rows)
 
 
 @dataclass(slots=True)
@@ -102,7 +87,6 @@ class _Check:
     out: Path
     manifest: Manifest
     again: Rederive | None
-    progress: Advance
     rows: int = 0
     operators: Counter[str] = field(default_factory=Counter)
     rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -163,7 +147,7 @@ class _Check:
                 last = (int(ids[-1]), int(copies[-1]))
             self.ids.setdefault(split, []).append(np.unique(ids))
             done += len(batch)
-            self.progress("verify", len(batch), total)
+            step("verify", len(batch), total)
         self.rows += done
         for breach, (count, first) in findings.items():
             yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
-from cecdata.common.progress import Advance, silent
+from cecdata.common.progress import step
 from cecdata.config import Config
 from cecdata.corpus.ids import id_column
 from cecdata.perturbation.engine import Perturber
@@ -54,9 +54,7 @@ class Realism:
         }
 
 
-def classify(
-    pairs: Iterable[tuple[str, str]], config: Config, progress: Advance = silent
-) -> Realism:
+def classify(pairs: Iterable[tuple[str, str]], config: Config) -> Realism:
     """Compare the errors of real pairs (source, target) with the recipe's in the same targets.
 
     The recipe writes two sources of every target: the first is compared with the real source, and
@@ -77,7 +75,7 @@ def classify(
     targets = [usable[place][1] for place in kept]
     groups = np.unique(targets, return_inverse=True)[1]
     real, first, second = (
-        _table(column, targets, progress)
+        _table(column, targets)
         for column in (
             [usable[place][0] for place in kept],
             [drawn[place][0] for place in kept],
@@ -89,7 +87,7 @@ def classify(
 
     def measured(positive: Table, negative: Table) -> float:
         value = auc(positive, negative, groups, config.seed)
-        progress("classify", 1, 2 + len(by_group))
+        step("classify", 1, 2 + len(by_group))
         return value
 
     return Realism(
@@ -103,11 +101,11 @@ def classify(
     )
 
 
-def _table(sources: list[str], targets: list[str], progress: Advance) -> Table:
+def _table(sources: list[str], targets: list[str]) -> Table:
     rows = []
     for source, target in zip(sources, targets, strict=True):
         rows.append(features(source, target))
-        progress("features", 1, 3 * len(targets))  # real, first and second
+        step("features", 1, 3 * len(targets))  # real, first and second
     return np.array(rows)
 
 

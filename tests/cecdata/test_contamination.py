@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.contamination.benchmarks import load, texts
-from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, Index, Keys
+from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Index, Keys
 from cecdata.corpus.reading import read
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.schema import REJECTED_ROW
@@ -75,7 +75,7 @@ TEXT |= st.builds("".join, st.tuples(PERIODIC, st.text("天a", max_size=2), PERI
 @settings(max_examples=120)
 @given(st.lists(TEXT, min_size=1, max_size=5), st.lists(TEXT, min_size=1, max_size=5))
 def test_flags_agree_with_the_definitions(benchmark, corpus):
-    """EXACT and OVERLAP are those of the keys."""
+    """EXACT, OVERLAP and SHARED are those of the keys."""
     flags = index(benchmark).find(pa.array(corpus))
     if not flags.shape[1]:
         return
@@ -87,10 +87,11 @@ def test_flags_agree_with_the_definitions(benchmark, corpus):
     for text, got in zip(corpus, flags[:, 0].tolist(), strict=True):
         own = key(text)
         assert bool(got & EXACT) == (own in keys)
-        inside = any(
-            (len(k) >= 7 and k in own) or (len(own) >= 20 and own in k) for k in keys if own
-        )
-        assert bool(got & OVERLAP) == inside
+        inside = any(len(k) >= 7 and k in own for k in keys)
+        windows = [own[place : place + 13] for place in range(len(own) - 12)]
+        covered = len(own) >= 20 and all(any(w in k for k in keys) for w in windows)
+        assert bool(got & OVERLAP) == (inside or covered)
+        assert bool(got & SHARED) == any(w in k for w in windows for k in keys)
 
 
 def test_equal_rows_of_many_batches_are_kept_once():

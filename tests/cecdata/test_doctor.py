@@ -22,7 +22,6 @@ import tomllib
 from click.testing import CliRunner
 
 from cecdata import config
-from cecdata.audit import errors_of
 from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.commands.doctor import CALLS, FILES
@@ -30,9 +29,9 @@ from cecdata.common.kernels.jit import KernelCache
 from cecdata.common.progress import Progress
 from cecdata.common.version import git_commit
 from cecdata.contamination.benchmarks import judge, load
-from cecdata.fit.fit import fit
-from cecdata.report.page import write_report
+from cecdata.shards.export import export
 from cecdata.shards.stats import stats
+from cecdata.shards.verify import verify
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cecdata", "cecbench", "cectrain")
@@ -220,11 +219,10 @@ def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
 
 
 def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
-    """The steps that are shown add up to the total: rows, sentences, errors, folds of a fit."""
+    """The steps that are shown add up to the total: rows, sentences, pairs."""
     texts = [f"第{number}号车厢的空调已经修好，请旅客放心乘坐。" for number in range(40)]
     out, rows = tmp_path / "out", tmp_path / "rows.parquet"
     pl.DataFrame({"text": texts}).write_parquet(rows)
-    errors = errors_of([("他己经来了。", "他已经来了。"), ("天汽很好。", "天气很好。")] * 9)
     benchmark = tmp_path / "gold.tsv"
     benchmark.write_text("他己经来了。\t他已经来了。\n", "utf-8")
     done: dict[str, int] = {}
@@ -237,10 +235,12 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
     with Progress():
         monkeypatch.setattr(Progress, "__call__", lambda _, *given: show(*given))
         build([str(rows)], out, config.load(filters=("levenshtein",)))
-    stats(out, show)
-    write_report(out, progress=show)
-    judge([str(out)], load([str(benchmark)]), show)
-    fit(errors, config.load("typed"), progress=show)
-    assert set(done) == {"read", "perturb", "count", "report", "compare", "fit"}
+        stats(out)
+        verify(out)
+        export(out, "train", tmp_path / "pairs.tsv")
+        judge([str(out)], load([str(benchmark)]))
+    passes = {"read", "perturb", "count", "verify", "export", "compare"}
+    assert set(done) == passes
+    totals["export"] = done["export"]  # of one split
     assert done == totals
     assert done["read"] == done["perturb"] == len(texts)

@@ -142,47 +142,40 @@ def test_a_folder_is_published_whole(tmp_path):
 
 
 def test_the_journal_remembers(tmp_path):
-    """What was recorded is there after a restart; the latest entry of a key counts."""
+    """What was recorded is there after a restart; the latest facts of a step count."""
     journal = Journal(tmp_path / "j")
     journal.record("chunk", "00001", counts={"kept": 3}, 名="值")
     journal.record("chunk", "00001", counts={"kept": 4})
     again = Journal(tmp_path / "j")
-    assert [(entry.key, entry.facts) for entry in again] == [("00001", {"counts": {"kept": 4}})]
+    assert list(again) == [("chunk", "00001")]
+    assert again.get("chunk", "00001") == {"counts": {"kept": 4}}
     assert again.get("chunk", "00002") is None
-    assert again.damage == ()
 
 
 @given(cut=st.integers(0, 10_000), flip=st.none() | st.integers(0, 10_000))
 @settings(deadline=None, max_examples=150)
 def test_a_damaged_journal_never_lies(tmp_path_factory, cut, flip):
-    """However it is cut off or flipped, a journal tells true entries or none, and can go on."""
-    root = tmp_path_factory.mktemp("j")
-    path = root / "j"
+    """However it is cut off or flipped, a journal has true facts or none, and can go on."""
+    path = tmp_path_factory.mktemp("j") / "j"
     journal = Journal(path)
     for number in range(4):
         journal.record("step", str(number), value=number * 7)
     data = bytearray(path.read_bytes())
     if flip is not None:
         data[flip % len(data)] ^= 1 << (flip % 8)
-    whole = data.count(b"\n", 0, max(0, len(data) - cut % len(data)))
-    path.write_bytes(bytes(data[: len(data) - cut % len(data)]))
+    left = bytes(data[: len(data) - cut % len(data)])
+    path.write_bytes(left)
     again = Journal(path)
-    found = {entry.key: entry.facts["value"] for entry in again}
-    assert all(found[key] == int(key) * 7 for key in found)
-    if flip is None:
-        assert len(found) == whole
-        assert again.damage == ()
-    elif not cut % len(data):
-        lost = 4 - len(found)
-        assert lost <= 2  # a flipped line end joins two lines
-        assert lost == 0 or "3" not in found or again.damage
+    assert all(again.get(step, key) == {"value": int(key) * 7} for step, key in again)
+    whole = sum(line.endswith(b'"}') for line in left.split(b"\n"))
+    lost = whole - len(list(again))
+    assert lost == 0 if flip is None else lost <= 2  # a flipped line end joins two lines
     again.record("step", "new", value=1)
-    entry = Journal(path).get("step", "new")
-    assert entry is not None
+    assert Journal(path).get("step", "new") == {"value": 1}
 
 
-def test_a_failed_append_leaves_no_half_line(tmp_path):
-    """When a line cannot be written whole, it goes, and the next one stands on its own."""
+def test_a_failed_append_harms_no_other_line(tmp_path):
+    """When a line cannot be written whole, it counts as none, and the next one stands alone."""
     journal = Journal(tmp_path / "j")
     journal.record("step", "a")
     size = (tmp_path / "j").stat().st_size
@@ -195,12 +188,9 @@ def test_a_failed_append_leaves_no_half_line(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, usual)
-    assert (tmp_path / "j").stat().st_size == size
-    journal.record("step", "c")
-    again = Journal(tmp_path / "j")
-    assert [entry.key for entry in again] == ["a", "c"]
-    assert again.damage == ()
     assert journal.get("step", "b") is None
+    journal.record("step", "c")
+    assert list(Journal(tmp_path / "j")) == [("step", "a"), ("step", "c")]
 
 
 def test_threads_share_a_journal(tmp_path):
@@ -210,9 +200,7 @@ def test_threads_share_a_journal(tmp_path):
     journal = Journal(tmp_path / "j")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: journal.record("step", str(n), text="字" * n), range(64)))
-    again = Journal(tmp_path / "j")
-    assert {entry.key for entry in again} == {str(n) for n in range(64)}
-    assert again.damage == ()
+    assert set(Journal(tmp_path / "j")) == {("step", str(n)) for n in range(64)}
 
 
 def test_an_error_below_a_folder_names_that_folder(tmp_path):

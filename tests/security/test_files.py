@@ -21,7 +21,7 @@ from pickled import Bomb
 from cecdata.builds.place import Done, Place
 from cecdata.cli import cli
 from cecdata.common.codec import sealed
-from cecdata.common.durable import Journal, Workspace
+from cecdata.common.durable import Workspace
 from cecdata.common.durable import files as names
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.config import load
@@ -123,18 +123,20 @@ def test_no_link_inside_the_state_is_followed(tmp_path, name, overwrite):
 @pytest.mark.parametrize(
     "entry",
     [
-        {"step": "publish", "key": "data", "facts": {"staged": "/etc", "names": []}},
-        {"step": "publish", "key": "../up", "facts": {"staged": "s", "names": []}},
-        {"step": "publish", "key": "data", "facts": {"staged": "s", "names": ["../../x"]}},
+        {"step": "file", "key": "../up", "facts": {}},
+        {"step": "publish", "key": "../up", "facts": {"names": ["x"]}},
+        {"step": "publish", "key": "data", "facts": {"names": ["../../x"]}},
     ],
 )
 def test_no_path_out_of_a_journal(tmp_path, entry):
-    """A journal line that names a place outside its folder counts as damaged, seal or no seal."""
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(sealed(entry, indent=None) + b"{}\n")
-    journal = Journal(path)
-    assert not list(journal)
-    assert "points outside" in journal.damage[0]
+    """Nothing is removed that a journal names outside its folder, seal or no seal."""
+    with Workspace(tmp_path / "out", {"x": 1}) as work:
+        work.journal.path.write_bytes(sealed(entry, indent=None))
+    with (
+        pytest.raises(RefusedError, match="points outside"),
+        Workspace(tmp_path / "out", {"x": 1}, overwrite=True),
+    ):
+        pass
 
 
 def test_no_path_out_of_a_store(tmp_path):

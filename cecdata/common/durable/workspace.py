@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import cast, final
+from typing import final
 
 from cecdata.common.codec import sealed, unsealed
 from cecdata.common.durable.files import (
@@ -19,13 +19,14 @@ from cecdata.common.durable.files import (
     write_bytes,
     write_text,
 )
-from cecdata.common.durable.journal import MOVED, Entry, Journal
+from cecdata.common.durable.journal import Journal
 from cecdata.common.durable.lock import Lock
 from cecdata.common.errors import RefusedError
 
 STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
 FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable and sealed
 _WRITTEN = "file"  # a step: a file is written
+_MOVED = "publish"  # a step: a folder was moved to `key`, with the files `facts["names"]`
 _JOURNAL = "journal.jsonl"
 _SHOWN = 12  # differences in a message
 
@@ -39,7 +40,6 @@ class Workspace:
     `overwrite` removes the files that earlier runs wrote here, and refuses where others exist.
     With the same identity the run resumes: `journal` has the finished steps. `reads` are the files
     and folders that the run reads; one inside `out` is refused, as `overwrite` would remove it.
-    A run without steps in the journal has begun when each of the globs `begins` has a file.
     """
 
     def __init__(
@@ -49,7 +49,6 @@ class Workspace:
         *,
         overwrite: bool = False,
         reads: Iterable[Path | str] = (),
-        begins: Iterable[str] = (),
     ) -> None:
         self.root = Path(out).absolute()
         self.state = self.root / STATE
@@ -57,17 +56,10 @@ class Workspace:
         self.resumed = False
         self.identity: Mapping[str, object] = json.loads(json.dumps(identity))
         self._fingerprint = self.state / FINGERPRINT
-        self._overwrite, self._begins = overwrite, tuple(begins)
+        self._overwrite = overwrite
         self._reads = [Path(name) for name in reads if name != ""]
         self._lock = Lock(self.state / "lock")
-        self._journal: Journal | None = None
-
-    @property
-    def journal(self) -> Journal:
-        """Return the record of finished steps."""
-        if self._journal is None:
-            raise RuntimeError("the workspace is not open: use `with Workspace(…) as work`")
-        return self._journal
+        self.journal: Journal  # the record of finished steps, while the workspace is open
 
     def __enter__(self) -> Workspace:
         _refuse_to_read_below(self.root, self._reads)
@@ -104,13 +96,13 @@ class Workspace:
         journal records the move first, so that a run killed between the two still knows its files.
         """
         source, target = self._inside(staged), self._inside(final)
-        if not source.exists() and target.exists() and self.journal.get(MOVED, final):
+        if not source.exists() and target.exists() and self.journal.get(_MOVED, final):
             return
         moved = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
-        before = self.journal.get(MOVED, final)
+        before = self.journal.get(_MOVED, final)
         if before is not None:
-            moved.update(_names(before))
-        self.journal.record(MOVED, final, staged=staged, names=sorted(moved))
+            moved.update(before["names"])
+        self.journal.record(_MOVED, final, names=sorted(moved))
         publish(source, target, again=before is not None and target.exists())
 
     def _own(self, name: str) -> Path:
@@ -127,14 +119,14 @@ class Workspace:
         return path
 
     def _open(self) -> None:
-        self._journal = Journal(self.state / _JOURNAL)
+        self.journal = Journal(self.state / _JOURNAL)
         if self._begun() and not self._overwrite:
             refuse_another(self._saved(), self.identity, str(self.root))
             self.resumed = True
         elif self._overwrite or self._saved() != fingerprint(self.identity):
             # A run without a recorded step (a mistyped column, an empty corpus) binds no later run.
             self.clear()
-            self._journal = Journal(self.state / _JOURNAL)
+            self.journal = Journal(self.state / _JOURNAL)
         else:
             self.resumed = True
         with naming(self.tmp):
@@ -150,28 +142,29 @@ class Workspace:
 
     def _begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a file, an answer."""
-        steps = list(self.journal)
-        # Answers of an endpoint have a journal of their own, before they are a step of this one.
-        kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
-        answered = any(path.stat().st_size for path in kept)
-        marked = self._begins and all(any(self.root.glob(files)) for files in self._begins)
-        recorded = steps or self.journal.damage or answered or marked
-        return bool(recorded or _files(self.root, self.state))
+        recorded = any(path.stat().st_size for path in self.state.glob("*.jsonl"))
+        below = (path for path in self.state.glob("*/**/*") if self.tmp not in path.parents)
+        return recorded or any(path.is_file() for path in below) or bool(self._list_files())
 
     def _owned(self) -> set[Path]:
         """Return the files outside `.cecdata` that runs here wrote or were about to write."""
         paths: set[Path] = set()
-        for entry in self.journal:
-            if entry.step == _WRITTEN:
-                paths.add(self._inside(entry.key))
-            elif entry.step == MOVED:
-                paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
+        for step, key in self.journal:
+            if step == _WRITTEN:
+                paths.add(self._inside(key))
+            elif (facts := self.journal.get(step, key)) and step == _MOVED:
+                paths.update(self._inside(f"{key}/{name}") for name in facts["names"])
         return paths
+
+    def _list_files(self) -> list[Path]:
+        """Return the files outside `.cecdata`."""
+        files = (path for path in self.root.rglob("*") if not path.is_dir())
+        return sorted(path for path in files if not path.is_relative_to(self.state))
 
     def clear(self) -> None:
         """Remove all files that runs here wrote; raise RefusedError where others exist."""
         owned = self._owned()
-        foreign = [p for p in _files(self.root, self.state) if p not in owned]
+        foreign = [path for path in self._list_files() if path not in owned]
         if foreign:
             some = ", ".join(str(p.relative_to(self.root)) for p in foreign[:5])
             raise RefusedError(
@@ -192,10 +185,6 @@ class Workspace:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
             for name in last:
                 (self.state / name).unlink(missing_ok=True)
-
-
-def _names(entry: Entry) -> list[str]:
-    return cast("list[str]", entry.facts["names"])  # as the journal has checked
 
 
 def _refuse_to_read_below(root: Path, paths: Iterable[Path]) -> None:
@@ -242,10 +231,6 @@ def _refuse_links(state: Path) -> None:
             f"{links[0]} is a link, which may point outside the folder: remove it, or choose "
             "another output folder"
         )
-
-
-def _files(root: Path, state: Path) -> list[Path]:
-    return sorted(p for p in root.rglob("*") if not p.is_dir() and not p.is_relative_to(state))
 
 
 def write_beside(root: Path, texts: Mapping[str, str]) -> None:

@@ -1,9 +1,8 @@
-"""Fitting a recipe to a sample of errors: the posterior, its strength, the file that is written."""
+"""Fitting a recipe to a sample of errors: the shares, and the file that is written."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -11,15 +10,12 @@ from functools import cache
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from cecdata.audit import ALPHABET, TAIL, Errors, errors_of, recipe_choices, score
+from cecdata.audit import Errors, errors_of, recipe_choices, score
 from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.fit.fit import STRENGTHS, TWO_IN_A_ROW, fit, fitted, minimum, recipe_text
-from cecdata.fit.posterior import Parameters, Posterior, entries_of
+from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _attribute, fit, recipe_text
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import weighed
 from cecdata.perturbation.tables import compiled
@@ -40,52 +36,6 @@ def recipe_like(pairs):
     return fit(errors_like(pairs), TYPED).config
 
 
-def test_start_is_the_recipe():
-    """With no change, P(wrong | right) is what the audit gives the recipe."""
-    entries = entries_of(errors_like(LOOK + SOUND), TYPED.prior)
-    chances = Posterior(entries, 1.0).chances(np.zeros(Parameters.number(entries)))
-    choices = recipe_choices(TYPED.prior)
-    slow = [choices.of(*pair) for pair in sorted(LOOK + SOUND)]
-    assert chances == pytest.approx(slow, rel=1e-6)
-
-
-@settings(max_examples=10)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 50.0]))
-def test_slope_is_that_of_the_value(seed, strength):
-    """The gradient agrees with differences of the objective, wherever it is taken."""
-    entries = entries_of(errors_like(LOOK[:3] + SOUND[:3]), TYPED.prior)
-    posterior, random = Posterior(entries, strength), np.random.default_rng(seed)
-    at = random.normal(0, 0.5, Parameters.number(entries))
-    slope = posterior(at, entries.count)[1]
-    for place in random.choice(len(at), 5, replace=False):
-        step = np.zeros(len(at))
-        step[place] = 1e-5
-        up, down = (posterior(at + sign * step, entries.count)[0] for sign in (1, -1))
-        assert (up - down) / 2e-5 == pytest.approx(slope[place], abs=2e-6)
-
-
-def test_value_by_hand():
-    """Minus the mean log chance of the errors, less strength times the prior's cross entropy."""
-    entries = entries_of(errors_like([("已", "己")], 1), {"near_glyph": 1.0})
-    start = np.zeros(Parameters.number(entries))
-    row = {c.replacement: c.weight for c in OPERATORS["near_glyph"].confusions("已")}
-    log = math.log((1 - TAIL) * row["己"] + TAIL / ALPHABET)
-    entropy = sum(share * math.log(share) for share in row.values())
-    for strength in (1.0, 7.0):
-        value = Posterior(entries, strength)(start, entries.count)[0]
-        assert value == pytest.approx(-log - strength * entropy, rel=1e-6)
-
-
-def test_minimum_of_a_bent_valley():
-    """Rosenbrock's function has its minimum at (1, 1)."""
-
-    def bent(x):
-        a, b = x[1] - x[0] ** 2, 1 - x[0]
-        return float(100 * a**2 + b**2), np.array([-400 * x[0] * a - 2 * b, 200 * a])
-
-    assert minimum(bent, np.array([-1.2, 1.0])) == pytest.approx([1, 1], abs=1e-4)
-
-
 def test_fit_moves_towards_the_sample():
     """Errors of the eye raise the operators of the eye, errors of the ear those of the ear."""
     eye, ear = (recipe_like(pairs).prior for pairs in (LOOK, SOUND))
@@ -93,28 +43,28 @@ def test_fit_moves_towards_the_sample():
     assert ear["homophone"] > eye["homophone"]
 
 
-@pytest.mark.parametrize("pairs", [LOOK, SOUND, LOOK[:1]])
-def test_a_stronger_prior_stays_nearer(pairs):
-    """The stronger the prior the less the parameters move; at infinity they do not."""
-    entries = entries_of(errors_like(pairs), TYPED.prior)
-    moved = [np.abs(fitted(entries, s, entries.count)).sum() for s in (*STRENGTHS[::3], math.inf)]
-    assert moved == sorted(moved, reverse=True)
-    assert moved[-1] == 0
+def test_shares_maximise_the_probability_of_the_errors():
+    """No other shares make the errors, with the recipe as a prior, more probable."""
+    errors = errors_like(LOOK + SOUND, 3)
+    names, chances, tokens = _attribute(errors, TYPED)
+    usual = {name: share for name, share in TYPED.prior.items() if share > 0}
+
+    def objective(shares):
+        parts = np.array([shares[name] for name in names])
+        prior = sum(STRENGTH * usual[n] / sum(usual.values()) * np.log(shares[n]) for n in usual)
+        return float((tokens * np.log(chances @ parts)).sum() + prior)
+
+    best = {name: share for name, share in fit(errors, TYPED).config.prior.items() if share > 0}
+    for name in names:
+        for factor in (0.9, 1.1):
+            moved = {**best, name: best[name] * factor}
+            whole = sum(moved.values()) / sum(best.values())
+            assert objective({n: s / whole for n, s in moved.items()}) < objective(best)
 
 
-def test_no_pair_is_remembered():
-    """What is learnt goes by the names of kinds and exponents: a handful of numbers an operator."""
-    found = recipe_like(SOUND)
-    known = {*OPERATORS["homophone"].kinds, "power", "frequency"}
-    assert set(found.weights["homophone"]) <= known
-    assert all(len(changes) <= 9 for changes in found.weights.values())
-
-
-def test_an_unlearnable_sample_leaves_the_recipe():
-    """Where one error is all there is, nothing can be predicted from the rest: nothing changes."""
-    found = fit(errors_like([("书", "山")], 1), TYPED)
-    assert not math.isfinite(found.strength)
-    assert found.config == TYPED
+def test_the_weights_stay_the_recipe_s():
+    """What is learnt are the shares of operators: no pair of characters is remembered."""
+    assert replace(recipe_like(SOUND), prior=TYPED.prior) == TYPED
 
 
 def test_shares_of_other_kinds_follow_their_counts():
@@ -125,7 +75,7 @@ def test_shares_of_other_kinds_follow_their_counts():
     found = fit(sample, TYPED)
     share = TYPED.prior["missing"] / sum(TYPED.prior.values())
     total = sample.tokens + 32
-    wanted = (30 + found.strength * share) / (total + found.strength)
+    wanted = (30 + STRENGTH * share) / (total + STRENGTH)
     assert found.config.prior["missing"] == pytest.approx(wanted, rel=1e-3)
     assert sum(found.config.prior.values()) == pytest.approx(1, abs=2e-3)
     assert found.unanswered == {"redundant": 5}
@@ -136,7 +86,6 @@ def test_slips_keep_their_ratio_to_lexical():
     found, given = recipe_like(LOOK).prior, TYPED.prior
     ratio = given["slip"] / given["lexical"]
     assert found["slip"] / found["lexical"] == pytest.approx(ratio, rel=2e-3)
-    assert found["slip"] < given["slip"]
 
 
 def test_wrong_words_raise_the_word_operator():
@@ -151,8 +100,7 @@ def test_wrong_words_raise_the_word_operator():
 @pytest.mark.parametrize(
     ("errors", "config", "said"),
     [
-        (Errors(), TYPED, "no error replaces"),
-        (errors_like([("们", "們")]), TYPED, "no error replaces"),
+        (errors_like([("们", "們")]), TYPED, "no operator of the recipe writes"),
         (errors_like(LOOK), load("paper", prior={"homophone": 0, "near_glyph": 0, "radical": 0}),
          "no operator that substitutes"),
         (errors_like(LOOK), load("paper", fitted="with labels: 3 errors"), "already fitted"),
@@ -186,9 +134,9 @@ def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
     assert "40 errors in 40 rows of errors.tsv, sha256 " in config.fitted
     assert str(tmp_path) not in text
     found = score(recipe_choices(config.prior, config.weights), errors_like(LOOK, 4))
-    assert found.bits_per_error == pytest.approx(printed["bits_per_error"]["after"])
+    assert found.bits_per_error == pytest.approx(printed["after"]["bits_per_error"])
     told = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out)])
-    assert f"{printed['bits_per_error']['after']:.3f}" in told.output
+    assert f"{printed['after']['bits_per_error']:.3f}" in told.output
     assert out.read_text("utf-8") == text
     bad = CliRunner().invoke(command, ["--errors", str(file), "--out", str(tmp_path / "x.txt")])
     assert isinstance(bad.exception, UsageError)

@@ -138,13 +138,6 @@ def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
         load(tmp_path / "x.ngram")
 
 
-def test_a_file_that_swells_is_refused(tmp_path: Path) -> None:
-    """What a stranger's small file would take in memory has a limit."""
-    arrays.save(tmp_path / "x.ngram", "kind", {}, {"a": np.zeros(60 << 20, np.uint8)})
-    with pytest.raises(InputError, match="its arrays would expand to 62,914,"):
-        arrays.load(tmp_path / "x.ngram", "kind", "Make it anew.")
-
-
 def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
     """Whatever bit it is, the arrays are those that were written, or the error names the file."""
     path, held = tmp_path / "x.ngram", {"a": np.arange(30), "b": np.ones((3, 4), np.float32)}

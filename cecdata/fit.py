@@ -1,0 +1,165 @@
+"""The re-estimation of the shares of a recipe's operators from a small sample of real errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.audit import (
+    Errors,
+    Score,
+    editable_share,
+    recipe_choices,
+    score,
+    substituting,
+    table_of,
+)
+from cecdata.common.codec import Json
+from cecdata.common.errors import InputError, UsageError
+from cecdata.config import Config, load
+
+# Kinds of errors other than single characters, and the operator that makes each.
+ANSWERS: Mapping[str, str] = {
+    "missing": "missing",
+    "repeated": "repeated",
+    "swapped": "swap",
+    "split": "split",
+    "symbol": "width",
+}
+# Operators that write single characters depending on the word, and for each the operator from
+# which an error without its sentence cannot tell it.
+ALONGSIDE: Mapping[str, str] = {"slip": "lexical"}
+# An edit of `word` changes two characters in a row about as often as one (in 0.47 of its edits
+# if words are weighted by the square root of their counts, in 0.52 if by their counts).
+TWO_IN_A_ROW = 0.5
+STRENGTH = 128.0  # errors: the recipe's own shares weigh as much as so many
+_ROUNDS = 50  # of expectation and maximisation, after which no share changes in four digits
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The result of a fit. `config` is a complete recipe; the two scores are on the sample."""
+
+    config: Config
+    before: Score
+    after: Score
+    counted: Mapping[str, float]  # errors by operator
+    unanswered: Mapping[str, int]  # kinds of errors that no operator of the recipe makes
+
+
+def fit(errors: Errors, config: Config) -> Fitted:
+    """Fit the shares of a recipe's operators; the caller sets `fitted` of the new config.
+
+    A share is (errors + strength · prior) / (all errors + strength). Which operator made an error
+    that several can make is known by their shares alone, so both are found together, by expectation
+    and maximisation. Raises InputError where no operator makes any of the errors, and UsageError
+    for a recipe that was fitted to labels: fit the recipe that it was made from.
+    """
+    if config.fitted not in ("", "none"):
+        raise UsageError("the recipe is already fitted: fit the recipe that it was made from")
+    usual = {name: share for name, share in config.prior.items() if share > 0}
+    whole = sum(usual.values())
+    usual = {name: share / whole for name, share in usual.items()}
+    names, chances, tokens = _attribute(errors, config)
+    other, unanswered = _count_others(errors, usual)
+    single = _count_single(errors, usual)
+    if single and not len(tokens):
+        raise InputError("nothing to fit: no operator of the recipe writes any of these characters")
+    share, counted = usual, other
+    for _ in range(_ROUNDS):
+        joint = chances * [share[name] for name in names]
+        made = (tokens[:, None] * joint / joint.sum(axis=1, keepdims=True)).sum(axis=0)
+        made *= single / max(tokens.sum(), 1)
+        counted = {**other, **dict(zip(names, made.tolist(), strict=True))}
+        total = sum(counted.values()) + STRENGTH
+        share = {n: (counted[n] + STRENGTH * part) / total for n, part in usual.items()}
+    prior = {name: _round(share.get(name, 0.0)) for name in config.prior}
+    before, after = (
+        score(recipe_choices(shares, config.weights), errors) for shares in (config.prior, prior)
+    )
+    return Fitted(replace(config, prior=prior), before, after, counted, unanswered)
+
+
+def _attribute(
+    errors: Errors, config: Config
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the O operators that can write single characters, the chance that an edit of each is
+    one of E distinct errors, [E, O], and the number of each of these errors, [E].
+    """
+    operators = {operator.name: operator for operator in substituting(config.prior, config.weights)}
+    columns = {}
+    for name, operator in operators.items():
+        editable = editable_share(table_of(operator))
+        weights = {
+            right: {item.replacement: item.weight for item in operator.confusions(right)}
+            for right, _ in errors.substitutions
+        }
+        columns[name] = [weights[r].get(w, 0.0) / editable for r, w in errors.substitutions]
+    columns |= {
+        name: columns[beside]
+        for name, beside in ALONGSIDE.items()
+        if config.prior.get(name, 0) > 0 and beside in columns
+    }
+    chances = np.array(list(columns.values()), np.float64).T
+    tokens = np.array(list(errors.substitutions.values()), np.float64)
+    answered = chances.any(axis=1)
+    return list(columns), chances[answered], tokens[answered]
+
+
+def _count_single(errors: Errors, usual: Mapping[str, float]) -> float:
+    """Return the number of single characters that an operator of single characters replaced."""
+    if "word" not in usual:
+        return float(errors.tokens)
+    # substitutions in a row are edits of `word`; as many of its edits change one character
+    in_words = errors.neighbouring + errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
+    return max(float(errors.tokens) - in_words, 0.0)
+
+
+def _count_others(
+    errors: Errors, usual: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Count the errors of the other operators, and those that no operator makes."""
+    counts = dict.fromkeys(usual, 0.0)
+    unanswered: dict[str, int] = {}
+    for kind, count in errors.others.items():
+        name = ANSWERS.get(kind, "")
+        if name in counts:
+            counts[name] += count
+        else:
+            unanswered[kind] = count
+    if "word" in counts:
+        counts["word"] = min(errors.words / TWO_IN_A_ROW, float(errors.tokens))
+    return counts, unanswered
+
+
+def _round(value: float) -> float:
+    """Round to four significant digits; a sample supports no more."""
+    return float(f"{value:.4g}")
+
+
+def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
+    """Return the settings that differ from the recipe `paper` as TOML, with notes as comments.
+
+    >>> from cecdata.config import load
+    >>> print(recipe_text(load("paper", copies=8), ["Eight copies."]).splitlines()[:3])
+    ['# Eight copies.', 'copies = 8', 'prior.homophone = 0.2']
+    """
+    usual = load().as_dict()
+    lines = [f"# {note}" for note in notes]
+    for name, value in config.as_dict().items():
+        if value is not None and (isinstance(value, Mapping) or value != usual[name]):
+            lines += _lines(name, value)
+    return "\n".join(lines) + "\n"
+
+
+def _lines(name: str, value: Json) -> Iterator[str]:
+    """Yield the lines of a setting; a scalar or list is its JSON apart from one escape."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _lines(f"{name}.{key}", part)
+    else:
+        yield f"{name} = " + json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,1 +1,0 @@
-"""A recipe estimated from a few real errors."""
