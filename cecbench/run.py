@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
@@ -27,11 +27,11 @@ from cecdata.common.codec import sealed
 from cecdata.common.durable import STATE, Journal, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError
-from cecdata.common.version import __version__
+from cecdata.common.machine import __version__
+from cecdata.common.progress import step
 
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Settings:
     options: Mapping[str, object] = field(default_factory=dict)  # of the system, by name
 
 
-def evaluate(settings: Settings, progress: Progress = lambda _done, _total: None) -> RunScore:
+def evaluate(settings: Settings) -> RunScore:
     """Run the system on the benchmark and return the object of score.json.
 
     A call with the same settings and `out` resumes an interrupted run and asks no recorded sentence
@@ -79,7 +79,7 @@ def evaluate(settings: Settings, progress: Progress = lambda _done, _total: None
             work = Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
             journal = stack.enter_context(work).journal
         missing = settings.allow_missing
-        blocks = sums.take_blocks(collect(system, rows, journal, progress, allow_missing=missing))
+        blocks = sums.take_blocks(collect(system, rows, journal, allow_missing=missing))
         written = work.write(PREDICTIONS, lambda path: write_rows(path, blocks)) if work else None
         for _ in blocks:  # what was not written
             pass
@@ -114,7 +114,6 @@ def collect(
     system: System,
     rows: Sequence[Example],
     journal: Journal | None = None,
-    progress: Progress = lambda _done, _total: None,
     *,
     allow_missing: bool = False,
 ) -> Iterator[tuple[Sequence[Example], list[Answer]]]:
@@ -142,7 +141,7 @@ def collect(
             if journal is not None and system.block:
                 journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in answers])
             yield part, answers
-        progress(start + len(part), len(rows))
+        step("sentences", len(part), len(rows))
 
 
 def _read_answer(fields: Sequence[Any]) -> Answer:

@@ -34,7 +34,7 @@ from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, Triples
 from cecbench.signature import UNNAMED, Signature
 from cecdata.common.errors import InputError, UsageError, did_you_mean
-from cecdata.common.version import __version__
+from cecdata.common.machine import __version__
 from cecdata.corpus.pairs import read_texts
 
 __all__ = ["SCORERS", "Score", "find_scorer", "score", "score_file"]

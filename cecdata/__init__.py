@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cecdata.common.version import __version__ as __version__
+from cecdata.common.machine import __version__ as __version__
 
 if TYPE_CHECKING:
     from cecdata.frames import build, perturb, scan

@@ -19,8 +19,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec
 
-from cecdata.common.cancellation import GivenUpError, asking
 from cecdata.common.errors import CecError
+from cecdata.common.progress import GivenUpError, asking
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of

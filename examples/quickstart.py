@@ -57,7 +57,7 @@ print(pairs.group_by("operator").len().sort("len", descending=True))
 # %%
 from pathlib import Path
 
-from cecdata.report.page import write_report
+from cecdata.report import write_report
 
 page = write_report(Path("out/quickstart"))
 print(page)

@@ -33,7 +33,7 @@ KINDS = 10
 #: what the commands of pages import late
 LATE = (
     "cecbench.page", "cecbench.run", "cecdata.builds.build", "cecdata.embed.store",
-    "cecdata.perturbation.engine", "cecdata.report.page", "cecdata.shards.export", "datasets",
+    "cecdata.perturbation.engine", "cecdata.report", "cecdata.shards.export", "datasets",
     "polars", "pyarrow.parquet", "torch", "transformers", "cectrain.reward.diagnosis",
 )  # fmt: skip
 PROGRAM = """#!{python} -IS

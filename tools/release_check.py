@@ -36,7 +36,7 @@ def version() -> str:
         "pyproject.toml": r'^version = "(.+)"$',
         "CITATION.cff": r"^version: (\S+)$",
         "CHANGELOG.md": r"^## (\d\S*)",
-        "cecdata/common/version.py": r'^__version__ = "(.+)"$',
+        "cecdata/common/machine.py": r'^__version__ = "(.+)"$',
     }
     found = {}
     for name, pattern in patterns.items():

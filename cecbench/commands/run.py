@@ -113,8 +113,8 @@ def default_folder(base: Path, benchmark: str, system: str) -> Path:
 
 def evaluate_with_bar(settings: Settings) -> RunScore:
     """Evaluate, with a progress bar on stderr if that is a terminal."""
-    with Progress() as progress:
-        return evaluate(settings, lambda done, of: progress.reached("sentences", done, of))
+    with Progress():
+        return evaluate(settings)
 
 
 def print_run(values: RunScore) -> None:

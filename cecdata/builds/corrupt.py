@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cecdata.builds.engine import Step
 from cecdata.builds.pairs import pairs_of_chunk
-from cecdata.builds.rows import read_sentences, write_rows
+from cecdata.builds.place import read_sentences, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.config import Config

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.builds.engine import Step
-from cecdata.builds.place import Done, Place
-from cecdata.builds.rows import (
+from cecdata.builds.place import (
     PLACED,
+    Done,
+    Place,
     first_of_equal,
     reject_repeated,
     write_rows,

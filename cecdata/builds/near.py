@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.builds.distinct import Distinct
-from cecdata.builds.rows import name_files
+from cecdata.builds.place import name_files
 from cecdata.common.codec import Json
 from cecdata.corpus.normalise import reject
 from cecdata.shards.manifest import File

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from cecdata.common.codec import parse
 from cecdata.common.durable import STATE, Workspace, running, sha256_of
 from cecdata.common.durable.workspace import FINGERPRINT, fingerprint, refuse_another
 from cecdata.common.errors import InputError, RefusedError, VerificationError, without_userinfo
-from cecdata.common.store import Store, is_remote, scratch
+from cecdata.common.store import Store, fetch_copies, is_remote
 from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
 from cecdata.shards.reader import OWNED, take_inventory
 
@@ -235,18 +234,8 @@ def read_plan(place: Place) -> dict[str, int]:
 
 def sync_copy(uri: str) -> Path:
     """Update the local copy of a dataset in a store, and return its folder."""
-    store, root = Store(uri), scratch("datasets", uri)
-    tmp = root.with_name(f"{root.name}.tmp")  # another process may be reading what is in `root`
-    objects = {n: o for n, o in store.list().items() if not n.startswith(f"{STATE}/")}
-    if MANIFEST not in objects:
-        raise InputError(f"{store.uri}: no finished dataset is there ({MANIFEST} is missing)")
-    for path in [path for path in root.rglob("*") if path.is_file()]:
-        if path.relative_to(root).as_posix() not in objects:
-            path.unlink()
-    for name, stored in objects.items():
-        path = root / name
-        here = path.stat() if path.exists() else None
-        if here is None or (here.st_size, here.st_mtime) != (stored.bytes, stored.written_s):
-            store.fetch(name, path, stored.bytes, tmp)
-            os.utime(path, (stored.written_s, stored.written_s))
-    return root
+    copies = fetch_copies(uri)
+    if MANIFEST not in copies:
+        where = without_userinfo(uri.rstrip("/"))
+        raise InputError(f"{where}: no finished dataset is there ({MANIFEST} is missing)")
+    return copies[MANIFEST].parent

@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.jit import compiled
-from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import Options, normalise
@@ -73,7 +71,7 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
     rules |= {each.reason: each.rule(pairs, config) for each in active(config).values()}
     bad = np.logical_or.reduce(list(rules.values()))
     if not config.keep_duplicates:
-        rules["duplicate_pair"] = _duplicates(pairs, ~bad)
+        rules["duplicate_pair"] = _find_repeats(pairs, ~bad)
         bad = bad | rules["duplicate_pair"]
     if not bad.any():
         return pairs, _rejected(pairs.table.slice(0, 0), np.zeros(0, np.int8), rules)
@@ -82,42 +80,17 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
     return pairs.filter(~bad), rejected
 
 
-def _duplicates(pairs: Pairs, kept: Mask) -> Mask:
+def _find_repeats(pairs: Pairs, kept: Mask) -> Mask:
     """Return which rows repeat the source of an earlier kept row of their sentence."""
-    data, offsets = string_buffers(pairs.column("source"))
+    ids, sources = np.asarray(pairs.column("id")), pairs.column("source")
     again = np.zeros(len(kept), np.bool_)
-    _mark_repeats(np.array(pairs.column("id")), offsets, data, np.array(kept), again)
+    for apart in range(1, len(ids)):
+        same_sentence = ids[apart:] == ids[:-apart]
+        if not same_sentence.any():
+            break
+        same_source = np.asarray(pc.equal(sources[apart:], sources[:-apart]))
+        again[apart:] |= same_sentence & same_source & kept[apart:] & kept[:-apart]
     return again
-
-
-@compiled
-def _mark_repeats(
-    sentence: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int32],
-    data: npt.NDArray[np.uint8],
-    kept: Mask,
-    again: Mask,
-) -> None:
-    """Compare each text with those above it of the same sentence: their sums, then the bytes."""
-    sums = np.zeros(len(sentence), np.uint32)
-    for row in range(len(sentence)):
-        size, total = offsets[row + 1] - offsets[row], np.uint32(0)
-        text = data[offsets[row] : offsets[row + 1]]
-        for place in range(np.uint32(size)):  # no branch: the compiler vectorises it
-            total += np.uint32(text[place]) * np.uint32(place + 1)
-        sums[row] = total
-        before = row - 1
-        while kept[row] and before >= 0 and sentence[before] == sentence[row]:
-            same = kept[before] and sums[before] == sums[row]
-            same &= offsets[before + 1] - offsets[before] == size
-            place = 0
-            while same and place < size:
-                same = data[offsets[before] + place] == data[offsets[row] + place]
-                place += 1
-            if same:
-                again[row] = True
-                break
-            before -= 1
 
 
 def _is(operator: pa.DictionaryArray, name: str) -> Mask:

@@ -10,15 +10,14 @@ from datetime import datetime, timezone
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from cecdata.builds.blocks import Input
+from cecdata.builds.blocks import Input, versions
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
-from cecdata.builds.identity import versions
 from cecdata.builds.output import Folder, Remote, read_plan
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode, is_sealed
 from cecdata.common.errors import VerificationError, without_userinfo
-from cecdata.common.version import __version__, git_commit
+from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.filters import Tally, active

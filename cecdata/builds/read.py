@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cecdata.builds.blocks import Block, Input, columns_of
 from cecdata.builds.engine import Step, ahead
-from cecdata.builds.rows import (
+from cecdata.builds.place import (
     PLACED,
     first_of_equal,
     reject_repeated,
@@ -28,7 +28,7 @@ from cecdata.builds.rows import (
 )
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
-from cecdata.common.store import fetched, is_remote
+from cecdata.common.store import fetch_copies, is_remote
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import by_benchmark, decontaminate, load
 from cecdata.contamination.index import Index
@@ -150,7 +150,7 @@ def _rows(block: Block, report: Callable[[FileReport], object]) -> Iterator[Rows
 def _here(source: Source) -> Source:
     if source.path is None or source.path.exists() or not is_remote(source.label):
         return source
-    return replace(source, path=fetched(source.label)[""])
+    return replace(source, path=fetch_copies(source.label)[""])
 
 
 def _cleaning(config: Config) -> Callable[[Rows], Normalised]:

@@ -1,4 +1,4 @@
-"""`cecdata build`, `pool` and `status`."""
+"""`cecdata build` and `pool`, and the options that both have."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.options import PROTECT, build_options, setting
-from cecdata.commands.show import OutPath, print_json, shown, summary, summary_text
+from cecdata.commands.show import OutPath, print_facts, print_json, summary, summary_text
 from cecdata.common.command_group import LongCommand
-from cecdata.common.errors import TooManyRejectsError, UsageError, without_userinfo
+from cecdata.common.errors import UsageError
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, tell
 from cecdata.common.text import escape_controls
@@ -21,6 +20,7 @@ from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
     from cecdata.corpus.reading import FileReport
+from collections.abc import Callable
 
 USUAL = (
     *("--out", "--recipe", "--pairs", "--copies", "--limit", "--split-sentences", "--mask"),
@@ -28,6 +28,132 @@ USUAL = (
     *("--overwrite", "--json"),
 )  # options that `--help` explains
 _NAMED = 10  # most unreadable files that are named one by one
+
+
+def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+    """Return the option of a setting, which shows the default of the recipe `paper`.
+
+    `kind` is None for a switch.
+    """
+    flag = f"--{name.replace('_', '-')}"
+    if kind is None:
+        return click.option(flag, is_flag=True, default=None, help=help)
+    default = Config.__dataclass_fields__[name].default
+    shown = ",".join(default) if isinstance(default, tuple) else str(default)
+    return click.option(flag, type=kind, **{"show_default": shown, "help": help, **more})
+
+
+def several(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
+    """Return an option that may be repeated."""
+    return click.option(
+        name,
+        metavar=metavar,
+        multiple=True,
+        callback=lambda _context, _option, given: given or None,
+        help=f"{help}; repeatable.",
+    )
+
+
+_OPTIONS = (
+    click.argument("corpus", nargs=-1, required=True),
+    click.option(
+        "--out",
+        required=True,
+        type=OutPath(),
+        help="Folder of the dataset, or its place in a store: s3://BUCKET/NAME.",
+    ),
+    setting(
+        "format",
+        str,
+        "Format of all files, such as jsonl; their suffixes are then ignored.",
+        show_default="by the suffix; text for standard input",
+    ),
+    setting(
+        "encoding",
+        str,
+        "Encoding of text files, for example utf-8, gb18030, big5 or utf-16.",
+        show_default="detected in each file",
+    ),
+    setting(
+        "text_column", str, "Column with the text.", show_default="text, or the only text column"
+    ),
+    setting(
+        "licence",
+        str,
+        "Licence of rows without a licence of their own, such as cc0-1.0.",
+        show_default="not stated",
+    ),
+    setting("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
+    setting("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
+    setting(
+        "join_lines",
+        None,
+        "Join the lines of hard-wrapped paragraphs; a blank line or an indent starts a new one.",
+    ),
+    setting("split_sentences", None, "Split paragraphs into sentences at 。！？…"),
+    setting("mask", None, "Replace personal data by placeholders such as <PHONE>."),
+    several(
+        "--quality",
+        "NAME",
+        "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
+        "(characters that are not simplified), signs (many digits or signs), repeated (the same "
+        "characters again and again), mojibake (wrong encoding), boilerplate (of web pages)",
+    ),
+    setting(
+        "perplexity",
+        str,
+        "Reject sentences that are unlikely under this language model. MODEL is `words` (the "
+        "packaged n-gram table), another n-gram table, an ARPA file, a transformers model, or "
+        "the URL of an endpoint.",
+        show_default=False,
+        metavar="MODEL",
+    ),
+    setting(
+        "max_perplexity",
+        float,
+        "Maximum perplexity per Chinese character of a sentence, with --perplexity.",
+    ),
+    setting(
+        "near_duplicates",
+        None,
+        "Reject a sentence if it differs from an earlier one in at most 3 characters and at "
+        "most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
+    ),
+    several(
+        "--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks"
+    ),
+    click.option("--title", help="Title of the dataset in its card, README.md."),
+    click.option("--contact", help="Contact for questions: an e-mail address or a web page."),
+    click.option("--description", help="Paragraph that describes the dataset in its card."),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        show_default="cores of this machine",
+        help="Number of threads, or of Ray tasks at once. It does not change the dataset.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        help="Run on threads of this machine, or on a Ray cluster.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace an earlier dataset in --out."),
+    click.option("--json", "as_json", is_flag=True, help="Print a JSON object."),
+)
+
+PROTECT = click.option(
+    "--protect",
+    "names",
+    type=click.Path(path_type=Path),
+    help="File of names that must not get errors, one per line.",
+)
+
+
+def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add to a command the argument CORPUS and the options above."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command(cls=LongCommand, usual=USUAL)
@@ -122,18 +248,17 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool) -> None:
     from cecdata.builds.build import build as make
     from cecdata.corpus.reading import unread
-    from cecdata.shards.card import about
+    from cecdata.shards.manifest import About
 
     out = how["out"]
-    stated = {name: how[name] for name in ("title", "contact", "description")}
-    some = how["card"] or any(value is not None for value in stated.values())
+    stated = {name: how[name] for name in ("title", "contact", "description") if how[name]}
     with Progress():
         manifest = make(
             corpus,
             out,
             config,
             pool=pool,
-            about=about(how["card"], **stated) if some else None,
+            about=About(**stated) if stated else None,
             workers=how["workers"] or usable_cores(),
             engine=how["engine"],
             overwrite=how["overwrite"],
@@ -149,13 +274,6 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
         print_json(summary(out, manifest))
     else:
         click.echo(summary_text(out, manifest), nl=False)
-    for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs)):
-        share = 1 - counts.kept / counts.read if counts.read else 0.0
-        if share > how["max_reject_rate"]:
-            raise TooManyRejectsError(
-                f"{share:.2%} of the {what} were rejected, more than {how['max_reject_rate']:.2%} "
-                f"(--max-reject-rate): see {without_userinfo(str(out))}/rejects"
-            )
 
 
 def _warn(unreadable: Iterable[FileReport]) -> None:
@@ -186,28 +304,4 @@ def _survey(corpus: tuple[str, ...], config: Config, how: dict[str, Any]) -> Non
     if how["as_json"]:
         print_json(facts)
     else:
-        for name, value in facts.items():
-            click.echo(f"{name:24}{shown(value)}")
-
-
-@click.command()
-@click.argument("out", type=OutPath())
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def status(out: Path | str, as_json: bool) -> None:
-    """Show how many tasks of each stage the build in the folder OUT has done.
-
-    \b
-    cecdata status out/big
-    """
-    from cecdata.builds.output import status as read
-
-    now = read(out)
-    if as_json:
-        print_json(now)
-        return
-    by = f", in use by {now['holder']}" if now["holder"] else ""
-    at = "done" if now["stage"] == "done" else f"in the stage `{now['stage']}`"
-    click.echo(f"{now['out']}: {at}{by}")
-    for stage in now["stages"]:
-        total = "?" if stage["total"] is None else f"{stage['total']:,}"
-        click.echo(f"  {stage['name']:<9}{stage['done']:>9,} of {total}")
+        print_facts(facts)

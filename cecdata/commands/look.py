@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.build import named
-from cecdata.commands.options import PROTECT
+from cecdata.commands.build import PROTECT, named
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.show import print_json, shown
+from cecdata.commands.show import print_facts, print_json
 
 if TYPE_CHECKING:
     from cecdata.fit import Fitted
@@ -68,25 +68,8 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        click.echo(_examined(found))
-
-
-def _examined(found: dict[str, Any]) -> str:
-    """Return the audit as text."""
-    fitted = f" ({found['fitted']})" if found["fitted"] not in ("", "none") else ""
-    uncovered = (
-        f"{one['right']}→{one['wrong']}" + f"×{one['count']}" * (one["count"] > 1)
-        for one in found["uncovered"]
-    )
-    return (
-        f"{found['errors']:,} wrong characters in {found['wrong_pairs']:,} of "
-        f"{found['pairs']:,} pairs; recipe {found['recipe']}{fitted}\n"
-        f"coverage       {found['coverage']:.2%}\n"
-        f"bits per error {found['bits_per_error']:.3f}\n"
-        f"candidates     {found['mean_candidates']:.1f}\n"
-        f"other errors   {shown(found['other_errors'])}\n"
-        f"not covered    {' '.join(uncovered) or 'nothing'}"
-    )
+        pairs = (f"{right}→{wrong} {-count}" for count, right, wrong in missed[:_UNCOVERED])
+        print_facts({**found, "uncovered": ", ".join(pairs) or "none"})
 
 
 @click.command()
@@ -130,19 +113,18 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     )
     fitted = replace(fitted, config=replace(fitted.config, fitted=said))
     write_text(out, recipe_text(fitted.config, _notes(fitted)))
+    facts: dict[str, Any] = {
+        "fitted": said,
+        "prior": dict(fitted.config.prior),
+        "before": asdict(fitted.before),
+        "after": asdict(fitted.after),
+        "counted": dict(fitted.counted),
+        "unanswered": dict(fitted.unanswered),
+    }
     if as_json:
-        print_json(
-            {
-                "fitted": said,
-                "prior": dict(fitted.config.prior),
-                "before": asdict(fitted.before),
-                "after": asdict(fitted.after),
-                "counted": fitted.counted,
-                "unanswered": fitted.unanswered,
-            }
-        )
+        print_json(facts)
     else:
-        click.echo(_told(fitted, out), nl=False)
+        print_facts(facts)
         suggest(f"cecdata build CORPUS --recipe {quote(str(out))} --out OUT")
 
 
@@ -153,18 +135,3 @@ def _notes(fitted: Fitted) -> list[str]:
         "A model that is trained on pairs from this recipe has learned from labels.",
         f"Bits per error on the sample itself: {bits}.",
     ]
-
-
-def _told(fitted: Fitted, out: Path) -> str:
-    rows = [f"{'':22}{'coverage':>10}{'bits/error':>12}{'candidates':>12}"]
-    for name, it in (("the recipe", fitted.before), ("fitted", fitted.after)):
-        rows.append(
-            f"{name:22}{it.coverage:>10.2%}{it.bits_per_error:>12.3f}{it.mean_candidates:>12.1f}"
-        )
-    unanswered = ", ".join(f"{kind} {count}" for kind, count in fitted.unanswered.items())
-    rows += [
-        "",
-        f"errors in the sample that no operator makes: {unanswered or 'none'}",
-        f"bits/error was measured on the sample itself; the recipe is in {out}",
-    ]
-    return "\n".join(rows) + "\n"

@@ -14,6 +14,8 @@ from cecdata.common.errors import without_userinfo
 from cecdata.common.store import is_remote
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cecdata.common.codec import Json
     from cecdata.shards.manifest import Manifest
 
@@ -135,12 +137,20 @@ def _cosine(manifest: Manifest) -> str:
     )
 
 
-def shown(value: Json) -> str:
+def print_facts(facts: Mapping[str, Json]) -> None:
+    """Print a line for each fact on stdout."""
+    for name, value in facts.items():
+        click.echo(f"{name:24}{format_value(value)}")
+
+
+def format_value(value: Json) -> str:
     """Return a JSON value as text: an object as `name value` pairs, thousands separated.
 
-    >>> shown({"empty": 1200, "too_short": 3}), shown({}), shown("all")
-    ('empty 1,200, too_short 3', 'none', 'all')
+    >>> format_value({"empty": 1200, "share": 0.25}), format_value({}), format_value("all")
+    ('empty 1,200, share 0.25', 'none', 'all')
     """
     if isinstance(value, dict):
-        return ", ".join(f"{name} {shown(part)}" for name, part in value.items()) or "none"
+        return ", ".join(f"{name} {format_value(part)}" for name, part in value.items()) or "none"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

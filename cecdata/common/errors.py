@@ -30,12 +30,6 @@ class UsageError(CecError, ValueError):
     exit_code = 2
 
 
-class TooManyRejectsError(CecError, RuntimeError):
-    """More rows were rejected than `--max-reject-rate` allows."""
-
-    exit_code = 3
-
-
 class VerificationError(CecError, RuntimeError):
     """Files are damaged: they differ from what was recorded of them."""
 

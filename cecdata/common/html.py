@@ -14,19 +14,19 @@ class Html(str):
     __slots__ = ()
 
 
-def page(title: str, body: str, folder: Path | None = None, data: object = None) -> str:
+def page(title: str, body: str, module: Path | None = None, data: object = None) -> str:
     """Return a whole document; `body` is HTML, the content of its main part.
 
-    Of `folder`, `page.css` follows the shared style sheet, and `page.js` the body. That script
-    reads `data`, which goes into the page as JSON with the id "data".
+    The style sheet with the name of `module` follows the shared one, and the script with its name
+    the body. That script reads `data`, which goes into the page as JSON with the id "data".
     """
     style = Path(__file__).with_suffix(".css").read_text("utf-8")
     script = ""
-    if folder is not None:
-        style += (folder / "page.css").read_text("utf-8")
+    if module is not None:
+        style += module.with_suffix(".css").read_text("utf-8")
         # "</" would end the element that holds the data, and "<!--" would hide what follows it.
         text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-        code = (folder / "page.js").read_text("utf-8")
+        code = module.with_suffix(".js").read_text("utf-8")
         script = (
             f'<script id="data" type="application/json">{text}</script>\n'
             f"<script>\n{code}</script>\n"

@@ -1,8 +1,11 @@
-"""The cores, the memory and the user's folders that this process may use."""
+"""What a process runs on: the cores, the memory, the user's folders, and the product's version with
+the commit of its source tree, which records of runs hold.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
@@ -57,3 +60,26 @@ def _number(name: str) -> int | None:
     path = _CONTROL_GROUP / name
     text = path.read_text("ascii").strip() if path.is_file() else ""
     return int(text) if text.isdigit() else None
+
+
+__version__ = "0.1.0"
+
+
+def git_commit(of: Path = Path(__file__)) -> str:
+    """Return the commit of the tree that contains this source file; `-dirty` marks changed files.
+
+    Return "" for an installed package, also inside another project's tree, and without git.
+    """
+    here = of.resolve()
+    if not _git(here.parent, "ls-files", here.name):
+        return ""
+    return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

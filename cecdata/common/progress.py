@@ -1,4 +1,6 @@
-"""Progress of long commands on stderr: how far, how fast, and how long it will take."""
+"""Long work: its progress on stderr (how far, how fast, how long it will take), and whether anybody
+still waits for it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,12 @@ from cecdata.common.text import escape_controls
 if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from threading import Lock
+
+from cecdata.common.errors import CecError
 
 command_runs = False  # set by the command line; elsewhere this is a library, which stays silent
 _shown: list[Progress] = []  # the bars of the command that runs
@@ -91,3 +99,39 @@ def suggest(*commands: str) -> None:
     """Print commands to type next on stderr, if that is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         click.echo(f"next: {'   ·   '.join(commands)}", err=True)
+
+
+POLL_S = 0.1  # between two questions of what waits
+
+_is_given_up: ContextVar[Callable[[], bool]] = ContextVar("is_given_up", default=lambda: False)
+
+
+class GivenUpError(CecError):
+    """Nobody waits for the result any more."""
+
+
+@contextlib.contextmanager
+def asking(given_up: Callable[[], bool]) -> Iterator[None]:
+    """Let `stop_if_given_up` ask this function within the block, in this thread."""
+    token = _is_given_up.set(given_up)
+    try:
+        yield
+    finally:
+        _is_given_up.reset(token)
+
+
+def stop_if_given_up() -> None:
+    """Raise GivenUpError where nobody waits for the result any more."""
+    if _is_given_up.get()():
+        raise GivenUpError("the work was cancelled")
+
+
+@contextlib.contextmanager
+def holding(lock: Lock) -> Iterator[None]:
+    """Hold a lock within the block; wait for it no longer than somebody waits for the result."""
+    while not lock.acquire(timeout=POLL_S):
+        stop_if_given_up()
+    try:
+        yield
+    finally:
+        lock.release()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from cecdata.common.durable import FileRecord, write
+from cecdata.common.durable import STATE, FileRecord, write
 from cecdata.common.durable.files import inside
 from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.machine import user_folder
@@ -51,12 +51,6 @@ def is_remote(name: object) -> bool:
     (True, False, False)
     """
     return _URI.match(str(name)) is not None
-
-
-def scratch(kind: str, uri: str) -> Path:
-    """Return the local folder for files of `uri`: below $CECDATA_SCRATCH, or the user's cache."""
-    base = os.environ.get("CECDATA_SCRATCH") or user_folder("XDG_CACHE_HOME") / "cecdata"
-    return Path(base).absolute() / kind / hashlib.sha256(uri.encode()).hexdigest()[:16]
 
 
 class Store:
@@ -223,22 +217,27 @@ def _explained(where: str, said: str) -> str:
     )
 
 
-def fetched(uri: str) -> dict[str, Path]:
-    """Return local copies of the object `uri`, or of all objects below it, by name.
+def fetch_copies(uri: str) -> dict[str, Path]:
+    """Update the local copies of the object `uri`, or of all objects below it, and return them.
 
-    Copies are kept in the scratch folder, and reused while size and time of the object agree.
+    A copy is kept while size and time of the object agree. The state of a build is not copied.
     """
     store = Store(uri)
+    base = os.environ.get("CECDATA_SCRATCH") or user_folder("XDG_CACHE_HOME") / "cecdata"
+    root = Path(base).absolute() / "copies" / hashlib.sha256(uri.encode()).hexdigest()[:16]
     single = store.find()
     objects: Mapping[str, Stored] = {"": single} if single else store.list()
+    objects = {name: item for name, item in objects.items() if not name.startswith(f"{STATE}/")}
     if not objects:
         raise InputError(f"{store.uri}: there is neither an object with this name nor a folder")
-    return {name: _copy(store, uri, name, stored) for name, stored in objects.items()}
-
-
-def _copy(store: Store, uri: str, name: str, stored: Stored) -> Path:
-    key = f"{uri}\n{name}\n{stored.bytes}\n{stored.written_s}"
-    path = scratch("inputs", key) / (name or uri.rstrip("/")).rpartition("/")[2]
-    if not path.exists():
-        store.fetch(name, path, stored.bytes, path.parent)
-    return path
+    copies = {name: root / (name or store.uri.rpartition("/")[2]) for name in objects}
+    for path in root.rglob("*"):
+        if path.is_file() and path not in copies.values():
+            path.unlink()
+    tmp = root.with_name(f"{root.name}.tmp")  # another process may be reading what is in `root`
+    for name, path in copies.items():
+        item, here = objects[name], path.stat() if path.exists() else None
+        if here is None or (here.st_size, here.st_mtime) != (item.bytes, item.written_s):
+            store.fetch(name, path, item.bytes, tmp)
+            os.utime(path, (item.written_s, item.written_s))
+    return copies

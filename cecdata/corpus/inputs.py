@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
-from cecdata.common.store import fetched, is_remote
+from cecdata.common.store import fetch_copies, is_remote
 from cecdata.common.text import HEAD, compressed, named_folder
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS
@@ -148,7 +148,7 @@ def _remote(uri: str, form: str | None) -> list[Source]:
 
     Of a dataset they are `data/*.parquet`, as of a local folder.
     """
-    label, copies = without_userinfo(uri.rstrip("/")), fetched(uri)
+    label, copies = without_userinfo(uri.rstrip("/")), fetch_copies(uri)
     if shards := [name for name in copies if re.fullmatch(r"data/[^/]+\.parquet", name)]:
         copies = {name: copies[name] for name in shards}
     elif "" not in copies:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cecdata.common.cancellation import stop_if_given_up
 from cecdata.common.errors import InputError
+from cecdata.common.progress import stop_if_given_up
 from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, changed, encodable
 from cecdata.models.hub import checkpoint_identity
 from cecdata.models.loading import load_causal

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from cecdata.common.cancellation import POLL_S, stop_if_given_up
 from cecdata.common.codec import parse
 from cecdata.common.errors import (
     CecError,
@@ -35,6 +34,7 @@ from cecdata.common.errors import (
     without,
     without_userinfo,
 )
+from cecdata.common.progress import POLL_S, stop_if_given_up
 from cecdata.common.text import escape_controls
 
 if TYPE_CHECKING:

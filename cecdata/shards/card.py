@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,14 +15,12 @@ import pyarrow as pa
 from cecdata.common import markdown
 from cecdata.common.codec import Json
 from cecdata.common.markdown import Markdown, code, table
-from cecdata.common.settings import from_tree, read_recipe
-from cecdata.shards.manifest import PAIRS, POOL, About, Counts, File, Manifest
+from cecdata.shards.manifest import PAIRS, POOL, Counts, File, Manifest
 from cecdata.shards.schema import MEANINGS, PAIR, POOLED
 
 CARD = "README.md"
 ORIGINS = 100  # that the card lists; the manifest has all
 RATE = ("operator", "wanted", "reachable", "achieved")
-ORIGIN = ("origin", "licence", "sentences", "characters")
 _TITLES = {POOL: "Chinese sentences", PAIRS: "Chinese spelling pairs"}
 _TAGS = {POOL: ("chinese",), PAIRS: ("chinese-spelling-correction", "synthetic")}
 # Identifiers that the Hub knows; any other licence is `other` there, and only the table names it.
@@ -52,16 +49,6 @@ def card(manifest: Manifest) -> str:
         _licence(manifest),
     )
     return _front_matter(manifest) + "\n\n".join(s for s in sections if s) + "\n"
-
-
-def about(file: str | Path | None = None, **stated: str | None) -> About:
-    """Return what a publisher states: the fields of a TOML file, replaced by those given here.
-
-    Raises InputError for a file that cannot be read, and UsageError for an unknown field.
-    """
-    tree = read_recipe(str(file), "cecdata", ()) if file is not None else {}
-    given = {name: value for name, value in stated.items() if value is not None}
-    return from_tree(About, {**tree, **given}, str(file or "about"))
 
 
 def title(manifest: Manifest) -> str:
@@ -138,15 +125,12 @@ def _sources(manifest: Manifest) -> str:
         return ""
     more = len(manifest.origins) - ORIGINS
     rest = f"\n\nAnd {more:,} more: `origins` in `manifest.json` lists all." if more > 0 else ""
-    return "## Licences by origin\n\n" + table(ORIGIN, _named(origins(manifest))) + rest
-
-
-def origins(manifest: Manifest) -> list[tuple[str, ...]]:
-    """Return the rows of the table of origins, whose head is `ORIGIN`."""
-    return [
-        (o.origin, o.licence or "not stated", f"{o.sentences:,}", f"{o.characters:,}")
+    rows = [
+        (code(o.origin), o.licence or "not stated", f"{o.sentences:,}", f"{o.characters:,}")
         for o in manifest.origins[:ORIGINS]
     ]
+    head = ("origin", "licence", "sentences", "characters")
+    return "## Licences by origin\n\n" + table(head, rows) + rest
 
 
 def _treatment(manifest: Manifest) -> str:
@@ -216,8 +200,9 @@ def _made(manifest: Manifest) -> str:
 
 
 def _rates(manifest: Manifest) -> str:
+    rows = [(code(name), *cells) for name, *cells in rates(manifest)]
     text = "## Error rates\n\nEdit distance divided by length, on average.\n\n"
-    return text + table(RATE, _named(rates(manifest))) if manifest.calibration else ""
+    return text + table(RATE, rows) if rows else ""
 
 
 def rates(manifest: Manifest) -> list[tuple[str, ...]]:
@@ -226,11 +211,6 @@ def rates(manifest: Manifest) -> list[tuple[str, ...]]:
         (c.operator, f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")
         for c in manifest.calibration
     ]
-
-
-def _named(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return rows whose first cell is shown as code."""
-    return [(code(name), *cells) for name, *cells in rows]
 
 
 def _rejects(manifest: Manifest) -> str:

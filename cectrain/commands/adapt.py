@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cecdata.commands.options import several
+from cecdata.commands.build import several
 from cecdata.common.progress import Progress
 
 if TYPE_CHECKING:

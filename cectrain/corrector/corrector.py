@@ -12,8 +12,8 @@ from operator import not_
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
-from cecdata.common.cancellation import stop_if_given_up
 from cecdata.common.errors import UsageError
+from cecdata.common.progress import stop_if_given_up
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector import forms
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
@@ -126,7 +126,7 @@ class Corrector:
         """Return one correction a text, in order; a single text gives a list of one.
 
         Raises GivenUpError between two texts or steps where nobody waits any more, see
-        `cecdata.common.cancellation`.
+        `cecdata.common.progress`.
         """
         texts = list(_each(texts))
         proposer = self.proposer

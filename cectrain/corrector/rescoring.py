@@ -26,10 +26,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from cecdata.common.cancellation import holding
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
+from cecdata.common.progress import holding
 from cecdata.lm import LanguageModel
 from cecdata.lm.ngrams import user_table
 from cectrain.corrector.correction import Change

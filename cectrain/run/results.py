@@ -17,7 +17,7 @@ from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json, encode, parse, sealed, unsealed
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
-from cecdata.common.version import git_commit
+from cecdata.common.machine import git_commit
 from cecdata.embed import Encoder
 from cecdata.models.hub import checkpoint_identity
 from cectrain import checkpoints

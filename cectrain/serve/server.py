@@ -31,8 +31,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cecdata.common import html
-from cecdata.common.cancellation import asking, stop_if_given_up
 from cecdata.common.errors import CecError, InputError, UsageError
+from cecdata.common.progress import asking, stop_if_given_up
 from cectrain.corrector.correction import as_record
 from cectrain.corrector.corrector import Corrector
 
@@ -338,7 +338,7 @@ def page(language: str = "en") -> str:
     """Return the page; it loads nothing and sends requests only to /correct of its own server."""
     words = _WORDS[language]
     body = (_HERE / "page.html").read_text("utf-8").format_map(words)
-    whole = html.page(words["title"], body, _HERE, data=words)
+    whole = html.page(words["title"], body, _HERE / "page.js", data=words)
     return whole.replace('<html lang="en">', f'<html lang="{language}">', 1)
 
 

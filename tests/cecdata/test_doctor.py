@@ -26,8 +26,8 @@ from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.commands.doctor import CALLS, FILES
 from cecdata.common.kernels.jit import KernelCache
+from cecdata.common.machine import git_commit
 from cecdata.common.progress import Progress
-from cecdata.common.version import git_commit
 from cecdata.contamination.benchmarks import judge, load
 from cecdata.shards.export import export
 from cecdata.shards.stats import stats

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proposers import Silent
 
-from cecdata.common.cancellation import asking
 from cecdata.common.errors import CecError
+from cecdata.common.progress import asking
 from cecdata.hanzi import errortypes
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Alternative, Edit, apply

@@ -12,8 +12,7 @@ from cecdata.common.durable.files import (
     write_bytes,
     write_text,
 )
-from cecdata.common.durable.journal import Journal
-from cecdata.common.durable.lock import Lock, running
+from cecdata.common.durable.state import Journal, Lock, running
 from cecdata.common.durable.workspace import STATE, Workspace, write_beside
 
 __all__ = [

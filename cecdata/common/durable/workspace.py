@@ -19,11 +19,11 @@ from cecdata.common.durable.files import (
     write_bytes,
     write_text,
 )
-from cecdata.common.durable.journal import Journal
-from cecdata.common.durable.lock import Lock
+from cecdata.common.durable.state import Journal, Lock
 from cecdata.common.errors import RefusedError
 
 STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
+MARKERS = "done"  # below STATE: the folder with the markers of finished tasks
 FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable and sealed
 _WRITTEN = "file"  # a step: a file is written
 _MOVED = "publish"  # a step: a folder was moved to `key`, with the files `facts["names"]`
@@ -141,10 +141,10 @@ class Workspace:
             return self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
 
     def _begun(self) -> bool:
-        """Return whether anything here depends on the configuration: a step, a file, an answer."""
+        """Return whether anything here depends on the configuration: a step, a task, a file."""
         recorded = any(path.stat().st_size for path in self.state.glob("*.jsonl"))
-        below = (path for path in self.state.glob("*/**/*") if self.tmp not in path.parents)
-        return recorded or any(path.is_file() for path in below) or bool(self._list_files())
+        marked = any(True for _ in self.state.glob(f"{MARKERS}/*/*"))
+        return recorded or marked or bool(self._list_files())
 
     def _owned(self) -> set[Path]:
         """Return the files outside `.cecdata` that runs here wrote or were about to write."""

@@ -174,7 +174,7 @@ def test_command_prints_what_scripts_ask_for(file):
     assert found["recipe"] == "typed"
     assert found["coverage"] == 1.0
     text = CliRunner().invoke(command, ["--errors", str(file)]).output
-    assert f"{found['coverage']:.2%}" in text
+    assert f"{found['bits_per_error']:.4g}" in text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import pytest
 from cecdata.builds.build import build
 from cecdata.config import load
 from cecdata.shards.manifest import dumps, read_manifest
-from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 
 
@@ -122,18 +121,6 @@ def test_a_dry_run_writes_nothing(cecdata, corpus, flags, tmp_path):
     assert (found["rows"], found["sentences"], found["pairs"]) == (244, 240, 960)
     assert found["shards"] == 6
     assert not out.exists()
-
-
-def test_too_many_rejects_exit_3(cecdata, corpus, flags, tmp_path):
-    """Above --max-reject-rate the dataset stands, and the exit code is 3, each time."""
-    out = tmp_path / "out"
-    assert cecdata("build", corpus, "--out", out, "--max-reject-rate", "nan")[0] == 2
-    for _ in range(2):
-        code, _, errors = cecdata("build", corpus, "--out", out, *flags, "--max-reject-rate", 0.001)
-        assert code == 3
-        assert "of the rows were rejected" in errors
-        assert str(out / "rejects") in errors
-    assert open_dataset(out).rows("train") > 0
 
 
 def test_another_corpus_is_refused(cecdata, corpus, flags, tmp_path, lines_of):

@@ -137,13 +137,13 @@ def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):
 
 
 def test_what_the_publisher_states_is_in_card_and_report(text, tmp_path, cecdata):
-    """Options and card.toml state it; a finished dataset is restated without touching a shard."""
-    card, out = tmp_path / "card.toml", tmp_path / "out"
-    card.write_text('title = "Pairs of a test"\nlicence = "mit"\n', "utf-8")
-    words = ("build", text, "--out", out, "--filters", "levenshtein")
-    assert cecdata(*words, "--card", card, "--contact", "me@example.org")[0] == 0
+    """Options state it; a finished dataset is restated without touching a shard."""
+    out = tmp_path / "out"
+    words = ("build", text, "--out", out, "--filters", "levenshtein", "--licence", "mit")
+    stated = ("--title", "Pairs of a test", "--contact")
+    assert cecdata(*words, *stated, "me@example.org")[0] == 0
     shards = {path: path.stat().st_mtime_ns for path in (out / "data").iterdir()}
-    assert cecdata(*words, "--card", card, "--contact", "you@example.org")[0] == 0
+    assert cecdata(*words, *stated, "you@example.org")[0] == 0
     assert {path: path.stat().st_mtime_ns for path in (out / "data").iterdir()} == shards
     assert cecdata(*words)[0] == cecdata("verify", out)[0] == cecdata("report", out)[0] == 0
     for name in ("README.md", "report.html"):

@@ -20,9 +20,8 @@ from cecdata.builds.blocks import take_input
 from cecdata.builds.build import Run, build, survey
 from cecdata.builds.distinct import Distinct
 from cecdata.builds.engine import Threads, ahead
-from cecdata.builds.place import Place
+from cecdata.builds.place import PLACED, Place, first_of_equal
 from cecdata.builds.read import Read
-from cecdata.builds.rows import PLACED, first_of_equal
 from cecdata.common.codec import unsealed
 from cecdata.common.durable import Workspace
 from cecdata.config import load

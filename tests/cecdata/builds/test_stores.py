@@ -138,7 +138,7 @@ def test_a_store_gets_the_bytes_of_a_local_build(
     def watched(path, fill, check, *, tmp):
         def filled(temporary):
             fill(temporary)
-            strays.extend((tmp_path / "scratch/datasets").glob("*/**/.*-*"))
+            strays.extend((tmp_path / "scratch/copies").glob("*/**/.*-*"))
 
         return durable.write(path, filled, check, tmp=tmp)
 

@@ -136,7 +136,7 @@ def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
     found = score(recipe_choices(config.prior, config.weights), errors_like(LOOK, 4))
     assert found.bits_per_error == pytest.approx(printed["after"]["bits_per_error"])
     told = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out)])
-    assert f"{printed['after']['bits_per_error']:.3f}" in told.output
+    assert f"{printed['after']['bits_per_error']:.4g}" in told.output
     assert out.read_text("utf-8") == text
     bad = CliRunner().invoke(command, ["--errors", str(file), "--out", str(tmp_path / "x.txt")])
     assert isinstance(bad.exception, UsageError)

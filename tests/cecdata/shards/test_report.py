@@ -15,12 +15,10 @@ from browser import CHROMIUM, Browser
 from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-from cecdata.common.errors import UsageError
 from cecdata.config import load as load_config
 from cecdata.hanzi.edits import Corruption, apply
-from cecdata.report.page import draw, write_report
-from cecdata.shards.card import about
-from cecdata.shards.manifest import About, read_manifest
+from cecdata.report import draw, write_report
+from cecdata.shards.manifest import read_manifest
 from cecdata.shards.reader import open_dataset
 
 
@@ -196,13 +194,3 @@ def test_a_build_from_pools_keeps_what_was_done_in_them(tmp_path):
     before = text.split("Before, in the pool")[1].split("##")[0]
     for words in ("was replaced by placeholders", "`han`", str(bench), "1 too_short"):
         assert words in before
-
-
-def test_what_the_publisher_states(tmp_path):
-    """Fields of a TOML file, of which a flag replaces one; an unknown field is refused by name."""
-    file = tmp_path / "card.toml"
-    file.write_text('title = "Pairs"\nlicence = "mit"\n', "utf-8")
-    assert about(file, licence="cc0-1.0", contact=None) == About("Pairs", "cc0-1.0")
-    file.write_text('titel = "Pairs"\n', "utf-8")
-    with pytest.raises(UsageError, match="title"):
-        about(file)

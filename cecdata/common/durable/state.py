@@ -1,4 +1,4 @@
-"""A lock that allows one run at a time in a folder; it ends with its process."""
+"""The state of a run: a lock that allows one run at a time, and the journal of finished steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import fcntl
 import json
 import os
 import socket
+import threading
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
-from cecdata.common.codec import parse
-from cecdata.common.durable.files import has_ended, naming
+from cecdata.common.codec import parse, sealed, unsealed
+from cecdata.common.durable.files import fsync_folder, has_ended, naming
 from cecdata.common.errors import RefusedError
 
 _descriptors: set[int] = set()  # of the locks that this process holds
@@ -92,3 +95,44 @@ def _holder(note: bytes) -> str:
         return f"process {int(str(about['pid']))} on {about['host']} since {about['since']}"
     except (ValueError, KeyError, TypeError):
         return "another process that has just started"
+
+
+class Journal:
+    """The record of a run; the latest facts of a (step, key) count.
+
+    A damaged line, such as the torn last one of a killed run, is skipped: its step is repeated.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._guard = threading.Lock()
+        self._facts: dict[tuple[str, str], Mapping[str, Any]] = {}
+        with naming(path):
+            lines = path.read_bytes().split(b"\n") if path.exists() else []
+        for line in lines:
+            try:
+                entry: dict[str, Any] = unsealed(line + b"\n")
+                self._facts[str(entry["step"]), str(entry["key"])] = dict(entry["facts"])
+            except (ValueError, KeyError, TypeError):
+                continue
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Yield the recorded (step, key), in the order of their first appearance."""
+        return iter(list(self._facts))
+
+    def record(self, step: str, key: str, **facts: object) -> None:
+        """Append the facts of a step, which are JSON values; several threads may call this."""
+        line = sealed({"step": step, "key": key, "facts": facts}, indent=None)
+        with self._guard, naming(self.path):
+            starts = not self.path.exists()
+            with self.path.open("ab") as file:
+                file.write(b"\n" + line)  # a line of its own also after a torn one
+                file.flush()
+                os.fsync(file.fileno())
+            if starts:
+                fsync_folder(self.path.parent)
+            self._facts[step, key] = facts
+
+    def get(self, step: str, key: str) -> Mapping[str, Any] | None:
+        """Return the facts of a step; None if there are none."""
+        return self._facts.get((step, key))

@@ -16,7 +16,7 @@ from cecdata.common.durable import write_beside
 from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, percent, table
 from cecdata.corpus.reading import unread
-from cecdata.shards.card import ORIGIN, RATE, origins, rates
+from cecdata.shards.card import RATE, rates
 from cecdata.shards.manifest import RUN, Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
@@ -81,7 +81,6 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
         *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}", command),
         _counts(manifest, counts),
         _rejects(manifest, sample),
-        _sources(manifest),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
         "than the wanted one.</p>" + table(RATE, rates(manifest)),
@@ -94,7 +93,7 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
     )
     listed = [(c.target, c.source, c.operator, c.count) for c in replaced]
     data = {"pairs": _pairs(sample), "confusions": listed}
-    return html.page(name, "\n".join(sections), Path(__file__).parent, data)
+    return html.page(name, "\n".join(sections), Path(__file__), data)
 
 
 def _head(title: str, manifest: Manifest, what: str, command: str) -> list[str]:
@@ -154,19 +153,6 @@ def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[s
     return f"<p>{total}</p>" + (table(head, rows, words=(3,)) if rows else "")
 
 
-def _sources(manifest: Manifest) -> str:
-    """Return the licences by origin, and what the pools did that the sentences came from."""
-    parts = ["<h2>Sources and licences</h2>"]
-    if manifest.origins:
-        parts.append(table(ORIGIN, origins(manifest)))
-    else:
-        parts.append("<p>This dataset does not record the licences of its origins.</p>")
-    for pool in manifest.pools:
-        parts.append(f"<h3>The pool {escape(pool.path)}</h3>")
-        parts.append(_rejected_table("rows of its corpus", pool.rows, {}))
-    return "\n".join(parts)
-
-
 def _confusions(confusions: Sequence[Confusion]) -> str:
     if not confusions:
         return "<h2>Confusions</h2><p>No text was replaced by another.</p>"
@@ -179,7 +165,7 @@ def _confusions(confusions: Sequence[Confusion]) -> str:
 
 
 def _browser() -> str:
-    """Return the browser of the page's rows, with a filter for each of the fields of `page.js`."""
+    """Return the browser of the rows, with a filter for each of the fields of `report.js`."""
     fields = ("operator", "origin", "verdict")
     filters = "".join(f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields)
     return (
