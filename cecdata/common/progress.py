@@ -4,23 +4,21 @@ still waits for it.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import click
 
+from cecdata.common.errors import CecError
 from cecdata.common.text import escape_controls
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
-import contextlib
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from threading import Lock
-
-from cecdata.common.errors import CecError
 
 command_runs = False  # set by the command line; elsewhere this is a library, which stays silent
 _shown: list[Progress] = []  # the bars of the command that runs
@@ -56,7 +54,7 @@ class Progress:
             redirect_stdout=False,  # otherwise results would go to the terminal, not into a file
         )
         self._tasks: dict[str, TaskID] = {}
-        self._guard = threading.Lock()  # so that threads that begin at once share a bar
+        self._guard = Lock()  # so that threads that begin at once share a bar
 
     def __enter__(self) -> Self:
         self._bars.start()
