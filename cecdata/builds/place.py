@@ -108,7 +108,7 @@ class Place:
         """Return whether a file exists with its size and its SHA-256."""
         if self.store is not None:
             stored = self.store.find(file.path)
-            if stored is None or stored.bytes != file.bytes:
+            if stored is None or stored.size != file.bytes:
                 return False
         elif not (path := self.path(file.path)).is_file() or path.stat().st_size != file.bytes:
             return False

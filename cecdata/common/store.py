@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -34,14 +33,6 @@ _FLAT = ("s3", "gcs", "abfs")  # Arrow's names of stores with buckets and withou
 # An S3 client waits so long for a connection and for the next byte, and asks so often, before it
 # gives up; Arrow's own 3 seconds are too few for a store under load, and its 31 tries too many.
 _CONNECT_S, _ANSWER_S, _ATTEMPTS = 10, 20, 4
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The size in bytes of an object, and when it was written, in seconds by the store's clock."""
-
-    bytes: int
-    written_s: float
 
 
 def is_remote(name: object) -> bool:
@@ -73,7 +64,7 @@ class Store:
                 what = f"this kind of store is not supported ({error})"
                 raise InputError(f"{self.uri}: {what}") from error
 
-    def list(self) -> dict[str, Stored]:
+    def list(self) -> dict[str, FileInfo]:
         """Return all objects below the URI by name, sorted; raise CecError if no bucket exists."""
         from pyarrow import fs
 
@@ -85,15 +76,15 @@ class Store:
                 if self._files.get_file_info(bucket).type == fs.FileType.NotFound:
                     raise CecError(f"{self.uri}: there is no bucket {bucket!r}")
         start = len(self._path.rstrip("/")) + 1
-        return dict(sorted((self._name(f.path[start:]), _stored(f)) for f in files))
+        return dict(sorted((self._name(f.path[start:]), f) for f in files))
 
-    def find(self, name: str = "") -> Stored | None:
+    def find(self, name: str = "") -> FileInfo | None:
         """Return the object `name`, by default the one that the URI itself names, or None."""
         from pyarrow import fs
 
         with self._naming(name):
             info = self._files.get_file_info(self._full(name))
-        return _stored(info) if info.type == fs.FileType.File else None
+        return info if info.type == fs.FileType.File else None
 
     @contextmanager
     def opened(self, name: str) -> Iterator[NativeFile]:
@@ -198,11 +189,6 @@ def _patient(files: S3FileSystem) -> S3FileSystem:
     return fs.S3FileSystem(**{**given, **limits, "retry_strategy": tries})
 
 
-def _stored(info: FileInfo) -> Stored:
-    """Return the facts of an object in a listing; some filesystems have no times."""
-    return Stored(info.size, info.mtime.timestamp() if info.mtime else 0.0)
-
-
 def _explained(where: str, said: str) -> str:
     """Return the message for an error of a client, which `said` something."""
     if _DENIED.search(said.lower()):
@@ -226,7 +212,7 @@ def fetch_copies(uri: str) -> dict[str, Path]:
     base = os.environ.get("CECDATA_SCRATCH") or user_folder("XDG_CACHE_HOME") / "cecdata"
     root = Path(base).absolute() / "copies" / hashlib.sha256(uri.encode()).hexdigest()[:16]
     single = store.find()
-    objects: Mapping[str, Stored] = {"": single} if single else store.list()
+    objects: Mapping[str, FileInfo] = {"": single} if single else store.list()
     objects = {name: item for name, item in objects.items() if not name.startswith(f"{STATE}/")}
     if not objects:
         raise InputError(f"{store.uri}: there is neither an object with this name nor a folder")
@@ -237,7 +223,8 @@ def fetch_copies(uri: str) -> dict[str, Path]:
     tmp = root.with_name(f"{root.name}.tmp")  # another process may be reading what is in `root`
     for name, path in copies.items():
         item, here = objects[name], path.stat() if path.exists() else None
-        if here is None or (here.st_size, here.st_mtime) != (item.bytes, item.written_s):
-            store.fetch(name, path, item.bytes, tmp)
-            os.utime(path, (item.written_s, item.written_s))
+        written_s = item.mtime.timestamp() if item.mtime else 0.0  # some filesystems have no times
+        if here is None or (here.st_size, here.st_mtime) != (item.size, written_s):
+            store.fetch(name, path, item.size, tmp)
+            os.utime(path, (written_s, written_s))
     return copies
