@@ -28,7 +28,7 @@ import numpy as np
 
 from cecbench.benchmarks.catalogue import load
 from cecdata.hanzi.readings import near_sound, same_sound
-from cecdata.lm.language_model import changed
+from cecdata.lm.language_model import apply_change
 from cectrain.corrector.calibration import gold
 from cectrain.corrector.channel.inverse import load_shipped_channel
 from cectrain.corrector.channel.proposer import ChannelProposer
@@ -170,7 +170,7 @@ def plainly(scorer: Any, text: str, changes: Sequence[Change]) -> None:
     """Judge changes as the probe did: each text whole, states from their common prefix on."""
     import torch
 
-    ids = [scorer._ids(each) for each in (text, *(changed(text, c) for c in changes))]  # noqa: SLF001
+    ids = [scorer._ids(each) for each in (text, *(apply_change(text, c) for c in changes))]  # noqa: SLF001
     width, shared = max(map(len, ids)), 0
     while shared < min(map(len, ids)) and len({row[shared] for row in ids}) == 1:
         shared += 1

@@ -25,7 +25,7 @@ from cecdata.config import Config
 from cecdata.contamination.benchmarks import digests
 from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.formats.parquet import parts_of
-from cecdata.corpus.inputs import hashed, resolve
+from cecdata.corpus.inputs import hash_file, resolve
 from cecdata.corpus.reading import check_columns, read_sources
 from cecdata.corpus.sources import STDIN, Columns, Source, opened, rows_known
 from cecdata.filters import active
@@ -94,7 +94,7 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
             found.append((sources, own))
         files = [source for sources, _ in found for source in sources]
         states = tuple((s.path, _state(s.path)) for s in files if s.path and not s.problem)
-        given = tuple(hashed(source) for source in files)
+        given = tuple(hash_file(source) for source in files)
         rows = rows_known(files) if not any(own.split_sentences for _, own in found) else None
         limit = config.limit
         yield Input(

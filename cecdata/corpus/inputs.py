@@ -241,7 +241,7 @@ def _neighbours(path: Path) -> str:
     return did_you_mean(path.name, names[:20]) if names else f"{folder} is empty."
 
 
-def hashed(source: Source) -> File:
+def hash_file(source: Source) -> File:
     """Return a file of a corpus as the manifest lists it; its rows are not counted yet.
 
     Standard input has the SHA-256 "" before it is read.

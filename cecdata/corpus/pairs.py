@@ -101,7 +101,7 @@ def read_texts(
     if not rows:
         return
     first = rows[0][1]
-    roles = named(first, needed)
+    roles = find_roles(first, needed)
     body = rows[1:] if roles else rows
     if not roles:
         if len(first) not in widths:
@@ -129,10 +129,10 @@ def _others(record: Mapping[str, object]) -> dict[str, str]:
     return {role: text for role, text in found.items() if text is not None}
 
 
-def named(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
+def find_roles(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
     """Return role → column where a line of several cells names all that is needed, else {}.
 
-    >>> named(["ID", "wrong", "correct"], ["source", "target"])
+    >>> find_roles(["ID", "wrong", "correct"], ["source", "target"])
     {'source': 1, 'target': 2, 'id': 0}
     """
     names = [cell.strip().lower() for cell in cells]

@@ -20,7 +20,7 @@ import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import stop_if_given_up
-from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, changed, encodable
+from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, apply_change, encodable
 from cecdata.models.hub import checkpoint_identity
 from cecdata.models.loading import load_causal
 
@@ -138,7 +138,7 @@ class CausalScorer(LanguageModel):
         """Yield the passes over a text, each with as many of its changes as fit."""
         pack = _Pack(n, ids, [], [])
         for at, change in enumerate(changes):
-            suffix = self._suffix(ids, self._ids(changed(text, change)))
+            suffix = self._suffix(ids, self._ids(apply_change(text, change)))
             if suffix is None or self._unknown in suffix.new:
                 ratios[at] = 0.0 if suffix is None else math.nan
                 continue

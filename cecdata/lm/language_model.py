@@ -50,7 +50,7 @@ class LanguageModel(ABC):
     ) -> list[Doubles]:
         """Return `log_ratios` of several texts, batched; one without changes is not read."""
         variants = [
-            [text, *(changed(text, change) for change in of_text)] if of_text else []
+            [text, *(apply_change(text, change) for change in of_text)] if of_text else []
             for text, of_text in zip(texts, changes, strict=True)
         ]
         logs = iter(self.log_prob([each for of_text in variants for each in of_text]))
@@ -103,7 +103,7 @@ def encodable(text: str) -> str:
     return _LONE.sub("\ufffd", text)
 
 
-def changed(text: str, change: Change) -> str:
+def apply_change(text: str, change: Change) -> str:
     """Return the text after a change."""
     start, end, replacement = change
     return text[:start] + replacement + text[end:]

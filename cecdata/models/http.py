@@ -87,10 +87,6 @@ class _TroubleError(Exception):
         self.wait_s = wait_s
 
 
-class _RedirectError(Exception):
-    """An answer that points elsewhere."""
-
-
 class Endpoint:
     """A URL that takes and returns JSON; `send` may be called from several threads."""
 
@@ -206,7 +202,6 @@ class Endpoint:
                 headers=headers,
                 verify=ssl.create_default_context() if secure else False,
                 timeout=self._timeout_s,
-                event_hooks={"response": [_refuse_redirect]},
                 proxy=address or None,
                 trust_env=False,
             )
@@ -266,23 +261,22 @@ class Endpoint:
     async def _exchange(self, data: bytes | None) -> tuple[int, httpx.Headers, bytes]:
         """Return status, headers and body; of an error's body the first bytes."""
         method = "GET" if data is None else "POST"
-        try:
-            async with self._client.stream(method, self._url, content=data) as answer:
-                body = bytearray()
-                async for block in answer.aiter_raw():
-                    body += block
-                    if answer.status_code != 200 and len(body) >= ERROR_BYTES:
-                        break
-                    if len(body) > ANSWER_MIB << 20:
-                        raise _TroubleError(f"an answer of more than {ANSWER_MIB} MiB")
-                return answer.status_code, answer.headers, bytes(body)
-        except _RedirectError as error:
-            status, place = error.args
-            place = escape_controls(self.hide_key(strip_secrets(place)))
-            raise EndpointError(
-                f"{self._url} answered HTTP {status} and redirects to {place}. Redirects are not "
-                "followed, because the key would be sent there: use that URL if you trust it"
-            ) from None
+        async with self._client.stream(method, self._url, content=data) as answer:
+            if 300 <= answer.status_code < 400:
+                place = strip_secrets(answer.headers.get("Location") or "no address")
+                raise EndpointError(
+                    f"{self._url} answered HTTP {answer.status_code} and redirects to "
+                    f"{escape_controls(self.hide_key(place))}. Redirects are not followed, because "
+                    "the key would be sent there: use that URL if you trust it"
+                )
+            body = bytearray()
+            async for block in answer.aiter_raw():
+                body += block
+                if answer.status_code != 200 and len(body) >= ERROR_BYTES:
+                    break
+                if len(body) > ANSWER_MIB << 20:
+                    raise _TroubleError(f"an answer of more than {ANSWER_MIB} MiB")
+            return answer.status_code, answer.headers, bytes(body)
 
     def _refuse(self, status: int, headers: httpx.Headers, body: bytes) -> Reply:
         if status in RETRIED:
@@ -328,12 +322,6 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 def _close(client: httpx.AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
     loop.call_soon_threadsafe(lambda: loop.create_task(client.aclose()))
-
-
-async def _refuse_redirect(answer: httpx.Response) -> None:
-    """Raise an error for a redirect, before httpx looks at where it points."""
-    if 300 <= answer.status_code < 400:
-        raise _RedirectError(answer.status_code, answer.headers.get("Location") or "no address")
 
 
 def find_proxy(url: str) -> str:

