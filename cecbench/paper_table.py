@@ -42,16 +42,16 @@ class Entry:
     @property
     def numbers(self) -> dict[str, list[float]]:
         """Precision, recall, F and over-correction of the runs that have them, in percent."""
-        found: dict[str, list[float]] = {column: [] for column in COLUMNS}
+        values: dict[str, list[float]] = {column: [] for column in COLUMNS}
         for run, score in self.runs:
             columns = list(score.scorer.headline_columns)
             tp, predicted, gold = score.counts[:, columns].sum(axis=0).tolist()
             rate = run.values["breakdown"]["clean"]["over_correction_rate"]
-            found["P"] += [100 * tp / predicted] if predicted else []
-            found["R"] += [100 * tp / gold] if gold else []
-            found["F"].append(100 * score.interval().value)
-            found["OC"] += [] if rate is None else [100 * rate]
-        return found
+            values["P"] += [100 * tp / predicted] if predicted else []
+            values["R"] += [100 * tp / gold] if gold else []
+            values["F"].append(100 * score.interval().value)
+            values["OC"] += [] if rate is None else [100 * rate]
+        return values
 
 
 @dataclass(frozen=True, slots=True)

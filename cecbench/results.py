@@ -180,7 +180,7 @@ def rescore_run(run: Run) -> Score:
         again = score(run.rows, values["scorer"], options, benchmark=name)
     except (InputError, UsageError) as error:
         raise InputError(f"{run.folder / PREDICTIONS} cannot be scored again: {error}") from error
-    costs, now = (found.get("dictionaries") for found in (values, again.values))
+    costs, now = (record.get("dictionaries") for record in (values, again.values))
     if costs != now:
         raise InputError(
             f"{run.folder / SCORE} was made with the dictionaries {costs}, but they are "

@@ -105,8 +105,8 @@ def choose_rows(dataset: Dataset, limit: int, system: System) -> tuple[str, tupl
     """Return how much of the benchmark is asked, "" for all of it, and the rows that are asked."""
     rows = sample(dataset.rows, limit)
     parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
-    if isinstance(system, PredictionSystem) and len(found := system.answered(rows)) < len(rows):
-        rows, parts = found, [str(len(found)), *parts]
+    if isinstance(system, PredictionSystem) and len(subset := system.answered(rows)) < len(rows):
+        rows, parts = subset, [str(len(subset)), *parts]
     return f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else "", rows
 
 
@@ -125,8 +125,8 @@ def collect(
     block = system.block or UNRECORDED_BLOCK
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
-        kept = journal.get(STEP, _key(start, part)) if journal is not None else None
-        answers = [_read_answer(fields) for fields in kept["answers"]] if kept else []
+        entry = journal.get(STEP, _key(start, part)) if journal is not None else None
+        answers = [_read_answer(fields) for fields in entry["answers"]] if entry else []
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers
@@ -147,7 +147,7 @@ def collect(
 def _read_answer(fields: Sequence[Any]) -> Answer:
     """Return an answer of its fields as the journal holds them."""
     answer = Answer(*fields)
-    edits = None if answer.edits is None else tuple(SureEdit(*one) for one in answer.edits)
+    edits = None if answer.edits is None else tuple(SureEdit(*edit) for edit in answer.edits)
     return replace(answer, edits=edits)
 
 

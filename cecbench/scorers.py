@@ -90,15 +90,15 @@ def find_scorer(name: str, options: Mapping[str, object] | None = None) -> Metri
     """
     if name not in SCORERS:
         raise UsageError(f"unknown scorer {name!r}; {did_you_mean(name, list(SCORERS))}")
-    given: dict[str, Any] = {k: v for k, v in (options or {}).items() if v is not None}
-    for option in given:
-        takers = [other.name for other in SCORERS.values() if option in other.takes()]
+    values: dict[str, Any] = {k: v for k, v in (options or {}).items() if v is not None}
+    for option in values:
+        takers = [metric.name for metric in SCORERS.values() if option in metric.takes()]
         if name in takers:
             continue
         whose = f"works with the scorer {' or '.join(takers)}, not with {name}"
         flag = option.replace("_", "-")
         raise UsageError(f"--{flag} {whose if takers else 'is unknown'}")
-    scorer = SCORERS[name](SCORERS[name].options_type(**given))
+    scorer = SCORERS[name](SCORERS[name].options_type(**values))
     if scorer.unequal_length not in scorer.unequal_lengths:
         raise UsageError(
             f"scorer {name} does not support --unequal-length {scorer.unequal_length}; available: "
@@ -129,8 +129,8 @@ def score(
     counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
     placed = ((f"rows, line {number}", row) for number, row in enumerate(rows, start=1))
     for block in chunks(_distinct(placed)):
-        kept, counts = tally.take(block)
-        ids.extend(row.id for row in kept)
+        scored_rows, counts = tally.take(block)
+        ids.extend(row.id for row in scored_rows)
         counted.append(counts)
     signature = tally.signature(benchmark)
     return Score(
@@ -219,11 +219,11 @@ class Tally:
         """Add rows; return those that are scored, and their counts, shape (rows, fields)."""
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
-        kept = select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
+        scored_rows = select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
         nothing = np.zeros((0, len(self.scorer.fields)), dtype=np.int64)
-        counts = self.scorer.count(kept) if kept else nothing
+        counts = self.scorer.count(scored_rows) if scored_rows else nothing
         self._add(len(block), counts, count_behaviour(block))
-        return kept, counts
+        return scored_rows, counts
 
     def signature(self, benchmark: str, bootstrap: str = "none") -> Signature:
         """Return the signature; the digest of ids, sources and targets is added to the name."""

@@ -158,8 +158,8 @@ def documents_of(ids: Sequence[str]) -> IntArray | None:
     >>> documents_of(["a#1", "a#2", "b#1"]).tolist(), documents_of(["car-1", "car-2"])
     ([0, 0, 1], None)
     """
-    found = [_IN_DOCUMENT.fullmatch(name) for name in ids]
-    names = [match["document"] for match in found if match]
+    matches = [_IN_DOCUMENT.fullmatch(name) for name in ids]
+    names = [match["document"] for match in matches if match]
     if len(names) < len(ids) or not 1 < len(set(names)) < len(ids):
         return None
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -191,8 +191,8 @@ def compare_simulated(rows: Sequence[Example], f: float) -> tuple[Comparison, in
     errors = sum(row.source != row.target for row in rows)
     if errors == 0:
         raise UsageError("no row of this benchmark has an error, so no system can have an F score")
-    one, two = simulate_counts(errors, len(rows) - errors, f, np.random.default_rng(SEED))
-    return paired_randomisation(one, two, f_statistic(0, 1, 2), draws=1), len(rows)
+    first, two = simulate_counts(errors, len(rows) - errors, f, np.random.default_rng(SEED))
+    return paired_randomisation(first, two, f_statistic(0, 1, 2), draws=1), len(rows)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

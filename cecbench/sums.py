@@ -48,10 +48,10 @@ class RunSums:
             yield rows, answers
 
     def _take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        kept, counts = self._tally.take(rows)
+        scored_rows, counts = self._tally.take(rows)
         by_id = {row.id: row for row in rows}
         # Of another length it may count as its source; the breakdown counts the answer itself.
-        self._breakdown.add([by_id[row.id] for row in kept], counts)
+        self._breakdown.add([by_id[row.id] for row in scored_rows], counts)
         self._curve.add(rows, answers)
         self._statuses.update(answer.status for answer in answers)
         self._traditional += traditional(rows)
@@ -267,18 +267,18 @@ class CurveSums:
             "area": float(area),
             "points": points,
             "steps": [
-                [float(ordered[one]), float(f[one]), float(share[one])] for one in at.tolist()
+                [float(ordered[step]), float(f[step]), float(share[step])] for step in at.tolist()
             ],
         }
 
     def _counts(self, variants: Sequence[Row]) -> IntArray:
         """Return the counts of each row, zeros where it is left out."""
         counts = np.zeros((len(variants), _FIELDS), dtype=np.int64)
-        kept = select_rows(variants, self._unequal_length)
-        if kept:
-            places = [int(row.id) for row in kept]
+        scored_rows = select_rows(variants, self._unequal_length)
+        if scored_rows:
+            places = [int(row.id) for row in scored_rows]
             headline = list(self._scorer.headline_columns)
-            counts[places, :3] = self._scorer.count(kept)[:, headline]
+            counts[places, :3] = self._scorer.count(scored_rows)[:, headline]
         counts[:, 3] = [row.source == row.target for row in variants]
         counts[:, 4] = [row.source == row.target != row.prediction for row in variants]
         return counts

@@ -77,21 +77,27 @@ class CorrectorSystem:
             block = sources[first : first + _TOGETHER]
             started = time.perf_counter()
             corrections = self._corrector.correct(block)
-            each = (time.perf_counter() - started) / len(block)
-            for one in corrections:
-                edits = (SureEdit(e.start, e.end, e.target, e.confidence) for e in one.edits)
-                yield Answer(one.target, one.target, _status(one), seconds=each, edits=tuple(edits))
+            seconds = (time.perf_counter() - started) / len(block)
+            for correction in corrections:
+                edits = (SureEdit(e.start, e.end, e.target, e.confidence) for e in correction.edits)
+                yield Answer(
+                    correction.target,
+                    correction.target,
+                    _status(correction),
+                    seconds=seconds,
+                    edits=tuple(edits),
+                )
 
 
 def _status(correction: Correction) -> str:
     """Return the status, which says what was kept as written: all, a part, or some characters."""
-    kept = {one.reason for one in correction.kept}
-    whole = any((one.start, one.end) == (0, len(correction.source)) for one in correction.kept)
-    if "strayed" in kept and whole:
+    reasons = {span.reason for span in correction.kept}
+    whole = any((span.start, span.end) == (0, len(correction.source)) for span in correction.kept)
+    if "strayed" in reasons and whole:
         return "chatter"
-    if kept & {"strayed", "too_long"}:
+    if reasons & {"strayed", "too_long"}:
         return "truncated"
-    return "unknown" if "unreadable" in kept else "ok"
+    return "unknown" if "unreadable" in reasons else "ok"
 
 
 def corrector_system(
@@ -116,8 +122,8 @@ def combined(options: CombinedOptions) -> CorrectorSystem:
     """Return the channel and a policy together."""
     model, judge = f"{COMBINED}:{options.voter}", options.rescore or None
     system = corrector_system(COMBINED, model, options, rescore=judge)
-    own = checkpoint_identity(model_folder(options.voter))
-    system.identity = {**system.identity, **own}
+    weights = checkpoint_identity(model_folder(options.voter))
+    system.identity = {**system.identity, **weights}
     return system
 
 

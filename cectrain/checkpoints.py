@@ -143,8 +143,8 @@ def load_optimizer(
     """Set the state from tensors of that prefix; the reverse of `optimizer_tensors`."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for key, value in tensors.items():
-        own, _, rest = key.partition(".")
-        if own == prefix:
+        head, _, rest = key.partition(".")
+        if head == prefix:
             parameter, _, name = rest.partition(".")
             state.setdefault(int(parameter), {})[name] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

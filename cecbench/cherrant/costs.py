@@ -107,8 +107,8 @@ class Dictionaries:
     @property
     def files(self) -> dict[str, Path]:
         """The given files by name."""
-        both = (("cilin", self.cilin), ("confusion", self.confusion))
-        return {name: path for name, path in both if path is not None}
+        files = (("cilin", self.cilin), ("confusion", self.confusion))
+        return {name: path for name, path in files if path is not None}
 
     @property
     def details(self) -> dict[str, str]:
@@ -193,9 +193,9 @@ class CharacterTable:
             for syllable in _toneless(character) if chinese else ():
                 self._readings.append(self._syllables.setdefault(syllable, len(self._syllables)))
             self._reading_starts.append(len(self._readings))
-            for other in map(self._number, self._confused.get(character, ())):
-                if other >= 0:
-                    keys |= {(number << 32) + other, (other << 32) + number}
+            for partner in map(self._number, self._confused.get(character, ())):
+                if partner >= 0:
+                    keys |= {(number << 32) + partner, (partner << 32) + number}
         if keys:
             new = np.fromiter(keys, dtype=np.int64, count=len(keys))
             self._confusable = np.sort(np.concatenate([self._confusable, new]))
@@ -269,7 +269,7 @@ def _read_confusion(path: Path) -> dict[str, set[str]]:
         lines.update(dict.fromkeys(characters[:1], characters[1:]))
     confused: dict[str, set[str]] = {}
     for character, others in lines.items():
-        for other in others:
-            confused.setdefault(character, set()).add(other)
-            confused.setdefault(other, set()).add(character)
+        for confusable in others:
+            confused.setdefault(character, set()).add(confusable)
+            confused.setdefault(confusable, set()).add(character)
     return confused

@@ -47,6 +47,6 @@ def _record(data: Path | None) -> dict[str, object]:
     listed = {}
     for name, entry in benchmarks().items():
         place = find(entry, data)
-        found = [str(path) for path in place[1]] if place else None
-        listed[name] = {**asdict(entry), "found": found}
+        paths = [str(path) for path in place[1]] if place else None
+        listed[name] = {**asdict(entry), "found": paths}
     return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in kinds()}}

@@ -74,7 +74,7 @@ def _options() -> Iterator[Callable[[Command], Command]]:
         )
 
 
-def options_from(given: Mapping[str, object]) -> dict[str, object]:
+def options_from(values: Mapping[str, object]) -> dict[str, object]:
     """Return the options of systems that the running command was called with, without defaults."""
     from cecbench.systems.table import kinds
 
@@ -82,7 +82,7 @@ def options_from(given: Mapping[str, object]) -> dict[str, object]:
     known = {name for kind in kinds() for name in kind.takes}
     return {
         name: value
-        for name, value in given.items()
+        for name, value in values.items()
         if name in known and context.get_parameter_source(name) is not ParameterSource.DEFAULT
     }
 
@@ -92,13 +92,13 @@ def scoring_options(command: Command) -> Command:
     scorers = f"The published scorer: {', '.join(SCORERS)}."
     settings: dict[str, dict[str, Any]] = {"scorer": {"default": "cscd", "help": scorers}}
     settings |= {name: {"default": None, **field.metadata} for name, field in OPTIONS.items()}
-    for name, own in reversed(settings.items()):
+    for name, keywords in reversed(settings.items()):
         flag = f"--{name.replace('_', '-')}"
-        option = click.option(flag, cls=SectionOption, section="Options of scoring", **own)
+        option = click.option(flag, cls=SectionOption, section="Options of scoring", **keywords)
         command = option(command)
     return command
 
 
-def scoring_from(given: Mapping[str, object]) -> dict[str, object]:
+def scoring_from(values: Mapping[str, object]) -> dict[str, object]:
     """Return a command's options of scoring, by name."""
-    return {name: given[name] for name in OPTIONS}
+    return {name: values[name] for name in OPTIONS}

@@ -127,7 +127,10 @@ def power(
     To show half the difference, four times as many rows are needed.
     """
     test, rows = compare_simulated(load(benchmark, data).rows, f1 / 100)
-    needed = {f"{one:g}": rows_needed(rows, test.detectable, one / 100) for one in points}
+    needed = {
+        f"{difference:g}": rows_needed(rows, test.detectable, difference / 100)
+        for difference in points
+    }
     if as_json:
         record = {"rows": rows, "detectable": test.detectable, "rows_needed": needed}
         click.echo(json.dumps(record))
@@ -136,8 +139,8 @@ def power(
     click.echo(f"{rows:,} rows can show a difference of {least} points or more")
     if rows < FEW_ROWS:
         click.echo(f"{rows:,} rows are too few to rely on these numbers")
-    for one, count in needed.items():
-        click.echo(f"a difference of {one} points needs {count:,} rows")
+    for difference, count in needed.items():
+        click.echo(f"a difference of {difference} points needs {count:,} rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +192,15 @@ def _by_benchmark(sides: Sequence[_Side]) -> list[list[_Side]]:
 def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
     """Return the pairs within each group, with p-values corrected over all of them."""
     pairs = []
-    for one, two in (both for group in groups for both in combinations(group, 2)):
-        pair: dict[str, Any] = {"first": str(one.path), "second": str(two.path)}
-        pair |= {"first_value": one.value, "second_value": two.value}
-        if one.score.ids == two.score.ids:
-            test = compare_scores(one.score, two.score)
+    for first, two in (sides for group in groups for sides in combinations(group, 2)):
+        pair: dict[str, Any] = {"first": str(first.path), "second": str(two.path)}
+        pair |= {"first_value": first.value, "second_value": two.value}
+        if first.score.ids == two.score.ids:
+            test = compare_scores(first.score, two.score)
             pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
             pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
             pair |= {"documents": test.documents} if test.documents else {}
-            pair |= {"rows": len(one.score.ids)}
+            pair |= {"rows": len(first.score.ids)}
         pairs.append(pair)
     corrected = holm({n: pair["p"] for n, pair in enumerate(pairs) if "p" in pair})
     for number, value in corrected.items():
@@ -216,8 +219,8 @@ def _for_papers(
 
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
 
-    def differ(one: _Side, two: _Side) -> bool:
-        return bool(p_values.get(frozenset((str(one.path), str(two.path))), 1.0) < LEVEL)
+    def differ(first: _Side, two: _Side) -> bool:
+        return bool(p_values.get(frozenset((str(first.path), str(two.path))), 1.0) < LEVEL)
 
     entries: dict[str, dict[str, Entry]] = {}
     often = Counter(group[0].run.benchmark for group in groups)
@@ -228,18 +231,20 @@ def _for_papers(
         named: dict[str, list[_Side]] = {}
         for side in group:
             named.setdefault(name_of(side.run), []).append(side)
-        means = {n: fmean(s.score.interval().value for s in own) for n, own in named.items()}
+        means = {n: fmean(s.score.interval().value for s in sides) for n, sides in named.items()}
         best = named[max(means, key=lambda name: means[name])]
-        for name, own in named.items():
-            worse = all(differ(side, other) for side in own for other in best)
-            entry = Entry(tuple((side.run, side.score) for side in own), worse)
+        for name, sides in named.items():
+            worse = all(differ(side, rival) for side in sides for rival in best)
+            entry = Entry(tuple((side.run, side.score) for side in sides), worse)
             entries.setdefault(benchmark, {})[name] = entry
     return paper_table(entries, form, quoted)
 
 
 def _in_words(pair: Mapping[str, Any]) -> str:
-    one, two = ("–" if pair[key] is None else pair[key] for key in ("first_value", "second_value"))
-    text = f"{pair['first']} {one}  {pair['second']} {two}"
+    first, two = (
+        "–" if pair[key] is None else pair[key] for key in ("first_value", "second_value")
+    )
+    text = f"{pair['first']} {first}  {pair['second']} {two}"
     if "p" not in pair:
         return f"{text}  (not tested, because the sentences differ)"
     whole = f" of {pair['documents']} documents" if "documents" in pair else ""

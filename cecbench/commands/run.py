@@ -72,7 +72,7 @@ def run(
     allow_missing: bool,
     overwrite: bool,
     as_json: bool,
-    **given: object,
+    **arguments: object,
 ) -> None:
     """Run a system on a benchmark and score it.
 
@@ -90,12 +90,12 @@ def run(
         out=out,
         data=data,
         scorer=scorer,
-        scoring=scoring_from(given),
+        scoring=scoring_from(arguments),
         allow_missing=allow_missing,
         overwrite=overwrite,
         limit=limit,
         name=name,
-        options=options_from(given),
+        options=options_from(arguments),
     )
     values = evaluate_with_bar(settings)
     if as_json:
@@ -190,8 +190,8 @@ def _table(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _plain(name: str) -> str:
-    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in name.replace("://", "-"))
-    return kept.strip("-.") or "unnamed"
+    plain = "".join(c if c.isalnum() or c in "._-" else "-" for c in name.replace("://", "-"))
+    return plain.strip("-.") or "unnamed"
 
 
 MEANS = (

@@ -41,13 +41,13 @@ def score(
     bootstrap: int,
     *,
     as_json: bool,
-    **given: object,
+    **arguments: object,
 ) -> None:
     """Score FILE, a table or JSON with id, source, target and prediction.
 
     The columns of a table have this order, unless its first line names them.
     """
-    options = scoring_from(given)
+    options = scoring_from(arguments)
     name = signed_name(file) if benchmark is None else benchmark
     values = score_file(file, scorer, options=options, benchmark=name, bootstrap=bootstrap)
     if as_json:

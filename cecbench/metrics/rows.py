@@ -115,9 +115,9 @@ def _count_block(
     gold = source != target
     changed = source != prediction
     if ignored_source:
-        kept = ~np.isin(source, _code_list(ignored_source))
-        gold &= kept
-        changed &= kept
+        counted = ~np.isin(source, _code_list(ignored_source))
+        gold &= counted
+        changed &= counted
     if ignored_answer:
         codes = _code_list(ignored_answer)
         gold &= ~np.isin(target, codes)

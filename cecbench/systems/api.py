@@ -172,9 +172,9 @@ class ApiSystem:
     def _answer(self, source: str) -> Answer:
         body = self._body(source)
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-        kept = self._cache.get("reply", name) if self._cache else None
-        if kept is not None:
-            return _answer(source, _read_facts(kept, f"{self._state}/{CACHE}"))
+        entry = self._cache.get("reply", name) if self._cache else None
+        if entry is not None:
+            return _answer(source, _read_facts(entry, f"{self._state}/{CACHE}"))
         started = time.perf_counter()
         came = self._endpoint.send(body, name)
         seconds = time.perf_counter() - started
@@ -220,7 +220,7 @@ def _hide_texts(value: object, key: str | None) -> object:
         return f"sha256:{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     if isinstance(value, Mapping):
         return {without(str(name), key): _hide_texts(inner, key) for name, inner in value.items()}
-    return [_hide_texts(one, key) for one in value] if isinstance(value, list | tuple) else value
+    return [_hide_texts(item, key) for item in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,12 +154,14 @@ def _first_turn(text: str) -> str:
 def _choose(answer: str, source: str) -> str | None:
     """Return the one candidate; "" where nothing is near the source, None if several are."""
     texts = _parts(answer, source)
-    found = [(number, text) for number, part in enumerate(texts) for text in _near(part, source)]
-    changed = [(number, text) for number, text in found if text != source]
+    candidates = [
+        (number, text) for number, part in enumerate(texts) for text in _near(part, source)
+    ]
+    changed = [(number, text) for number, text in candidates if text != source]
     if len(source) <= _FEW:
-        changed = [both for both in changed if set(both[1]) & set(source)] or changed
+        changed = [pair for pair in changed if set(pair[1]) & set(source)] or changed
     if len({text for _, text in changed}) <= 1:
-        return changed[0][1] if changed else source if found else ""
+        return changed[0][1] if changed else source if candidates else ""
     number, last = changed[-1]
     before = "\n".join([*texts[max(0, number - 3) : number], texts[number].rpartition(last)[0]])
     return last if _FINAL.search(before[-40:]) else None

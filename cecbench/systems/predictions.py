@@ -199,22 +199,22 @@ def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Example], pa
 def _by_source(
     predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
 ) -> dict[str, Prediction]:
-    found: dict[str, Prediction] = {}
+    by_source: dict[str, Prediction] = {}
     for p in predictions:
         source = p.source or ""
-        if found.setdefault(source, p).text != p.text:
+        if by_source.setdefault(source, p).text != p.text:
             raise InputError(
                 f"{path}: the sentence {source!r} has two different predictions: add the ids of "
                 "the benchmark, to show which one counts"
             )
     known = {row.source for row in rows}
-    strange = next((source for source in found if source not in known), None)
+    strange = next((source for source in by_source if source not in known), None)
     if strange is not None:
         raise InputError(
             f"{path}: the sentence {strange!r} is not in the benchmark: use predictions for this "
             "benchmark"
         )
-    return {row.id: found[row.source] for row in rows if row.source in found}
+    return {row.id: by_source[row.source] for row in rows if row.source in by_source}
 
 
 _WIDTHS = {

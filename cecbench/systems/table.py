@@ -49,13 +49,13 @@ def find_kind(name: str) -> Kind[Any]:
 
 @cache
 def _all() -> tuple[tuple[Kind[Any], ...], tuple[str, ...]]:
-    found, reasons = list(BUILT_IN), []
+    entries, reasons = list(BUILT_IN), []
     for name in sorted(find_points(GROUP).keys() - {kind.name for kind in BUILT_IN}):
         try:
-            found.append(find_kind(name))
+            entries.append(find_kind(name))
         except UsageError as error:
             reasons.append(str(error))
-    return tuple(found), tuple(reasons)
+    return tuple(entries), tuple(reasons)
 
 
 def check_spec(spec: str) -> tuple[Kind[Any], str]:
@@ -91,7 +91,7 @@ def make_system(
     options = options or {}
     for name in options:
         if name not in kind.takes:
-            takers = [other.name for other in kinds() if name in other.takes]
+            takers = [taker.name for taker in kinds() if name in taker.takes]
             flag = "--" + name.replace("_", "-")
             whose = f"an option of {' and '.join(takers)}" if takers else "unknown"
             raise UsageError(f"{flag} is {whose}: --system {kind.name} does not take it")

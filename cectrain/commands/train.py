@@ -207,8 +207,8 @@ def sft(
     config = configured(recipe, settings, ppo__updates=0, **flags)
     pairs: Path | LabelledPairs = data
     if is_file:
-        kept = config.data.held_out + config.data.held_out_clean
-        pairs = labelled_pairs(data, held_out, kept)
+        count = config.data.held_out + config.data.held_out_clean
+        pairs = labelled_pairs(data, held_out, count)
         if flags["sft__steps"] is None:
             steps = -(-_EPOCHS * pairs.rows(TRAIN) // config.sft.batch)
             config = replace(config, sft=replace(config.sft, steps=steps))

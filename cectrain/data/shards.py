@@ -104,7 +104,7 @@ def sample(
     facts = dataset.manifest.configuration if isinstance(dataset, Dataset) else {}
     copies = facts.get("copies")
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
-    kept: list[tuple[int, Pair]] = []
+    best: list[tuple[int, Pair]] = []
     for stored in dataset.batches(split, COLUMNS):
         usable = np.ones(len(stored), np.bool_) if limit is None else longest(stored) <= limit
         if tuning is not None:
@@ -117,9 +117,9 @@ def sample(
         least = np.argsort(draw, kind="stable")[:count]
         rows = batch.take(least).to_pydict()
         pairs = (Pair(*row) for row in zip(*(rows[name] for name in COLUMNS), strict=True))
-        kept = sorted([*kept, *zip(draw[least].tolist(), pairs, strict=True)], key=lambda p: p[0])
-        del kept[count:]
-    return [pair for _, pair in kept]
+        best = sorted([*best, *zip(draw[least].tolist(), pairs, strict=True)], key=lambda p: p[0])
+        del best[count:]
+    return [pair for _, pair in best]
 
 
 def held_out(
@@ -153,8 +153,8 @@ def in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
     It is the same for every seed, so that no run trains on sentences that chose its settings.
     """
-    kept: npt.NDArray[np.bool_] = _mixed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
-    return kept
+    part: npt.NDArray[np.bool_] = _mixed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
+    return part
 
 
 def drawn_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:

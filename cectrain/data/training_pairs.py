@@ -95,7 +95,7 @@ class TrainingPairs:
 
     def unread(self, read: Callable[[str], str]) -> tuple[int, str]:
         """Return how many pairs have a character that `read` replaces, and a few of these."""
-        count, found = 0, Counter[str]()
+        count, frequencies = 0, Counter[str]()
         for part in self.table.select_columns(["source", "target"]).iter(65_536):
             texts = list(map(str.__add__, part["source"], part["target"]))
             characters = set[str]().union(*texts)
@@ -103,8 +103,8 @@ class TrainingPairs:
             for text in texts if replaced else ():
                 unread = replaced.intersection(text)
                 count += bool(unread)
-                found.update(unread)
-        return count, "".join(character for character, _ in found.most_common(_EXAMPLES))
+                frequencies.update(unread)
+        return count, "".join(character for character, _ in frequencies.most_common(_EXAMPLES))
 
     def split(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
         """Return the pairs for supervised steps, and a `share` of the sentences for PPO alone.
@@ -256,15 +256,15 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     table, remark = _read(path)
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
-        kept, _ = _read(held_out)
+        scoring, _ = _read(held_out)
         digests[f"{HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
-        shared = pc.sum(pc.is_in(kept["id"], table["id"])).as_py()
+        shared = pc.sum(pc.is_in(scoring["id"], table["id"])).as_py()
         if shared:
             remark += (
-                f"{' ' if remark else ''}{shared:,} of {len(kept):,} held-out pairs share their "
+                f"{' ' if remark else ''}{shared:,} of {len(scoring):,} held-out pairs share their "
                 "target with a training pair, so the scores may be too high."
             )
-        return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: kept}, remark)
+        return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: scoring}, remark)
     ids = shards.ids_of(table)
     targets = np.unique(ids)
     if len(targets) < 2:

@@ -68,11 +68,11 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    kept, model.generation_config = model.generation_config, greedy(policy)
+    original, model.generation_config = model.generation_config, greedy(policy)
     try:
         model.save_pretrained(folder)
     finally:
-        model.generation_config = kept
+        model.generation_config = original
     policy.tokenizer.save_pretrained(folder)
     template = bool(getattr(policy.tokenizer, "chat_template", None))
     prompt = json.dumps({"version": policy.prompt, "template": template})
@@ -88,13 +88,13 @@ def greedy(policy: Policy) -> GenerationConfig:
     from transformers import GenerationConfig
 
     ends = end_tokens(policy.model)
-    own = policy.tokenizer.eos_token_id  # the end token in training
-    ends += [own] if own not in ends else []
+    end = policy.tokenizer.eos_token_id  # the end token in training
+    ends += [end] if end not in ends else []
     # An answer is about as long as its prompt, and both must fit into the context.
     context = getattr(policy.model.config, "max_position_embeddings", None)
     return GenerationConfig(
         do_sample=False,
-        eos_token_id=ends if len(ends) > 1 else own,
+        eos_token_id=ends if len(ends) > 1 else end,
         pad_token_id=policy.tokenizer.pad_token_id,
         max_new_tokens=context // 2 if context else None,
     )

@@ -184,8 +184,8 @@ def _angles(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the cosines and sines of the rotary positions, [length, head size]."""
     turns = torch.arange(length, dtype=torch.float32)[:, None] * model.model.rotary_emb.inv_freq
-    both = torch.cat([turns, turns], -1)
-    return both.cos().to(dtype), both.sin().to(dtype)
+    angles = torch.cat([turns, turns], -1)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 def _rotate(states: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:

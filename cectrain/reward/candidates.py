@@ -78,7 +78,7 @@ def variants(pair: Pair) -> list[str]:
     text = pair.target
     others = [text.replace(a, b, 1) for a, b in _SAME if a in text][:1]
     others += [text.translate(_HALF_WIDTH), text[:-1] if text[-1] == "。" else f"{text}。"]
-    right = [other for other in dict.fromkeys(others) if other not in ("", text, pair.source)]
+    right = [variant for variant in dict.fromkeys(others) if variant not in ("", text, pair.source)]
     right = right or [f"{text}！"]
     return [right[position % len(right)] for position in range(VARIANTS)]
 

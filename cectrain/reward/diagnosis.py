@@ -138,8 +138,8 @@ def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardC
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
-    both = replace(config, tau=threshold, beta=threshold, alpha=alpha)
-    return replace(both, epsilon=epsilon, min_samples=2, unchanged=None)
+    calibrated = replace(config, tau=threshold, beta=threshold, alpha=alpha)
+    return replace(calibrated, epsilon=epsilon, min_samples=2, unchanged=None)
 
 
 def radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
@@ -256,22 +256,22 @@ def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
 
 def verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
-    given, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
+    printed, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
     lines, answer = _beside_exact_match(diagnosis, best), _answer(diagnosis, best)
     only_as_exact = best.variant_low <= EXACT_MATCH and best.ranking >= TEACHES_SLOWLY
     lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
-    if given.config.alpha <= given.alpha_star:
-        other = given.config.additional_weight or given.config.unchanged is not None
-        apart = ", which does not take the reward's other terms into account" if other else ""
+    if printed.config.alpha <= printed.alpha_star:
+        more_terms = printed.config.additional_weight or printed.config.unchanged is not None
+        apart = ", which does not take the reward's other terms into account" if more_terms else ""
         lines.append(
-            f"α = {given.config.alpha:g} is not above α* = {given.alpha_star:.3f}{apart}. A lone "
-            f"right candidate among copies earned more than a copy in {given.lone_wins:.0%} of "
-            f"groups (calibrated: {calibrated.lone_wins:.0%})."
+            f"α = {printed.config.alpha:g} is not above α* = {printed.alpha_star:.3f}{apart}. A "
+            "lone right candidate among copies earned more than a copy in "
+            f"{printed.lone_wins:.0%} of groups (calibrated: {calibrated.lone_wins:.0%})."
         )
     lines.append(
         "DBSCAN puts the right answer and copies of the source into one cluster in "
-        f"{given.joined:.0%} of the groups with ε {given.config.epsilon:g}, in "
+        f"{printed.joined:.0%} of the groups with ε {printed.config.epsilon:g}, in "
         f"{calibrated.joined:.0%} with ε {calibrated.config.epsilon:g}."
     )
     if calibrated.joined > MOST_JOINED:
@@ -336,10 +336,12 @@ def text(diagnosis: Diagnosis) -> str:
         lines.append(f"Constants as given: those of {diagnosis.recipe}.")
     for name, figures in diagnosis.rewards.items():
         lines.append(f"{name}: {figures.config.words()}, ε {figures.config.epsilon:g}")
-    both = diagnosis.rewards.values()
-    rows = [(what, [getattr(figures, name) for figures in both]) for what, name in _SHARES.items()]
+    columns = diagnosis.rewards.values()
+    rows = [
+        (what, [getattr(figures, name) for figures in columns]) for what, name in _SHARES.items()
+    ]
     for name in PROFILES:
-        accuracy = [figures.profiles[name] for figures in both]
+        accuracy = [figures.profiles[name] for figures in columns]
         rows.append((f"{name}: accuracy within groups", accuracy))
     cells = [(what, *(percent(share, 1) for share in shares)) for what, shares in rows]
     table = markdown.table(("reward, %", *diagnosis.rewards), cells)

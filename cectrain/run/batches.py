@@ -175,13 +175,13 @@ def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
     short = -len(chosen) % passes if chosen else passes
     spare = sorted(set(range(total)) - set(chosen))[:short]
     rows = torch.tensor([*chosen, *spare], device=weights.device)
-    kept = {
+    batch = {
         name: value[rows] if torch.is_tensor(value) and value.shape[:1] == (total,) else value
         for name, value in out.items()
     }
     values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
-    kept["advantages"] = (values * (len(rows) / total)).to(weights)
-    return _trim_padding(kept)
+    batch["advantages"] = (values * (len(rows) / total)).to(weights)
+    return _trim_padding(batch)
 
 
 def _merge_equal(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], list[float]]:
@@ -199,14 +199,14 @@ def _merge_equal(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[in
     return list(first.values()), list(sums.values())
 
 
-def _trim_padding(kept: dict[str, Any]) -> dict[str, Any]:
+def _trim_padding(batch: dict[str, Any]) -> dict[str, Any]:
     """Return the batch without columns of padding: left of prompts, right of completions."""
-    given, written = kept["prompt_mask"], kept["completion_mask"]
-    before = int((given.sum(dim=0) > 0).long().argmax())
+    prompts, written = batch["prompt_mask"], batch["completion_mask"]
+    before = int((prompts.sum(dim=0) > 0).long().argmax())
     after = int(written.sum(dim=1).max())
     for name in _GIVEN:
-        kept[name] = kept[name][:, before:]
+        batch[name] = batch[name][:, before:]
     for name in _WRITTEN:
-        if kept.get(name) is not None:
-            kept[name] = kept[name][:, :after]
-    return kept
+        if batch.get(name) is not None:
+            batch[name] = batch[name][:, :after]
+    return batch

@@ -50,11 +50,14 @@ def character_tokens(tokenizer: PreTrainedTokenizerBase) -> Tokens | None:
 
 def tokens(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:
     """Return `prompt_ids` of the source and `target_ids` of the target."""
-    own = character_tokens(policy.tokenizer)
-    if own is None:
+    characters = character_tokens(policy.tokenizer)
+    if characters is None:
         return prompt_ids(policy, pair.source), target_ids(policy, pair.target)
-    question = own.of(prompts.messages(pair.source, policy.prompt)[-1]["content"])
-    return [own.source, *question, own.target], [*own.of(pair.target), own.end]
+    question = characters.of(prompts.messages(pair.source, policy.prompt)[-1]["content"])
+    return [characters.source, *question, characters.target], [
+        *characters.of(pair.target),
+        characters.end,
+    ]
 
 
 def loss_function(
@@ -91,15 +94,15 @@ def answer_logits(
     """
     labels = batch["labels"]
     first = int((labels != IGNORED).any(0).long().argmax())
-    kept = labels.shape[1] - first
+    count = labels.shape[1] - first
     bare = model.get_base_model() if hasattr(model, "get_base_model") else model
     short = "logits_to_keep" in inspect.signature(bare.forward).parameters
     logits = model(
         input_ids=batch["input_ids"].to(model.device, non_blocking=True),
         use_cache=False,
-        **({"logits_to_keep": kept + 1} if short else {}),
+        **({"logits_to_keep": count + 1} if short else {}),
     ).logits
-    return logits[:, -kept - 1 : -1], labels[:, first:].to(model.device, non_blocking=True)
+    return logits[:, -count - 1 : -1], labels[:, first:].to(model.device, non_blocking=True)
 
 
 def product_dtype(precision: str) -> torch.dtype:

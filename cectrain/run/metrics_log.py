@@ -77,12 +77,12 @@ class MetricsLog:
 def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
     """Return the lines that a resume from these steps does not write again."""
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
-    kept: dict[tuple[str, int], str] = {}
+    texts: dict[tuple[str, int], str] = {}
     for line, record in _records(path):
         phase, step = record["phase"], record["step"]
         if step <= limits.get(phase, -1):
-            kept.setdefault((phase, step), line + "\n")
-    return "".join(kept.values())
+            texts.setdefault((phase, step), line + "\n")
+    return "".join(texts.values())
 
 
 def _records(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -32,7 +32,7 @@ def arguments(
 
     passes = ppo.accumulation  # backward passes over one batch
     sequences = ppo.groups * ppo.candidates
-    own: dict[str, Any] = dict(  # noqa: C408 - keywords, because the names are TRL's
+    settings: dict[str, Any] = dict(  # noqa: C408 - keywords, because the names are TRL's
         output_dir=str(out),
         seed=seed,
         data_seed=seed,
@@ -65,12 +65,12 @@ def arguments(
         dataloader_num_workers=0,
         dataloader_pin_memory=not cpu,
     )
-    if clash := sorted(own.keys() & ppo.trl.keys()):
+    if clash := sorted(settings.keys() & ppo.trl.keys()):
         raise UsageError(
             f"ppo.trl.{clash[0]} is set by cectrain itself: use the settings of [ppo], or seed"
         )
     others = {"loss_type": "grpo", "scale_rewards": "none", "report_to": "none", **ppo.trl}
-    return GRPOConfig(**others, **own)
+    return GRPOConfig(**others, **settings)
 
 
 def ppo(job: Job, reward: RewardConfig) -> Trained:
@@ -133,8 +133,8 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
 
 
 def _newest_checkpoint(job: Job) -> str | None:
-    found = checkpoints.newest(job.state / "ppo", job.log) if distributed.is_rank0() else None
-    newest = distributed.broadcast_from_rank0(found)
+    latest = checkpoints.newest(job.state / "ppo", job.log) if distributed.is_rank0() else None
+    newest = distributed.broadcast_from_rank0(latest)
     if newest is None:
         return None
     job.log(f"resuming from {newest[0].name}")

@@ -60,7 +60,11 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
         "encoder": encoder.fingerprint if encoder else None,
         "versions": versions(),
         "processes": world_size(),
-        **({"functions": {one: digest(one) for one in functions}} if functions else {}),
+        **(
+            {"functions": {function: digest(function) for function in functions}}
+            if functions
+            else {}
+        ),
     }
 
 
@@ -102,8 +106,8 @@ def publish(
     job.metrics.write("heldout", trained.batches, metrics_log.of_held_out(trained.after))
     facts = summary(job, trained, reward, seconds=seconds)
     staged = f"{STATE}/{MODEL}"
-    kept = job.config.policy.save_dtype
-    save_model(trained.policy, work.root / staged, facts, "" if kept == "float32" else kept)
+    dtype = job.config.policy.save_dtype
+    save_model(trained.policy, work.root / staged, facts, "" if dtype == "float32" else dtype)
     work.publish(staged, MODEL)
     facts["model_sha256"] = weights_sha256(work.root / MODEL)
     work.write_text(ANSWERS, _answer_lines(job, trained))

@@ -118,8 +118,8 @@ class Job:
     def score_before_ppo(self, score: Callable[[], HeldOut]) -> HeldOut:
         """Return and log the scores before PPO; a resumed run reads those that it kept."""
         path = self.state / "after_sft.json"
-        kept = distributed.is_rank0() and path.is_file()
-        scores = distributed.broadcast_from_rank0(heldout.read_held_out(path) if kept else None)
+        exists = distributed.is_rank0() and path.is_file()
+        scores = distributed.broadcast_from_rank0(heldout.read_held_out(path) if exists else None)
         if scores is None:
             scores = score()
             if distributed.is_rank0():
@@ -245,13 +245,13 @@ def warm_start(job: Job) -> None:
     """Take the supervised steps, or read the last checkpoint of them."""
     from cectrain.run.supervised import learning_rate, train_sft
 
-    sft, own = job.config.sft, learning_rate(SftConfig(), job.policy)
+    sft, default = job.config.sft, learning_rate(SftConfig(), job.policy)
     if not sft.steps:
         return
     job.score_at_start()
     job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
-    if sft.learning_rate is not None and sft.learning_rate > 5 * own:
-        job.log(f"sft.learning_rate is high for this policy; the default is {own:.2g}")
+    if sft.learning_rate is not None and sft.learning_rate > 5 * default:
+        job.log(f"sft.learning_rate is high for this policy; the default is {default:.2g}")
     stopwatch = Stopwatch()
 
     def log(step: int, values: dict[str, float]) -> None:
@@ -297,8 +297,10 @@ def choose_constants(job: Job) -> RewardConfig:
     for line in diagnosis.verdict:
         job.log(line)
     job.log(f"PPO uses the constants {chosen} ({reward.words()}, ε {reward.epsilon:g}): {reason}")
-    given, used = asdict(config.reward), asdict(reward)
-    replaced = [f"reward.{name} = {given[name]:g}" for name in given if given[name] != used[name]]
+    before, used = asdict(config.reward), asdict(reward)
+    replaced = [
+        f"reward.{name} = {before[name]:g}" for name in before if before[name] != used[name]
+    ]
     if replaced:
         job.log(f"calibration replaces {', '.join(replaced)}: set constants=given to keep them")
     return distributed.broadcast_from_rank0(reward)

@@ -124,7 +124,9 @@ def fit(
     """
     model = policy.model
     first = resume(policy, optimizers, folder)
-    schedules = [LambdaLR(each, lambda passed: share(first + passed)) for each in optimizers]
+    schedules = [
+        LambdaLR(optimizer, lambda passed: share(first + passed)) for optimizer in optimizers
+    ]
     # The faster pass of a Qwen3 on a CPU keeps all activations.
     loss_of = loss_function(
         policy, config.precision, fast_forward=not config.gradient_checkpointing
@@ -184,8 +186,8 @@ def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: 
     """Read the newest whole checkpoint and return its step; 0 without one."""
     from safetensors.torch import load_file
 
-    found = checkpoints.newest(folder) if distributed.is_rank0() else None
-    newest = distributed.broadcast_from_rank0(found)
+    latest = checkpoints.newest(folder) if distributed.is_rank0() else None
+    newest = distributed.broadcast_from_rank0(latest)
     if newest is None:
         return 0
     checkpoint, step = newest

@@ -164,8 +164,8 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         )
         self._note(**figures)
         first = self.accelerator.process_index * len(inputs)
-        own = advantages.reshape(-1)[first : first + len(inputs)]
-        out["advantages"] = own.to(out["advantages"])
+        share = advantages.reshape(-1)[first : first + len(inputs)]
+        out["advantages"] = share.to(out["advantages"])
         out = self._with_fewer_rows(out)
         cycle.tokens = int(out["completion_mask"].sum())
         cycle.seconds = time.perf_counter() - started
@@ -222,11 +222,11 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if self._cycle.old_log_probs_later:
             later = torch.zeros(len(input_ids), logits_to_keep, device=self.accelerator.device)
             return later, None, None
-        given = model, input_ids, attention_mask, logits_to_keep
+        arguments = model, input_ids, attention_mask, logits_to_keep
         if not self._fast_forward:
-            return super()._get_per_token_logps_and_entropies(*given, **kwargs)
+            return super()._get_per_token_logps_and_entropies(*arguments, **kwargs)
         dtype = qwen3_forward.fast_dtype()
-        return *qwen3_forward.log_probs_and_entropies(*given, self.temperature, dtype), None
+        return *qwen3_forward.log_probs_and_entropies(*arguments, self.temperature, dtype), None
 
     def _add_supervised_gradient(self) -> None:
         """Add the gradient of `ppo.supervised` pairs (PPO-ptx, Ouyang et al. 2022, eq. 2)."""
