@@ -26,7 +26,7 @@ from listing import Listing, tables
 
 from cecdata.builds.build import build
 from cecdata.perturbation.engine import Perturber
-from cecdata.shards.writer import write_pairs
+from cecdata.shards.schema import write_pairs
 
 LISTED = 20_000  # sentences for the listing
 GOAL_LISTING, GOAL_FLOOR = 200, 0.6

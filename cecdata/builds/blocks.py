@@ -88,7 +88,9 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
             sources = resolve(names, own.format, own.encoding)
             same = {"licence": own.licence, "join_lines": own.join_lines}
             sources = [replace(source, **same) for source in sources]  # type: ignore[arg-type]
-            sources = [_spooled(s, stack, own.encoding) if s.label == STDIN else s for s in sources]
+            sources = [
+                _spool_stdin(s, stack, own.encoding) if s.label == STDIN else s for s in sources
+            ]
             sources = [replace(s, label=named or s.label) for s in sources]
             check_columns(columns_of(own), sources)
             found.append((sources, own))
@@ -100,16 +102,16 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
         yield Input(
             names=(named,) if named else tuple(name for names, _ in groups for name in names),
             sources=tuple(listed),
-            blocks=tuple(_blocks(found, limit)),
+            blocks=tuple(_cut_blocks(found, limit)),
             given=given,
             labels=tuple(sorted({source.label for source in files})),
-            bits=_bits(files, given),
+            bits=_choose_bits(files, given),
             rows=rows if rows is None or limit is None else min(rows, limit),
             states=states,
         )
 
 
-def _spooled(source: Source, stack: ExitStack, encoding: str | None) -> Source:
+def _spool_stdin(source: Source, stack: ExitStack, encoding: str | None) -> Source:
     """Copy standard input to a temporary file: it has a size, a SHA-256, an encoding as others."""
     path = Path(stack.enter_context(TemporaryDirectory(prefix="cecdata-"))) / "stdin"
     with opened(source) as stream, naming(path), path.open("wb") as file:
@@ -131,7 +133,9 @@ def columns_of(config: Config) -> Columns:
     return Columns(config.text_column, config.origin_column, config.licence_column)
 
 
-def _blocks(found: Sequence[tuple[Sequence[Source], Config]], limit: int | None) -> Iterator[Block]:
+def _cut_blocks(
+    found: Sequence[tuple[Sequence[Source], Config]], limit: int | None
+) -> Iterator[Block]:
     """Cut the files into blocks, up to the limit of rows."""
     for sources, config in found:
         held: list[Source] = []
@@ -140,7 +144,7 @@ def _blocks(found: Sequence[tuple[Sequence[Source], Config]], limit: int | None)
             if limit is not None:
                 if limit == 0:
                     return
-                rows = _count(source, config, limit)
+                rows = _count_rows(source, config, limit)
                 last = limit if rows == limit else None
                 limit -= rows
                 yield Block((source,), config, last)
@@ -159,7 +163,7 @@ def _blocks(found: Sequence[tuple[Sequence[Source], Config]], limit: int | None)
             yield Block(tuple(held), config)
 
 
-def _count(source: Source, config: Config, most: int) -> int:
+def _count_rows(source: Source, config: Config, most: int) -> int:
     """Return the number of rows of a file, at most `most`."""
     known = rows_known([source])
     if known is not None:
@@ -168,7 +172,7 @@ def _count(source: Source, config: Config, most: int) -> int:
     return sum(len(rows.batch) + len(rows.rejected) for rows in read)
 
 
-def _bits(sources: Sequence[Source], given: Sequence[File]) -> int:
+def _choose_bits(sources: Sequence[Source], given: Sequence[File]) -> int:
     factors = (3 if s.format == "parquet" else _SWELLS.get(s.compression, 1) for s in sources)
     size = sum(file.bytes * factor for file, factor in zip(given, factors, strict=True))
     return min(_MOST_BITS, max(0, (size // _BUCKET).bit_length()))
@@ -196,15 +200,15 @@ def groups_of(corpus: Sequence[str], config: Config) -> tuple[list[Group], list[
             else:
                 groups.append(([name], config))
             continue
-        for source in _sources(name):
+        for source in _read_sources(name):
             own = {key: value for key, value in source.items() if key != "path"}
             tree = {**config.as_dict(), **own}
-            groups.append((_paths(name, source), from_tree(Config, tree, name)))
+            groups.append((_list_paths(name, source), from_tree(Config, tree, name)))
             listed.append(source)
     return groups, listed
 
 
-def _sources(name: str) -> list[dict[str, Json]]:
+def _read_sources(name: str) -> list[dict[str, Json]]:
     tree = read_recipe(name, "cecdata", ())
     sources = tree.get("source")
     if not isinstance(sources, list) or not sources or set(tree) != {"source"}:
@@ -217,7 +221,7 @@ def _sources(name: str) -> list[dict[str, Json]]:
     return sources
 
 
-def _paths(name: str, source: dict[str, Json]) -> list[str]:
+def _list_paths(name: str, source: dict[str, Json]) -> list[str]:
     given = source.get("path")
     paths = given if isinstance(given, list) else [given]
     if not paths or not all(isinstance(path, str) and path for path in paths):

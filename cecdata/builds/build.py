@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from cecdata.builds.blocks import Input, identity_of, paths_read, take_input
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
-from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
+from cecdata.builds.distinct import Distinct, Pool, gather_pool, histogram_of
 from cecdata.builds.engine import Cluster, Step, Threads, engine_of
 from cecdata.builds.near import DistinctNear
 from cecdata.builds.output import open_output
@@ -158,7 +158,7 @@ class Run:
         near, buckets = config.near_duplicates, 1 << source.bits
         second = DistinctNear(*fields, buckets) if near else Distinct(*fields)
         distinct = self.all(second, 1 if near else buckets)
-        pool = pooled(read, distinct)
+        pool = gather_pool(read, distinct)
         if not pool.sentences:
             damage = [each.damage for each in pool.inputs if each.damage]
             raise empty_corpus(source.names, pool.rejected, damage)

@@ -52,7 +52,7 @@ class Distinct(Step):
 
     def select(self, number: int) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
         """Return the distinct sentences of a bucket out of all parts, and the rejected rows."""
-        kept, again = first_of_equal(self._gathered(number))
+        kept, again = first_of_equal(self._gather_bucket(number))
         return kept, [reject_repeated(again, self.labels)] if len(again) else []
 
     def write_bucket(
@@ -65,20 +65,20 @@ class Distinct(Step):
         if len(kept):
             files.append(write_sentences(self.place, f"distinct/{name}.arrow", sentences))
             if self.counts:
-                files.append(self._counted(name, sentences.column("text")))
+                files.append(self._write_counts(name, sentences.column("text")))
         if len(rejects):
             again_name = f"rejects/rows-again-{name}.parquet"
             files.append(write_rows(self.place, again_name, rejects, REJECTED_ROW))
         return files, {"rejected": dict(count_reasons(rejects)), "origins": _origins(kept)}
 
-    def _gathered(self, number: int) -> pa.RecordBatch:
+    def _gather_bucket(self, number: int) -> pa.RecordBatch:
         batches = []
         for part in self.parts:
             with self.place.opened(part) as file, pa.ipc.open_file(file) as reader:
                 batches.append(reader.get_batch(number))
         return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], PLACED)
 
-    def _counted(self, name: str, text: pa.Array) -> File:
+    def _write_counts(self, name: str, text: pa.Array) -> File:
         """Write the nonzero cells as two rows: the index in the flat histogram, and the count."""
         histogram = Histogram.of(self.config)
         histogram.add(text)
@@ -118,7 +118,7 @@ class Pool:
         return self.sentences + sum(self.rejected.values())
 
 
-def pooled(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
+def gather_pool(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
     """Return the pool that the markers of the first two stages describe."""
     rejected: Counter[str] = Counter()
     contaminated: Counter[str] = Counter()
@@ -127,20 +127,20 @@ def pooled(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
         rejected.update(facts["rejected"])
         contaminated.update(facts.get("contaminated", {}))
     files = [file for done in (*read, *distinct) for file in done.files]
-    buckets = _buckets(distinct)
+    buckets = _list_buckets(distinct)
     return Pool(
         sentences=sum(bucket.rows for bucket in buckets),
         rejected=dict(sorted(rejected.items())),
         contaminated=dict(sorted(contaminated.items())),
-        inputs=_reports(read),
-        origins=_summed(distinct),
+        inputs=_gather_reports(read),
+        origins=_sum_origins(distinct),
         buckets=buckets,
         rejects=tuple(file for file in files if file.path.startswith("rejects/")),
         counts=tuple(file.path for file in files if file.path.endswith(".npy")),
     )
 
 
-def _reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
+def _gather_reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
     """Return the reports of the files, in order; the parts of one are added up."""
     files: list[FileReport] = []
     for done in read:
@@ -155,11 +155,11 @@ def _reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
     return tuple(files)
 
 
-def _buckets(distinct: Sequence[Done]) -> tuple[File, ...]:
+def _list_buckets(distinct: Sequence[Done]) -> tuple[File, ...]:
     return tuple(f for done in distinct for f in done.files if f.path.endswith(".arrow"))
 
 
-def _summed(distinct: Sequence[Done]) -> tuple[Origin, ...]:
+def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:
     """Return the counts by origin and licence, the most sentences first."""
     counts: dict[tuple[str, str | None], tuple[int, int]] = {}
     for done in distinct:

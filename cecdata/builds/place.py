@@ -29,7 +29,7 @@ from cecdata.common.durable.workspace import MARKERS
 from cecdata.common.store import Store, is_remote
 from cecdata.corpus.normalise import LOCATED_SENTENCE, reject
 from cecdata.shards.manifest import File
-from cecdata.shards.writer import check_whole, write_pairs
+from cecdata.shards.schema import check_whole, write_pairs
 
 DONE = f"{STATE}/{MARKERS}"
 # Folders of a finished dataset. In a folder they are staged until they are published by a rename.

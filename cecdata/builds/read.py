@@ -59,7 +59,7 @@ class Read(Step):
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Read, clean and sort the rows of a block."""
         block, reports = self.blocks[number], list[FileReport]()
-        batches = ahead(_cleaning(block.config), _rows(block, reports.append), self.threads)
+        batches = ahead(_make_cleaner(block.config), _rows(block, reports.append), self.threads)
         files: list[File] = []
         rejected: Counter[str] = Counter()
         contaminated: Counter[str] = Counter()
@@ -98,13 +98,13 @@ class Read(Step):
         bad = pa.Table.from_batches([each.rejected for each in held], REJECTED_ROW)
         runs: list[pa.RecordBatch] = []
         while held:  # a part is in memory only once
-            run = _coded(held.pop(0).batch, self.labels)
+            run = _encode_files(held.pop(0).batch, self.labels)
             by_id = np.argsort(np.asarray(run.column("id")), kind="stable")
             runs.append(run.take(pa.array(by_id)))
         repeated: list[pa.RecordBatch] = []
         name, files = f"{number:05d}-{part:04d}", []
         if any(map(len, runs)):
-            batches = _merged(runs, self.bits, repeated.append)
+            batches = _merge_runs(runs, self.bits, repeated.append)
             files.append(write_batches(self.place, f"read/{name}.arrow", batches, PLACED))
         again = [reject_repeated(rows, self.labels) for rows in repeated]
         bad = pa.concat_tables([bad, pa.Table.from_batches(again, REJECTED_ROW)])
@@ -123,9 +123,9 @@ def look(source: Input, enough: int) -> int:
     rejected: Counter[str] = Counter()
     reports: list[FileReport] = []
     for block in source.blocks:
-        clean_rows = _cleaning(block.config)
+        cleaner = _make_cleaner(block.config)
         for rows in _rows(block, reports.append):
-            clean = clean_rows(rows)
+            clean = cleaner(rows)
             sentences += len(clean.batch)
             if sentences >= enough:
                 return sentences
@@ -138,7 +138,7 @@ def look(source: Input, enough: int) -> int:
 def _rows(block: Block, report: Callable[[FileReport], object]) -> Iterator[Rows]:
     """Yield the rows of a block, fetching a file of a store that this machine lacks."""
     columns = columns_of(block.config)
-    sources = [_here(source) for source in block.sources]
+    sources = [_fetch_source(source) for source in block.sources]
     whole = sources if block.limit is None else sources[:-1]
     last = sources[len(whole) :]
     return chain(
@@ -147,18 +147,18 @@ def _rows(block: Block, report: Callable[[FileReport], object]) -> Iterator[Rows
     )
 
 
-def _here(source: Source) -> Source:
+def _fetch_source(source: Source) -> Source:
     if source.path is None or source.path.exists() or not is_remote(source.label):
         return source
     return replace(source, path=fetch_copies(source.label)[""])
 
 
-def _cleaning(config: Config) -> Callable[[Rows], Normalised]:
+def _make_cleaner(config: Config) -> Callable[[Rows], Normalised]:
     known = load(config.decontaminate) if config.decontaminate else None
-    return partial(cleaned, config=config, known=known)
+    return partial(clean_rows, config=config, known=known)
 
 
-def cleaned(rows: Rows, config: Config, known: Index | None) -> Normalised:
+def clean_rows(rows: Rows, config: Config, known: Index | None) -> Normalised:
     """Return the sentences of these rows, and the rows that are none, each with its reason.
 
     Sentences that `known` has are none.
@@ -174,7 +174,7 @@ def cleaned(rows: Rows, config: Config, known: Index | None) -> Normalised:
     return Normalised(clean.batch, pa.concat_batches([rows.rejected, clean.rejected]))
 
 
-def _coded(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
+def _encode_files(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
     """Return a batch with the numbers of its files in place of their labels."""
     coded = batch.column("file").dictionary_encode()
     numbers = np.searchsorted(labels, coded.dictionary.to_pylist()) if len(labels) > 1 else [0]
@@ -183,7 +183,7 @@ def _coded(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=PLACED)
 
 
-def _merged(
+def _merge_runs(
     runs: Sequence[pa.RecordBatch], bits: int, repeated: Callable[[pa.RecordBatch], object]
 ) -> Iterator[pa.RecordBatch]:
     """Yield a batch for each bucket, some of them empty, from runs that are sorted by id.

@@ -27,8 +27,7 @@ from cecdata.shards.manifest import (
     Origin,
     dumps,
 )
-from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
-from cecdata.shards.writer import write_pairs
+from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW, write_pairs
 
 Row = dict[str, Any]
 ALPHABET = "今天气很好我们去公园散步在再已己误𠀀Ａ👍，。"

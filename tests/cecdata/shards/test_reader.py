@@ -18,9 +18,15 @@ from hypothesis import strategies as st
 from cecdata.common.errors import CecError, UsageError, VerificationError
 from cecdata.perturbation.pairs import compact, edits_array, named, pair_table
 from cecdata.shards.reader import open_dataset
-from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
+from cecdata.shards.schema import (
+    PAIR,
+    REJECTED_PAIR,
+    REJECTED_ROW,
+    ROW_GROUP,
+    check_whole,
+    write_pairs,
+)
 from cecdata.shards.stats import stats, text
-from cecdata.shards.writer import ROW_GROUP, check_whole, write_pairs
 
 FIRST = "data/train-00000-of-00002.parquet"
 
