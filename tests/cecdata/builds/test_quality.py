@@ -27,7 +27,7 @@ from cecdata.corpus.ids import id_column
 from cecdata.corpus.quality import QUALITY, failing, perplexity
 from cecdata.filters import active, measure
 from cecdata.filters.plausibility import worse_by
-from cecdata.lm import open_scorer
+from cecdata.lm import open_scorer, shared_scorer
 from cecdata.perturbation.pairs import Pairs, named
 from cecdata.shards.schema import PAIR
 
@@ -149,6 +149,7 @@ def test_unlikely_sentences_are_rejected_by_a_model(cecdata, tmp_path):
     model.write_text(ARPA, "utf-8")
     assert cecdata(*command, "1e9")[0] == 0
     model.write_text(ARPA.replace("-0.25", "-0.75"), "utf-8")
+    shared_scorer.cache_clear()  # as in another process
     assert cecdata(*command, "1e9")[0] == 5
 
 
