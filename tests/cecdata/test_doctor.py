@@ -91,8 +91,9 @@ def test_every_kernel_is_compiled(tmp_path):
     assert json.loads(done.stdout)["compiled"]
     files = (tmp_path / "kept").rglob("*.kernel")
     kept = {path.name.split("-")[0].partition(".")[2] for path in files}
-    # The last one is called for a million characters of new words.
-    assert {kernel.py_func.__name__ for kernel in cached_kernels()} - kept <= {"copy_trie"}
+    # The first is called for a million characters of new words, the second by `cectrain adapt`.
+    missing = {kernel.py_func.__name__ for kernel in cached_kernels()} - kept
+    assert missing <= {"copy_trie", "cut_runs"}
 
 
 def cached_kernels():
