@@ -25,13 +25,12 @@ from cecdata.common import durable
 from cecdata.common.codec import Json, decode, encode, sealed, unsealed
 from cecdata.common.durable import STATE
 from cecdata.common.durable.files import inside, naming
-from cecdata.common.durable.workspace import MARKERS
 from cecdata.common.store import Store, is_remote
 from cecdata.corpus.normalise import LOCATED_SENTENCE, reject
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import check_whole, write_pairs
 
-DONE = f"{STATE}/{MARKERS}"
+DONE = f"{STATE}/done"
 # Folders of a finished dataset. In a folder they are staged until they are published by a rename.
 PUBLISHED = ("data", "rejects", "embeddings")
 _BLOCK = 1 << 22

@@ -58,7 +58,7 @@ def test_no_answer_is_asked_for_twice(place, zygote):
         for kills in (1, 2, 3):
             ended = zygote.run(*scenario.words(out), step=30)
             assert ended.killed, ended.text
-            answered = kept.read_bytes().count(b"\n")
+            answered = kept.read_bytes().count(b"}\n")
             # Under way when a kill came: as many as run at once, and no more.
             assert sum(server.asked.values()) - answered <= 2 * kills
         assert answered > 8

@@ -54,7 +54,7 @@ def test_an_endpoint_that_does_not_answer(place, zygote, number):
         kept = out / ".cecdata" / "requests.jsonl"
         ended = zygote.run(*scenario.words(out), after_s=1.5, when=kept, number=number)
         told_and_soon(ended, number)
-        answered, before = kept.read_bytes().count(b"\n"), sum(server.asked.values())
+        answered, before = kept.read_bytes().count(b"}\n"), sum(server.asked.values())
         stalled[0] = False
         zygote.done(*scenario.words(out))
         assert sum(server.asked.values()) - before == 12 - answered

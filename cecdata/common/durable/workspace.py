@@ -23,7 +23,7 @@ from cecdata.common.durable.state import Journal, Lock
 from cecdata.common.errors import RefusedError
 
 STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
-MARKERS = "done"  # below STATE: the folder with the markers of finished tasks
+FIRST = "done/read"  # below STATE: the folder with the markers of a build's first tasks
 FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable and sealed
 _WRITTEN = "file"  # a step: a file is written
 _MOVED = "publish"  # a step: a folder was moved to `key`, with the files `facts["names"]`
@@ -143,7 +143,7 @@ class Workspace:
     def _begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a task, a file."""
         recorded = any(path.stat().st_size for path in self.state.glob("*.jsonl"))
-        marked = any(True for _ in self.state.glob(f"{MARKERS}/*/*"))
+        marked = any(True for _ in self.state.glob(f"{FIRST}/*"))
         return recorded or marked or bool(self._list_files())
 
     def _owned(self) -> set[Path]:
