@@ -2,14 +2,16 @@
 
 The sentences are gathered, some are held out, and those that the corrector doubts are left out. The
 words of the others are counted, new ones among them; the counts join the n-gram models that ship
-and that the user has, with the weights under which the held-out sentences are likeliest. Synthetic
-errors in the held-out sentences then say at which confidence to correct, and whether to adapt.
+and that the user has, with the weights under which the held-out sentences are likeliest. The policy
+is trained on errors in the others. Synthetic errors in the held-out sentences then say which of the
+two to use, at which confidence to correct, and whether to adapt at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,14 +19,20 @@ from cecdata.lm.interpolation import Mixture
 from cecdata.lm.ngrams import WEIGHTS, default_models
 from cectrain.adapt.counts import FieldCounts
 from cectrain.adapt.doubts import Doubt, find_doubts
+from cectrain.adapt.policy import train_policy
 from cectrain.adapt.text import FieldText, gather_text
 from cectrain.adapt.trial import Score, Trial
 from cectrain.corrector.channel.tables import tables_of
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.field import Field, write_field
+from cectrain.corrector.folder import COMBINED
 
 FEWEST = 100  # sentences
 HELD_OUT, MOST_HELD_OUT = 1 / 3, 200  # of the sentences
+#: what may be adapted
+NOTHING, NGRAMS, POLICY, BOTH = "nothing", "n-grams", "policy", "n-grams and policy"
+MARGIN = 0.01  # of F1, which is less than chance makes on so few sentences
+WORK = "work"  # folder of the policy's training, which is removed at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,8 @@ class Report:
     """What was learned from a text, and what that is worth on sentences that were held out.
 
     kept: why what ships is kept, or ''. share: that of the field's n-grams in the mean of all.
+    scores: by what was adapted: `nothing`, `n-grams`, `policy`, `n-grams and policy`. used: the
+    best of these, which the folder has.
     """
 
     sentences: int
@@ -42,37 +52,36 @@ class Report:
     doubts: tuple[Doubt, ...] = ()
     share: float = 0.0
     threshold: float = 0.0
-    before: Score | None = None
-    after: Score | None = None
+    scores: dict[str, Score] = field(default_factory=dict)
+    used: str = NOTHING
 
 
 def adapt(
     texts: Sequence[str],
     out: Path,
     *,
+    policy: bool = True,
     names: bool = True,
     decontaminate: Sequence[str] = (),
     seed: int = 1,
 ) -> Report:
     """Write the folder of a field that is learned from its text, and return what was learned.
 
-    names: False leaves out the names of people that `cecdata` recognises. Raises InputError where
-    the text has no sentence in simplified Chinese.
+    policy: train the policy, too, which needs torch. names: False leaves out the names of people
+    that `cecdata` recognises. Raises InputError where the text has no sentence in simplified
+    Chinese, MissingPackageError where torch is not installed.
     """
     with gather_text(texts, names=names, decontaminate=decontaminate) as text:
-        if text.count < FEWEST:
-            amount = (
-                "1 different sentence" if text.count == 1 else f"{text.count} different sentences"
-            )
-            refusal = f"it has {amount}, and {FEWEST} are needed"
-            report = Report(text.count, text.left_out, refusal)
-            write_field(out, None, Field(text.count, None, "", {"kept": refusal}))
-            return report
-        return _learn(text, out, seed)
+        if text.count >= FEWEST:
+            return _learn(text, out, seed, policy=policy)
+        amount = "1 different sentence" if text.count == 1 else f"{text.count} different sentences"
+        refusal = f"it has {amount}, and {FEWEST} are needed"
+        write_field(out, None, None, Field(text.count, None, "", "", {"kept": refusal}))
+        return Report(text.count, text.left_out, refusal)
 
 
-def _learn(text: FieldText, out: Path, seed: int) -> Report:
-    """Count, weigh, try and write."""
+def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
+    """Count, weigh, train, try and write."""
     held_out = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
     doubts = find_doubts(base.channel, text)
@@ -82,19 +91,30 @@ def _learn(text: FieldText, out: Path, seed: int) -> Report:
     mixture, others = Mixture([*models, counts.model()]), WEIGHTS[len(models)]
     share = mixture.share_of_last(others, held_out)
     weights = [*((1 - share) * weight for weight in others), share]
-    adapted = CombinedProposer(lm=tables_of(mixture.model(weights, "field")))
-    trial = Trial(held_out, seed)
-    before, after, threshold = trial.compare(base, adapted)
-    refusal = ""
-    if after.f1 < before.f1 or after.changed > before.changed:
-        refusal = "what ships corrects its held-out sentences better"
+    tables = tables_of(mixture.model(weights, "field"))
+    candidates = {NGRAMS: CombinedProposer(lm=tables)}
+    work, trained = out / WORK / f"{_name(text)} {seed}", None
+    if policy:
+        trained = train_policy(text, suspected | set(held_out), work, seed)
+        name = f"{COMBINED}:{trained}"
+        candidates |= {POLICY: CombinedProposer(name), BOTH: CombinedProposer(name, tables)}
+    compared = Trial(held_out, seed).compare(base, [*candidates.values()])
+    scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
+    used = choose_parts(scores)
+    refusal = "" if used != NOTHING else "what ships corrects its held-out sentences better"
+    threshold = dict(zip(scores, (least for _, least in compared), strict=True))[used]
     counts.add(sorted(set(held_out) - suspected))
     ngrams = replace(counts.model(), name=_name(text), share=share)
-    facts: dict[str, object] = {"kept": refusal, "before": asdict(before), "after": asdict(after)}
-    chosen = adapted.weights._replace(least=threshold)
+    weights_used = None if refusal else candidates[used].weights._replace(least=threshold)
+    facts: dict[str, object] = {"kept": refusal, "used": used}
+    facts |= {name: asdict(score) for name, score in scores.items()}
     write_field(
-        out, None if refusal else ngrams, Field(text.count, None if refusal else chosen, "", facts)
+        out,
+        ngrams if used in (NGRAMS, BOTH) else None,
+        trained if used in (POLICY, BOTH) else None,
+        Field(text.count, weights_used, "", "", facts),
     )
+    shutil.rmtree(out / WORK, ignore_errors=True)
     return Report(
         text.count,
         text.left_out,
@@ -104,9 +124,23 @@ def _learn(text: FieldText, out: Path, seed: int) -> Report:
         doubts,
         share,
         threshold,
-        before,
-        after,
+        scores,
+        used,
     )
+
+
+def choose_parts(scores: Mapping[str, Score]) -> str:
+    """Return what to adapt: the last of the parts whose F1 is within `MARGIN` of the greatest.
+
+    Only parts count with which no more right sentences are changed than with nothing.
+
+    >>> choose_parts({NOTHING: Score(0.7, 0.02), NGRAMS: Score(0.8, 0.03), POLICY: Score(0.7, 0.0)})
+    'policy'
+    """
+    most = scores[NOTHING].changed
+    safe = {name: score.f1 for name, score in scores.items() if score.changed <= most}
+    least = max(max(safe.values()) - MARGIN, safe[NOTHING])
+    return [name for name, f1 in safe.items() if f1 >= least][-1]
 
 
 def _name(text: FieldText) -> str:

@@ -30,19 +30,24 @@ class Trial:
         self.pairs = synthetic(sentences, seed, copies)
         self.targets = sorted({target for _, target in self.pairs})
 
-    def compare(self, base: Proposer, adapted: Proposer) -> tuple[Score, Score, float]:
-        """Return the scores of a model before and after, and the threshold of the latter.
+    def compare(self, base: Proposer, models: Sequence[Proposer]) -> list[tuple[Score, float]]:
+        """Return the score and the threshold of a model, and of others that are adapted.
 
-        That is the default, raised until no more right sentences are changed than before.
+        The thresholds of these are the default, raised until no more right sentences are changed
+        than by the first one.
         """
         with ThreadPoolExecutor(2) as threads:
-            by_base, by_adapted = threads.map(self.corrections, (base, adapted))
-        before, threshold = self.score(by_base, base.least), adapted.least
-        after = self.score(by_adapted, threshold)
-        while after.changed > before.changed and threshold < HIGHEST:
-            threshold = round(threshold + 0.01, 2)
-            after = self.score(by_adapted, threshold)
-        return before, after, threshold
+            by_base, *by_models = threads.map(self.corrections, (base, *models))
+        before = self.score(by_base, base.least)
+        compared = [(before, base.least)]
+        for model, corrections in zip(models, by_models, strict=True):
+            threshold = model.least
+            after = self.score(corrections, threshold)
+            while after.changed > before.changed and threshold < HIGHEST:
+                threshold = round(threshold + 0.01, 2)
+                after = self.score(corrections, threshold)
+            compared.append((after, threshold))
+        return compared
 
     def corrections(self, proposer: Proposer) -> list[Correction]:
         """Return the corrections of the sources and the targets."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cecdata.commands.build import several
-from cecdata.common.progress import Progress
+from cecdata.common.errors import MissingPackageError
+from cecdata.common.progress import Progress, tell
+from cectrain.commands.train import wait_without_spinning
 
 if TYPE_CHECKING:
     from cectrain.adapt.adapt import Report
@@ -24,9 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--no-policy",
     is_flag=True,
-    expose_value=False,
-    help="Adapt the n-grams alone. So far that is all that is adapted; a script that needs it to "
-    "stay so names this option.",
+    help="Adapt only the n-grams, in seconds. The policy takes minutes, and the extra `train`.",
 )
 @click.option(
     "--no-names",
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 def adapt(
     texts: tuple[str, ...],
     out: Path,
+    no_policy: bool,
     no_names: bool,
     decontaminate: tuple[str, ...] | None,
     report: bool,
@@ -49,17 +50,33 @@ def adapt(
     """Adapt the corrector to a field from clean TEXTS of the field, without labels.
 
     TEXTS are files, globs, folders or datasets, as CORPUS of `cecdata build`. The words of the text
-    join the n-gram model, and `--model` takes the folder in `cectrain correct` and elsewhere. No
-    sentence of the text is in the folder.
+    join the n-gram model, the policy is trained on errors put into its sentences, and `--model`
+    takes the folder in `cectrain correct` and elsewhere. No sentence of the text is in the folder.
+    The same command continues where it was interrupted.
 
     \b
     cectrain adapt contracts.txt 'letters/*.docx' --out out/field
     cectrain correct --model out/field --file draft.txt
     """
     from cectrain.adapt.adapt import adapt as learn
+    from cectrain.run.stages import check_packages
 
+    if not no_policy:
+        wait_without_spinning()
+        try:
+            check_packages()
+        except MissingPackageError as error:
+            no_policy = True
+            tell(f"the policy is not adapted: {error}")
     with Progress():
-        made = learn(texts, out, names=not no_names, decontaminate=decontaminate or (), seed=seed)
+        made = learn(
+            texts,
+            out,
+            policy=not no_policy,
+            names=not no_names,
+            decontaminate=decontaminate or (),
+            seed=seed,
+        )
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(made)}, ensure_ascii=False))
         return
@@ -71,13 +88,16 @@ def adapt(
 def _summary(out: Path, made: Report) -> str:
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
     lines = [f"{out}: {made.sentences:,} sentences" + (f" (left out: {left_out})" * bool(left_out))]
-    if made.before and made.after:
+    if made.scores:
         lines.append(
-            f"on {made.held_out} of them that were held out: F1 {made.before.f1:.1%} before and "
-            f"{made.after.f1:.1%} after; right sentences changed {made.before.changed:.1%} and "
-            f"{made.after.changed:.1%}; {len(made.words):,} new words; "
-            f"{len(made.doubts):,} doubtful sentences left out"
+            f"{len(made.words):,} new words; {len(made.doubts):,} doubtful sentences left out\n"
+            f"on {made.held_out} sentences that were held out, by what is adapted:"
         )
+        lines += [
+            f"  {name}: F1 {score.f1:.1%}, right sentences changed {score.changed:.1%}"
+            for name, score in made.scores.items()
+        ]
+        lines.append(f"used: {made.used}, from a confidence of {made.threshold:g}")
     if made.kept:
         lines.append(
             f"The text was not used: {made.kept}. The folder corrects as without adaptation"

@@ -91,9 +91,9 @@ def _load_field(folder: str, settings: Settings) -> Proposer:
 
     if settings.lm:
         raise UsageError(f"{folder} has n-grams of its own: leave out --lm")
-    field, table = read_field(folder)
+    field, table, policy = read_field(folder)
     return CombinedProposer(
-        COMBINED,
+        f"{COMBINED}:{policy or BUILTIN}",
         table,
         settings.terms,
         least=settings.least,

@@ -12,10 +12,12 @@ from click.testing import CliRunner
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cectrain import Corrector
+from cectrain.adapt import adapt, policy
 from cectrain.adapt.text import gather_text
+from cectrain.adapt.trial import Trial
 from cectrain.bench_systems import ModelOptions, any_model
 from cectrain.cli import cli as cectrain
-from cectrain.corrector.field import RECORD, TABLE, read_field
+from cectrain.corrector.field import POLICY, RECORD, TABLE, read_field
 
 # A field that no other text has: its trade is the shoeing of 驺骥, with a word of its own.
 PLACES = ["东坊", "西坊", "南坊", "北坊", "河沿", "桥头", "山脚", "城门"]
@@ -51,7 +53,7 @@ def run(*words):
 def field(text):
     """The folder of the field."""
     out = text.parent / "field"
-    done = run(text, "--out", out, "--json")
+    done = run(text, "--no-policy", "--out", out, "--json")
     assert done.exit_code == 0, done.output
     return out, json.loads(done.stdout)
 
@@ -61,8 +63,9 @@ def test_adapted_model_is_no_worse_on_held_out_sentences(field):
     _, told = field
     assert not told["kept"]
     assert told["held_out"] > 100
-    assert told["after"]["f1"] >= told["before"]["f1"]
-    assert told["after"]["changed"] <= told["before"]["changed"]
+    before, after = told["scores"]["nothing"], told["scores"][told["used"]]
+    assert after["f1"] >= before["f1"]
+    assert after["changed"] <= before["changed"]
 
 
 def test_new_words_are_found_and_known(field):
@@ -144,6 +147,41 @@ def test_too_little_text_keeps_what_ships(tmp_path, rows, told):
     assert done.exit_code == 0
     assert told in done.stdout
     assert Corrector(str(tmp_path / "out")).correct("他己经来了。")[0].target == "他已经来了。"
+
+
+def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path, monkeypatch):
+    """What was trained before an interruption is not trained again, and no sentence is left."""
+    pytest.importorskip("torch")
+    out, compare = tmp_path / "out", Trial.compare
+    monkeypatch.setattr(policy, "steps_for", lambda _: 2)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trial, "compare", interrupt)
+    assert run(text, "--out", out).exit_code != 0
+    (model,) = out.glob("work/*/run/model/model.safetensors")
+    trained = model.stat().st_mtime_ns, model.read_bytes()
+
+    def compare_and_look(*words):
+        assert (model.stat().st_mtime_ns, model.read_bytes()) == trained
+        return compare(*words)
+
+    monkeypatch.setattr(Trial, "compare", compare_and_look)
+    monkeypatch.setattr(adapt, "choose_parts", lambda _: adapt.BOTH)
+    done = run(text, "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    assert [*json.loads(done.stdout)["scores"]] == [
+        "nothing", "n-grams", "policy", "n-grams and policy"
+    ]  # fmt: skip
+    assert sorted(path.name for path in out.iterdir()) == [RECORD, POLICY, TABLE]
+    assert (out / POLICY / "model.safetensors").read_bytes() == trained[1]
+    files = b"".join(path.read_bytes() for path in (out / POLICY).iterdir())
+    assert not any(row.encode() in files for row in text.read_text("utf-8").split("\n"))
+    assert Corrector(str(out)).correct("桥头驺骥司应当更换啼铁。")[0].target[9:11] == "蹄铁"
+    (out / POLICY / "model.safetensors").write_bytes(trained[1][:-9] + bytes(9))
+    with pytest.raises(VerificationError, match="policy is not the one"):
+        read_field(str(out))
 
 
 @pytest.mark.parametrize("rows", [[], [f"English sentence number {n}." for n in range(200)]])
