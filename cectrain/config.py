@@ -135,6 +135,7 @@ class RewardConfig:
     epsilon: float = 0.10  # DBSCAN's radius, as 1 − cosine
     min_samples: int = 2  # scikit-learn's default, 5, finds no cluster among 4 candidates
     edit_weight: float = 0.0  # share of the edit term, 0–1
+    useful_weight: float = 0.0  # share of the term for useful edits, 0–1
     unchanged: float | None = None  # reward of leaving an error as it is, 0–1; None: not set apart
 
     def __post_init__(self) -> None:

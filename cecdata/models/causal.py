@@ -97,17 +97,18 @@ def asked(policy: CausalModel, source: str) -> list[dict[str, str]] | str:
 
 
 def prompt_ids(policy: CausalModel, source: str) -> list[int]:
-    """Return the tokens of the question, thinking off."""
+    """Return the tokens of the question, thinking off.
+
+    A template writes the tokens that a text begins with; without one the tokenizer adds them.
+    """
     question = asked(policy, source)
     if isinstance(question, str):
-        text = question
-    else:
-        text = str(
-            policy.tokenizer.apply_chat_template(
-                question, add_generation_prompt=True, tokenize=False, **THINKING_OFF
-            )
-        )
-    ids: list[int] = policy.tokenizer.encode(text, add_special_tokens=False)
+        plain: list[int] = policy.tokenizer.encode(question)
+        return plain
+    text = policy.tokenizer.apply_chat_template(
+        question, add_generation_prompt=True, tokenize=False, **THINKING_OFF
+    )
+    ids: list[int] = policy.tokenizer.encode(str(text), add_special_tokens=False)
     return ids
 
 

@@ -24,6 +24,7 @@ SMALL = 30_000_000  # parameters
 _TURN = Lock()
 T = TypeVar("T")
 _POINTER = b"version https://git-lfs"
+_COMMON = "的一是不了在人有我他这中大来上国"  # each vocabulary of Chinese has some of these
 _CAUSAL = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # ends of architectures
 
 
@@ -39,10 +40,12 @@ def load_causal(
     for what is not a causal model, is damaged, does not fit its own settings or exceeds the memory.
     """
     path = Path(name)
-    if not gguf and path.suffix == ".gguf":
+    alone = [] if (path / "config.json").is_file() else sorted(path.glob("*.gguf"))
+    if not gguf and (alone or path.suffix == ".gguf"):
         raise InputError(
-            f"{name} is a GGUF file, which only judges texts: give it to --rescore, --plausibility "
-            "or --perplexity. Here name a folder with config.json and safetensors, or OWNER/NAME"
+            f"{alone[0] if alone else name} is a GGUF file, which only judges texts: give it to "
+            "--rescore, --plausibility or --perplexity. To train a model or ask one, name a folder "
+            "with config.json and safetensors, or OWNER/NAME"
         )
     folder, file = _locate_file(name) if gguf else (name, None)
     torch, transformers = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
@@ -161,12 +164,18 @@ def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dt
 
 
 def _check_tokenizer(name: str, tokenizer: Any, model: Any) -> None:
-    """Raise InputError where a tokenizer is empty, or has tokens that the model lacks."""
-    if not tokenizer("字", add_special_tokens=False)["input_ids"]:
+    """Raise InputError where a tokenizer is empty, reads no Chinese, or exceeds the model."""
+    tokens = tokenizer(_COMMON, add_special_tokens=False)["input_ids"]
+    if not tokens:
         # transformers makes one without its files
         raise InputError(
             f"the tokenizer of {name} is empty: copy tokenizer_config.json and the "
             "files beside it again"
+        )
+    if not set(_COMMON) & set(tokenizer.decode(tokens, skip_special_tokens=True)):
+        raise InputError(
+            f"the vocabulary of {name} has no Chinese characters: choose a model that was trained "
+            "on Chinese, such as a Qwen3 model"
         )
     last, rows = max(tokenizer.get_vocab().values()), len(model.get_input_embeddings().weight)
     if last >= rows:

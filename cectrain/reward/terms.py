@@ -90,19 +90,45 @@ def edit_rewards(
     >>> edit_rewards(["他己经来啦"], ["他已经来了"], [["他已经来了", "他已经来啦", "他己经来啦"]])
     array([[1. , 0.5, 0. ]])
     """
-    wrong = np.array(
+    before_P_1 = _edit_distances(sources, [[target] for target in targets])
+    after_P_L = _edit_distances(targets, candidates_P_L)
+    return np.maximum(0.0, 1.0 - after_P_L / np.maximum(1.0, before_P_1))
+
+
+def useful_rewards(
+    sources: Sequence[str], targets: Sequence[str], candidates_P_L: Sequence[Sequence[str]]
+) -> FloatArray:
+    """Return max(0, (d(x, y) − d(ŷ, y)) / d(x, ŷ)), shape [P, L], d the Levenshtein distance.
+
+    It is the share of the edits made that bring the text nearer to the reference, less that of
+    edits that lead away from it. A candidate without edits earns 1 where its source has no error,
+    else 0. This term is ours: the paper's reward has none.
+
+    >>> useful_rewards(["他己经来啦"], ["他已经来了"], [["他已经来了", "他已经来啦", "她已经来啦"]])
+    array([[1., 1., 0.]])
+    """
+    before_P_1 = _edit_distances(sources, [[target] for target in targets])
+    after_P_L = _edit_distances(targets, candidates_P_L)
+    made_P_L = _edit_distances(sources, candidates_P_L)
+    shares_P_L = np.maximum(0.0, before_P_1 - after_P_L) / np.maximum(1.0, made_P_L)
+    return np.where(made_P_L > 0, shares_P_L, before_P_1 == 0)
+
+
+def _edit_distances(texts: Sequence[str], groups_P_L: Sequence[Sequence[str]]) -> FloatArray:
+    """Return the Levenshtein distance of each text to the texts of its group, shape [P, L]."""
+    return np.array(
         [
-            [Levenshtein.distance(candidate, target) for candidate in group]
-            for target, group in zip(targets, candidates_P_L, strict=True)
+            [Levenshtein.distance(text, candidate) for candidate in group]
+            for text, group in zip(texts, groups_P_L, strict=True)
         ],
         dtype=np.float64,
     )
-    before = [Levenshtein.distance(x, y) for x, y in zip(sources, targets, strict=True)]
-    mended: FloatArray = np.maximum(0.0, 1.0 - wrong / np.maximum(1.0, np.array(before))[:, None])
-    return mended
 
 
-EDIT = Term("edit", lambda one: edit_rewards(one.sources, one.targets, one.candidates_P_L))
+EDIT = Term("edit", lambda batch: edit_rewards(batch.sources, batch.targets, batch.candidates_P_L))
+USEFUL = Term(
+    "useful", lambda batch: useful_rewards(batch.sources, batch.targets, batch.candidates_P_L)
+)
 
 
 def majority_rewards(candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2) -> FloatArray:
@@ -149,7 +175,7 @@ def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: floa
 #: `reward.kind` → its terms, whose weights sum to 1
 BASE: Mapping[str, tuple[Term, ...]] = {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
-ADDITIONAL: tuple[Term, ...] = (EDIT,)
+ADDITIONAL: tuple[Term, ...] = (EDIT, USEFUL)
 _BASE_TERMS = (*(term for terms in BASE.values() for term in terms), FUNCTION)
 TERMS = (*_BASE_TERMS, *ADDITIONAL, FUNCTIONS)
 

@@ -52,6 +52,65 @@ def byte_level():
     return tokenizer
 
 
+GEMMA = (
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}"
+    "{{ raise_exception('System role not supported') }}{% endif %}"
+    "{% for m in messages %}<start_of_turn>{{ 'model' if m['role'] == 'assistant' else 'user' }}\n"
+    "{{ m['content'] }}<end_of_turn>\n{% endfor %}"
+    "{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+)
+LLAMA = (
+    "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>\n\n"
+    "{{ m['content'] }}<|eot_id|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
+)
+
+
+def gemma():
+    """Return a tokenizer as Gemma's: characters and bytes, a first token, no role of the system,
+    and a turn that ends with another token than a text."""
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, normalizers, processors
+
+    special = ["<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>"]
+    tokens = [*special, *(f"<0x{n:02X}>" for n in range(256)), "▁", *CHARACTERS]
+    core = Tokenizer(models.BPE({t: n for n, t in enumerate(tokens)}, [], byte_fallback=True))
+    core.normalizer = normalizers.Replace(" ", "▁")
+    core.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    core.post_processor = processors.TemplateProcessing("<bos> $A", special_tokens=[("<bos>", 2)])
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<bos>", eos_token="<eos>", pad_token="<pad>",
+        additional_special_tokens=special[3:],
+    )  # fmt: skip
+    tokenizer.chat_template = GEMMA
+    return tokenizer
+
+
+def llama(*, base=False):
+    """Return a tokenizer as Llama 3's: bytes, a first token, no token for padding; with `base` as
+    before any chat, without a template."""
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens = {token: number for number, token in enumerate([*alphabet, "<|begin_of_text|>"])}
+    core = Tokenizer(models.BPE(tokens, []))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    core.post_processor = processors.TemplateProcessing(
+        "<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 256)]
+    )
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<|begin_of_text|>",
+        eos_token="<|end_of_text|>" if base else "<|eot_id|>",
+        additional_special_tokens=["<|start_header_id|>", "<|end_header_id|>"],
+    )  # fmt: skip
+    tokenizer.chat_template = None if base else LLAMA
+    return tokenizer
+
+
 def qwen3(folder):
     """Write a Qwen3 with that tokenizer."""
     import torch

@@ -95,6 +95,17 @@ def spoil_kind(folder):
     bert(folder)
 
 
+def spoil_vocabulary(folder):
+    """Leave Latin letters alone in the vocabulary."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    core = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "b": 2}, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core, unk_token="[UNK]", eos_token="a"
+    ).save_pretrained(folder)
+
+
 SPOILED = {
     "weights that are not a number": (spoil_nan, "up_proj.weight has weights that are not finite"),
     "an infinite weight": (spoil_inf, "embed_tokens.weight has weights that are not finite"),
@@ -114,6 +125,7 @@ SPOILED = {
         lambda f: settings(f, intermediate_size=1 << 40), "has .* billion parameters",
     ),
     "a tokenizer that is too large": (spoil_rows, "the tokenizer has tokens up to number"),
+    "a vocabulary without Chinese": (spoil_vocabulary, "vocabulary of .* has no Chinese"),
     "settings that contradict each other": (
         lambda f: settings(f, pad_token_id=10**6), "no model can have these settings",
     ),
@@ -192,10 +204,23 @@ def test_a_gguf_file_judges_while_it_is_whole(tmp_path):
 
 @pytest.mark.parametrize("consumer", ["ask", "train"])
 def test_a_gguf_file_is_a_judge_alone(tmp_path, consumer):
-    """Where a model is asked or trained, the message says what such a file is for."""
+    """Where a model is asked or trained, the message says what such a file is for and what is
+    needed instead, for the file and for a folder that has nothing else."""
     path = gguf(tmp_path / "judge.gguf")
-    with pytest.raises(InputError, match=r"judge\.gguf is a GGUF file.*--rescore"):
-        CONSUMERS[consumer](path)
+    for name in (path, tmp_path):
+        with pytest.raises(InputError, match=r"judge\.gguf is a GGUF file.*--rescore.*To train"):
+            CONSUMERS[consumer](name)
+
+
+@pytest.mark.parametrize("consumer", ["ask", "train"])
+def test_a_model_without_an_end_token_is_refused(folder, consumer):
+    """Its answers would never end; a judge writes none."""
+    path = folder / "tokenizer_config.json"
+    told = {**json.loads(path.read_text("utf-8")), "eos_token": None}
+    path.write_text(json.dumps(told), "utf-8")
+    assert open_scorer(folder)
+    with pytest.raises(InputError, match="has no end token: set eos_token in tokenizer_config"):
+        CONSUMERS[consumer](folder)
 
 
 def test_a_missing_package_is_named_before_anything_is_imported(tmp_path):

@@ -1,4 +1,5 @@
-"""Any causal LM with a chat template gets the prompt of cecbench, thinking off, and trains."""
+"""Any causal LM gets the prompt of cecbench, thinking off, and trains: chats of several makers, and
+plain text where there is no template."""
 
 import os
 
@@ -6,14 +7,15 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from tiny_models import byte_level
+from tiny_models import byte_level, gemma, llama
 
 from cecdata.models import prompts
 from cecdata.models.causal import prompt_ids
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector.correction import apply
-from cectrain.corrector.policy import PolicyProposer, corrections
+from cectrain.corrector.policy import PolicyProposer, corrections, target_ids
+from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward
@@ -22,11 +24,24 @@ from experiments.pretraining.model import small_qwen3
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 REAL = "CEC_QWEN3_TOKENIZER"
+MADE = {
+    "like qwen's": byte_level,
+    "like gemma's": gemma,
+    "like llama's": llama,
+    "of a base model": lambda: llama(base=True),
+}
+#: what the model writes after
+LAST = {
+    "like qwen's": "<|im_start|>assistant\n<think>\n\n</think>\n\n",
+    "like gemma's": "<end_of_turn>\n<start_of_turn>model\n",
+    "like llama's": "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "of a base model": "他己经来了。\n",
+}
 
 
-@pytest.fixture(scope="module", params=["byte level", "qwen3"])
+@pytest.fixture(scope="module", params=[*MADE, "qwen3"])
 def folder(request, tmp_path_factory):
-    """A tiny random Qwen3 with a chat tokenizer: a stand-in, or the real one if it is available."""
+    """A tiny random Qwen3 with a tokenizer: a stand-in, or the real one if it is available."""
     from transformers import AutoTokenizer
 
     if request.param == "qwen3":
@@ -35,7 +50,7 @@ def folder(request, tmp_path_factory):
             pytest.skip(f"{REAL} does not name a folder with Qwen3's tokenizer.json and config")
         tokenizer = AutoTokenizer.from_pretrained(where)
     else:
-        tokenizer = byte_level()
+        tokenizer = MADE[request.param]()
     out = tmp_path_factory.mktemp("chat") / "model"
     model, _ = small_qwen3(tokenizer, 7, hidden=32, layers=1)
     model.save_pretrained(out)
@@ -48,8 +63,9 @@ def made(folder):
     return policy.load_policy(config.PolicyConfig(name=str(folder)))
 
 
-def test_the_question_is_cecbenchs(made, folder):
-    """The tokens equal those of the benchmark's system, and no thinking is left open."""
+def test_the_question_is_cecbenchs(made, folder, request):
+    """The tokens equal those of the benchmark's system; a text begins as the model's texts do, and
+    no thinking is left open."""
     from cecbench.systems.local import LlmOptions, LlmSystem
 
     ours = prompt_ids(made, "他己经来了。")
@@ -57,7 +73,28 @@ def test_the_question_is_cecbenchs(made, folder):
     text = made.tokenizer.decode(ours)
     assert ours == theirs
     assert prompts.prompt().instruction in text
-    assert text.rstrip().endswith("</think>")
+    assert text.endswith(LAST.get(request.node.callspec.params["folder"], "</think>\n\n"))
+    first = made.tokenizer.bos_token_id
+    assert ours.count(first) == (first is not None)
+    assert first in (None, ours[0])
+
+
+def test_only_the_answer_and_its_end_are_learned(made):
+    """Rows of several lengths: the question and the padding have no label, also where the token of
+    the end pads."""
+    from cectrain.run.loss import IGNORED, collate
+
+    pairs = [Pair(1, 0, "己经", "已经", "noise"), Pair(2, 0, "天气很好吃", "天气很好。", "noise")]
+    batch = collate(made, pairs)
+    for pair, ids, labels in zip(pairs, batch["input_ids"], batch["labels"], strict=True):
+        question, answer = prompt_ids(made, pair.source), target_ids(made, pair.target)
+        end = len(question) + len(answer)
+        assert ids[:end].tolist() == question + answer
+        assert labels[: len(question)].unique().tolist() == [IGNORED]
+        assert labels[len(question) : end].tolist() == answer
+        assert answer[-1] == made.tokenizer.eos_token_id
+        assert made.tokenizer.decode(answer, skip_special_tokens=True) == pair.target
+        assert set(labels[end:].tolist()) <= {IGNORED}
 
 
 def test_edits_of_a_byte_level_policy_spell_its_answer(made):
@@ -108,7 +145,7 @@ def test_a_prompt_of_one_s_own_is_stored_with_the_model(folder, tmp_path):
 
     own = load(str(folder), "改正：{sentence}。完")
     question = own.tokenizer.decode(prompt_ids(own, "他{己}经来了"))
-    assert "<|im_start|>user\n改正：他{己}经来了。完<|im_end|>" in question
+    assert "改正：他{己}经来了。完" in question
     assert "system" not in question
     save_model(own, tmp_path / "model", {})
     assert prompt_ids(load(str(tmp_path / "model")), "好") == prompt_ids(own, "好")

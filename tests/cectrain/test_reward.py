@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
 
 from cecdata.cli import cli
 from cecdata.common.errors import InputError, UsageError
@@ -25,6 +26,7 @@ from cectrain.reward.terms import (
     edit_rewards,
     majority_rewards,
     total_reward,
+    useful_rewards,
     with_unchanged_reward,
 )
 from cectrain.run.results import run_identity
@@ -141,6 +143,53 @@ def test_edit_term_mixes_in():
     votes = majority_rewards(groups, 1)
     np.testing.assert_allclose(mixed.total_P_L, 0.8 * votes + 0.2 * edits)
     assert mixed.figures() == {"reward_majority": 0.5, "reward_edit": 0.5}
+
+
+def test_useful_edits_by_hand():
+    """η = (d(S, G) − d(P, G)) / d(S, P): one of two edits right is 0, because the other takes the
+    text as far away again; of three edits two right are 1/3; a copy is 1 where nothing is wrong."""
+    sources, targets = ["甲乙丙丁", "甲乙丙丁"], ["子丑寅丁", "甲乙丙丁"]
+    groups = [
+        ["子丑寅丁", "子乙丙丁", "子乙丙戊", "子丑卯丁", "子丑丙戊", "甲乙丙丁", "甲乙丙戊", ""],
+        ["甲乙丙丁", "甲乙丙戊", "甲乙丙", "戊", "甲乙丙丁", "", "乙", "丙"],
+    ]
+    third = 1 / 3
+    assert useful_rewards(sources, targets, groups).tolist() == [
+        [1, 1, 0, pytest.approx(2 * third), pytest.approx(third), 0, 0, 0],
+        [1, 0, 0, 0, 1, 0, 0, 0],
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.tuples(*[st.text("甲乙丙", min_size=1, max_size=6)] * 3))
+def test_useful_edits_are_counted_one_by_one(texts):
+    """Where edits only replace, η is the share of edits to the reference less that of other edits
+    away from it: an edit that changes a wrong character into another wrong one counts in neither.
+    It is never outside 0 … 1, and it is 1 for the reference."""
+    source, target, candidate = texts
+    ((value, right),) = useful_rewards([source], [target], [[candidate, target]])
+    assert (0 <= value <= 1, right) == (True, 1)
+    if not len(source) == len(target) == len(candidate):
+        return
+    rows = [(s, g, p) for s, g, p in zip(source, target, candidate, strict=True)]
+    apart = sum(s != p for s, _, p in rows)
+    gained = sum(s != g for s, g, _ in rows) - sum(p != g for _, g, p in rows)
+    hamming = all(
+        Levenshtein.distance(a, b) == sum(x != y for x, y in zip(a, b, strict=True))
+        for a, b in ((source, target), (source, candidate), (candidate, target))
+    )
+    if apart and hamming:
+        assert value == pytest.approx(max(0, gained / apart))
+
+
+def test_useful_edits_take_a_share_only_where_asked():
+    """It is a share of the whole, off by default, and its mean is logged."""
+    sources, targets, groups = ["己在"], ["已在"], [["已在", "已再"]]
+    config = RewardConfig(kind="majority", min_samples=1, useful_weight=0.5)
+    mixed = total_reward(Batch(config, sources, targets, groups))
+    np.testing.assert_allclose(mixed.total_P_L, [[0.5 + 0.5, 0.0]])
+    assert mixed.figures() == {"reward_majority": 0.5, "reward_useful": 0.5}
+    assert RewardConfig().useful_weight == 0
 
 
 def test_a_copy_of_an_error_earns_its_own_reward():
