@@ -318,7 +318,10 @@ LENGTH = Term("length", length_P_L)
 TABLE = "#: `reward.kind` → its terms"
 #: file → what is replaced there, and what by
 EDITS = {
-    "cectrain/reward/terms.py": {TABLE: f"{TERM}\n{TABLE}", "(EDIT, USEFUL)": "(EDIT, USEFUL, LENGTH)"},
+    "cectrain/reward/terms.py": {
+        TABLE: f"{TERM}\n{TABLE}",
+        "(EDIT, USEFUL)": "(EDIT, USEFUL, LENGTH)",
+    },
     "cectrain/config.py": {
         "    unchanged: float": (
             "    length_weight: float = 0.0  # of the length term\n    unchanged: float"
