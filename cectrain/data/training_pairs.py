@@ -5,6 +5,7 @@ pairs of a file.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -275,6 +276,16 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     drawn = np.isin(ids, drawn_ids(targets, max(1, min(count, len(targets) // 10))))
     parts = {TRAIN: table.filter(pa.array(~drawn)), HELD_OUT: table.filter(pa.array(drawn))}
     return LabelledPairs(path, digests, parts, remark)
+
+
+def read_pairs(path: Path, limit: int) -> tuple[Pair, ...]:
+    """Return the pairs of a file whose sides have at most `limit` code points.
+
+    Raises InputError as `labelled_pairs` does.
+    """
+    columns = _read(path)[0].select(shards.COLUMNS).to_pydict().values()
+    pairs = itertools.starmap(Pair, zip(*columns, strict=True))
+    return tuple(pair for pair in pairs if pair.length <= limit)
 
 
 def _read(path: Path) -> tuple[pa.Table, str]:

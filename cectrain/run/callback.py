@@ -19,7 +19,7 @@ from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
 #: a rise of the reward and a fall of the held-out exact rate that together count as hacking
 _RISE, _FALL = 0.01, 0.02
-_FLAT = 5  # batches in a row without any advantage before the next warning
+_FLAT_LINES = 5  # lines of PPO whose groups of equal rewards are looked at together
 
 
 class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
@@ -41,28 +41,24 @@ class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
 
 
 class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
-    """Writes metrics.jsonl, scores the policy at the end of cycles, warns of reward hacking."""
-
-    before: HeldOut  # the scores before PPO, from the beginning of training on
+    """Writes metrics.jsonl, scores the policy at the end of cycles, warns of rewards that mislead
+    or teach little.
+    """
 
     def __init__(
         self,
         ppo: PpoConfig,
         metrics: MetricsLog,
-        score: Callable[[], HeldOut],
+        evaluate: Callable[[int], HeldOut],
         log: Logger,
-        score_before: Callable[[], HeldOut],
+        before: HeldOut,
     ) -> None:
-        """`score` and `score_before` are collective calls: every rank makes them."""
-        self._ppo, self._metrics, self._score, self._log = ppo, metrics, score, log
-        self._score_before = score_before
-        self._flat = 0
+        """`evaluate` scores the policy after a batch, and every rank calls it."""
+        self._ppo, self._metrics, self._evaluate, self._log = ppo, metrics, evaluate, log
+        self._before = before
+        self._flat: list[float] = []
         self._rewards = [line["reward"] for line in metrics_log.lines(metrics.path, "ppo")]
         self._stopwatch = Stopwatch()
-
-    def on_train_begin(self, *_: Any, **__: Any) -> None:
-        """Score the policy before PPO: from here on ranks that share weights hold their shards."""
-        self.before = self._score_before()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         """Start the stopwatch, which stops with the step: evaluations are not training."""
@@ -79,13 +75,8 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         self._metrics.write("ppo", batch, values)
         self._rewards.append(values["reward"])
-        flat = values.get("zero_advantage_share", 0.0) >= 1.0
-        self._flat = self._flat + 1 if flat else 0
-        if self._flat and (self._flat - 1) % _FLAT == 0:
-            self._log(
-                f"batch {batch}: the rewards are equal within each group, so the policy learned "
-                "nothing from this batch (see `cectrain diagnose`)"
-            )
+        self._flat.append(values.get("zero_advantage_share", 0.0))
+        self._explain_flat_groups(batch)
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """Score the policy every `eval_every` batches, on all ranks."""
@@ -95,14 +86,26 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:
             return
-        scores = self._score()
-        self._metrics.write("heldout", batch, metrics_log.of_held_out(scores))
+        scores = self._evaluate(batch)
         for line in heldout.shown(scores):
             self._log(line)
         self._warn_of_hacking(batch, scores)
 
+    def _explain_flat_groups(self, batch: int) -> None:
+        """Say what to do about groups of equal rewards, after the fifth line and each 50th."""
+        if len(self._flat) % 50 != _FLAT_LINES:
+            return
+        share = sum(self._flat[-_FLAT_LINES:]) / _FLAT_LINES
+        if share >= 0.5:
+            self._log(
+                f"batch {batch}: in {share:.0%} of the last groups all candidates earned the same "
+                "(zero_advantage_share), so these sources taught little or nothing. Draw sources "
+                "whose candidates differ (ppo.oversampling=2), or more and other candidates "
+                "(ppo.candidates, ppo.temperature)"
+            )
+
     def _warn_of_hacking(self, batch: int, scores: HeldOut) -> None:
-        start = self.before.exact
+        start = self._before.exact
         if start is None or scores.exact is None or not self._rewards:
             return
         rise, fall = self._rewards[-1] - self._rewards[0], start - scores.exact

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cecdata.common.codec import Json, parse
@@ -37,6 +38,8 @@ HELD_OUT = (
     "heldout_exact", "heldout_copied", "heldout_over_correction", "heldout_length_differs",
     "heldout_f1",
 )  # fmt: skip
+#: phase → what its steps are called
+UNITS: Mapping[str, str] = {"sft": "step", "ppo": "batch"}
 Values = Mapping[str, float | None]
 
 
@@ -52,12 +55,20 @@ class MetricsLog:
     or passed on; that is for ranks other than 0.
     """
 
-    def __init__(self, path: Path | None, log: Logger = ignore, on_step: OnStep = ignore) -> None:
-        self.path, self._log, self._on_step = path, log, on_step
+    def __init__(
+        self,
+        path: Path | None,
+        log: Logger = ignore,
+        on_step: OnStep = ignore,
+        totals: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """`totals` are the steps of each phase whose lines say how far it is."""
+        self.path, self._log, self._on_step, self._totals = path, log, on_step, totals
+        self._began: dict[str, tuple[int, float]] = {}  # phase → first step, and when it ended
         self._written = {(record["phase"], record["step"]) for _, record in _records(path)}
 
     def write(self, phase: str, step: int, values: Values) -> None:
-        """Write one line: the phase (sft, ppo or heldout), the step, and all finite values."""
+        """Write one line: the phase, a key of `_SHOWN`, the step, and all finite values."""
         if self.path is None:
             return
         known = {
@@ -70,13 +81,25 @@ class MetricsLog:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         self._written.add((phase, step))
-        self._log(line_of(phase, step, known))
+        self._log(f"{self._position(phase, step)}  {figures_of(phase, known)}")
         self._on_step(phase, step, known)
+
+    def _position(self, phase: str, step: int) -> str:
+        """Return how far a phase is, as in "batch 42 of 100, 9 min left"."""
+        total = self._totals.get(phase)
+        if total is None:
+            return f"{phase} {step}"
+        first, since = self._began.setdefault(phase, (step, time.monotonic()))
+        text = f"{UNITS[phase]} {step:,} of {total:,}"
+        if first < step < total:
+            seconds = (time.monotonic() - since) / (step - first) * (total - step)
+            text += f", {math.ceil(seconds / 60)} min left"
+        return text
 
 
 def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
     """Return the lines that a resume from these steps does not write again."""
-    limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
+    limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step, "watch": ppo_step}
     texts: dict[tuple[str, int], str] = {}
     for line, record in _records(path):
         phase, step = record["phase"], record["step"]
@@ -148,13 +171,13 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
         "clip_share",
     ),
     "heldout": HELD_OUT,
+    "watch": HELD_OUT,
 }
 
 
-def line_of(phase: str, step: int, values: Mapping[str, float]) -> str:
-    """Return a step's most telling figures as a line of text."""
-    parts = [f"{name} {values[name]:.3f}" for name in _SHOWN[phase] if name in values]
-    return f"{phase:>8} {step:>6}  " + "  ".join(parts)
+def figures_of(phase: str, values: Mapping[str, float]) -> str:
+    """Return a step's most telling figures as text."""
+    return "  ".join(f"{name} {values[name]:.3f}" for name in _SHOWN[phase] if name in values)
 
 
 class Stopwatch:

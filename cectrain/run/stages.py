@@ -101,6 +101,7 @@ class Job:
     ppo_pairs: TrainingPairs
     heldout_pairs: tuple[Pair, ...]
     clean: tuple[str, ...]  # held-out clean sentences
+    watched: tuple[Pair, ...]  # pairs that are scored beside them, and decide nothing
     state: Path
     metrics: MetricsLog
     log: Logger
@@ -115,6 +116,12 @@ class Job:
         if distributed.is_rank0() and not path.is_file():
             heldout.write_held_out(path, self.score(self.policy))
 
+    def watch(self, policy: Policy, batch: int) -> None:
+        """Log the policy's scores on the watched pairs."""
+        if self.watched and distributed.is_rank0():
+            scores = heldout.evaluate(policy, self.watched, ())
+            self.metrics.write("watch", batch, metrics_log.of_held_out(scores))
+
     def score_before_ppo(self, score: Callable[[], HeldOut]) -> HeldOut:
         """Return and log the scores before PPO; a resumed run reads those that it kept."""
         path = self.state / "after_sft.json"
@@ -125,19 +132,22 @@ class Job:
             if distributed.is_rank0():
                 heldout.write_held_out(path, scores)
         self.metrics.write("heldout", 0, metrics_log.of_held_out(scores))
+        self.watch(self.policy, 0)
         return scores
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The result of PPO: batches run, held-out scores before and after, and the policy.
+    """The result of PPO: batches run, held-out scores before and after, and the best policy.
 
-    On rank 0 `policy` holds all weights; on other ranks it may be the policy as it was before.
+    On rank 0 `policy` is that after batch `best_batch`; on other ranks it may be another one.
     """
 
     batches: int
     before: HeldOut
     after: HeldOut
+    best_batch: int  # 0: the policy before PPO
+    best: HeldOut
     policy: Policy
 
 
@@ -191,6 +201,7 @@ def prepare(
     used: Encoder | None,
     out: Path,
     log: Logger,
+    watched: tuple[Pair, ...] = (),
 ) -> Job:
     """Load the policy, map the pairs and draw the held-out sentences; metrics are not logged yet.
 
@@ -235,6 +246,7 @@ def prepare(
         ppo_pairs=ppo_pairs,
         heldout_pairs=heldout_pairs,
         clean=clean,
+        watched=watched,
         state=state,
         metrics=MetricsLog(None),
         log=log,

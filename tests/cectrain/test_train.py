@@ -182,7 +182,7 @@ def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, 
     rarely = ("sft.log_every=2", "ppo.log_every=2")
     out, settings = tmp_path / "out", configured(start, "sft.steps=2", *rarely)
 
-    for moment in ("sft      1", "ppo      2"):
+    for moment in ("step 1 of 2", "batch 2 of 3"):
         with pytest.raises(Stop):
             train(dataset_path, out, settings, log=stops(moment))
     folder, _ = checkpoints.newest(out / ".cecdata" / "ppo")
@@ -328,9 +328,7 @@ def watching(tmp_path, exact, *settings):
     ppo = config.load("exact-match", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    watch = EvalCallback(ppo, log, lambda: found, told.append, lambda: before)
-    watch.on_train_begin()
-    return watch, told
+    return EvalCallback(ppo, log, lambda _batch: found, told.append, before), told
 
 
 def logged(seen, step, reward, flat=0.0):
@@ -348,10 +346,90 @@ def test_reward_hacking_is_logged(tmp_path, exact, hacked):
     assert bool(told) == hacked
 
 
-def test_equal_rewards_are_logged(tmp_path):
-    """A batch without any advantage is logged once, then every fifth time."""
+@pytest.mark.parametrize(("flat", "count"), [(1.0, 2), (0.4, 0)])
+def test_equal_rewards_are_explained(tmp_path, flat, count):
+    """Where most groups earn the same, the fifth line and each 50th after it say what to do."""
     seen, told = watching(tmp_path, 0.5)
-    for step in range(1, 8):
-        logged(seen, step, 0.5, flat=1.0)
-    assert len(told) == 2
-    assert "learned nothing" in told[0]
+    for step in range(1, 60):
+        logged(seen, step, 0.5, flat=flat)
+    assert len(told) == count
+    assert all("100% of the last groups" in line and "ppo.oversampling=2" in line for line in told)
+
+
+def scored(f1, over_correction):
+    return HeldOut(9, f1, 0.0, over_correction, 0.0, f1, {}, ())
+
+
+def test_the_best_policy_is_kept(tmp_path):
+    """The highest F1 at no more over-correction than before PPO wins, then less of that, then the
+    later batch; another process reads it back, and a damaged one gives way to the first."""
+    from types import SimpleNamespace
+
+    import torch
+
+    from cectrain.run.best import BestPolicy
+
+    def weighing(number):
+        model = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.constant_(model.weight, number)
+        return SimpleNamespace(model=model)
+
+    def opened(told=()):
+        return BestPolicy(tmp_path, scored(0.39, 0.17), weighing(0), list(told).append)
+
+    best = opened()
+    for batch, scores, expected in (
+        (10, scored(0.45, 0.18), 0),
+        (20, scored(0.40, 0.17), 20),
+        (30, scored(0.40, 0.15), 30),
+        (40, scored(0.40, 0.15), 40),
+        (50, scored(0.39, 0.00), 40),
+    ):
+        best.compare(batch, scores, weighing(batch))
+        assert best.batch == expected
+    again, policy = opened(), weighing(50)
+    again.restore(policy)
+    assert (again.batch, again.scores.f1, policy.model.weight.item()) == (40, 0.40, 40)
+    (tmp_path / "checkpoint-40" / "model.safetensors").write_bytes(b"half")
+    assert opened().batch == 0
+
+
+def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
+    """A run whose PPO does harm leaves the weights before it, says so, and watches other pairs."""
+    import torch
+    from safetensors.torch import load_file
+
+    from cectrain.run.results import write_page
+
+    file = tmp_path / "people.tsv"
+    file.write_text("他己经来了。\t他已经来了。\n今天天气好。\t今天天气好。\n", "utf-8")
+    out, lines = tmp_path / "out", []
+    settings = ("ppo.learning_rate=0.5", "ppo.updates=2", "data.held_out=5")
+    harm = configured("builtin", "sft.steps=1", *settings)
+    with pytest.raises(Stop):
+        train(dataset_path, out, harm, watch=file, log=stops("batch 2 of 2"))
+    summary = train(dataset_path, out, harm, watch=file, log=lines.append)
+    assert summary["best_batch"] == 0
+    assert summary["heldout_best"] == summary["heldout_after_sft"] != summary["heldout_after_ppo"]
+    warm = load_file(out / ".cecdata" / "sft" / "checkpoint-1" / "model.safetensors")
+    published = load_file(out / "model" / "model.safetensors")
+    assert all(torch.equal(published[name], warm[name]) for name in warm)
+    words = write_page(out, summary)
+    assert "published is the policy before it" in words
+    assert "watched, by batch of PPO" in words
+    steps = [line["step"] for line in metrics_log.lines(out / "metrics.jsonl", "watch")]
+    assert steps == [0, 2]
+    assert any(line.startswith("batch 2 of 2  reward") for line in lines)
+
+
+def test_lines_say_how_far_a_phase_is(tmp_path):
+    """From the second line of a phase on, a line has the number of steps and the time left."""
+    lines = []
+    log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl", lines.append, totals={"ppo": 100})
+    for step in (41, 42, 100):
+        log.write("ppo", step, {"reward": 0.5})
+    log.write("heldout", 100, {"heldout_f1": 0.4})
+    assert lines == [
+        "batch 41 of 100  reward 0.500", "batch 42 of 100, 1 min left  reward 0.500",
+        "batch 100 of 100  reward 0.500", "heldout 100  heldout_f1 0.400",
+    ]  # fmt: skip
