@@ -1,4 +1,4 @@
-"""The callbacks of a PPO run: sealed checkpoints, metrics.jsonl, held-out scores, a warning."""
+"""The callbacks of a PPO run: sealed checkpoints, metrics.jsonl, evaluations, a warning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from cectrain.run import heldout, metrics_log
 from cectrain.run.heldout import HeldOut
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
-#: a rise of the reward and a fall of the held-out exact rate that together count as hacking
-_RISE, _FALL = 0.01, 0.02
 _FLAT_LINES = 5  # lines of PPO whose groups of equal rewards are looked at together
 
 
@@ -41,8 +39,8 @@ class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
 
 
 class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
-    """Writes metrics.jsonl, scores the policy at the end of cycles, warns of rewards that mislead
-    or teach little.
+    """Writes metrics.jsonl, scores the policy at the end of cycles, warns of rewards that teach
+    little.
     """
 
     def __init__(
@@ -51,13 +49,10 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         metrics: MetricsLog,
         evaluate: Callable[[int], HeldOut],
         log: Logger,
-        before: HeldOut,
     ) -> None:
         """`evaluate` scores the policy after a batch, and every rank calls it."""
         self._ppo, self._metrics, self._evaluate, self._log = ppo, metrics, evaluate, log
-        self._before = before
         self._flat: list[float] = []
-        self._rewards = [line["reward"] for line in metrics_log.lines(metrics.path, "ppo")]
         self._stopwatch = Stopwatch()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
@@ -74,7 +69,6 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if torch.cuda.is_available():
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         self._metrics.write("ppo", batch, values)
-        self._rewards.append(values["reward"])
         self._flat.append(values.get("zero_advantage_share", 0.0))
         self._explain_flat_groups(batch)
 
@@ -86,10 +80,8 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:
             return
-        scores = self._evaluate(batch)
-        for line in heldout.shown(scores):
+        for line in heldout.shown(self._evaluate(batch)):
             self._log(line)
-        self._warn_of_hacking(batch, scores)
 
     def _explain_flat_groups(self, batch: int) -> None:
         """Say what to do about groups of equal rewards, after the fifth line and each 50th."""
@@ -102,15 +94,4 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
                 "(zero_advantage_share), so these sources taught little or nothing. Draw sources "
                 "whose candidates differ (ppo.oversampling=2), or more and other candidates "
                 "(ppo.candidates, ppo.temperature)"
-            )
-
-    def _warn_of_hacking(self, batch: int, scores: HeldOut) -> None:
-        start = self._before.exact
-        if start is None or scores.exact is None or not self._rewards:
-            return
-        rise, fall = self._rewards[-1] - self._rewards[0], start - scores.exact
-        if rise >= _RISE and fall >= _FALL:
-            self._log(
-                f"batch {batch}: the reward rose by {rise:.3f} while the held-out exact rate fell "
-                f"by {fall:.3f}: the policy raises the reward, but corrects worse"
             )

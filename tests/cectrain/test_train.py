@@ -310,25 +310,19 @@ def test_lines_after_the_checkpoint_are_dropped(tmp_path):
 
 
 class State:
-    is_world_process_zero, max_steps = True, 100
+    is_world_process_zero = True
 
     def __init__(self, step):
         self.global_step = step
 
 
-class Control:
-    should_training_stop = should_save = should_log = False
-
-
-def watching(tmp_path, exact, *settings):
+def watching(tmp_path):
     from cectrain.run.callback import EvalCallback  # brings in peft
 
     told = []
-    found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
-    ppo = config.load("exact-match", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
+    ppo = config.load("exact-match", ["ppo.epochs=1"]).ppo
     log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
-    before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    return EvalCallback(ppo, log, lambda _batch: found, told.append, before), told
+    return EvalCallback(ppo, log, lambda _batch: scored(0.5, 0.0), told.append), told
 
 
 def logged(seen, step, reward, flat=0.0):
@@ -336,20 +330,10 @@ def logged(seen, step, reward, flat=0.0):
     seen.on_log(None, State(step), None, logs=logs)
 
 
-@pytest.mark.parametrize(("exact", "hacked"), [(0.3, True), (0.55, False)])
-def test_reward_hacking_is_logged(tmp_path, exact, hacked):
-    """A rising reward with a falling exact rate gives a warning, also over a resume."""
-    logged(watching(tmp_path, exact)[0], 1, 0.5)
-    seen, told = watching(tmp_path, exact)
-    logged(seen, 2, 0.6)
-    seen.on_step_end(None, State(3), Control())
-    assert bool(told) == hacked
-
-
 @pytest.mark.parametrize(("flat", "count"), [(1.0, 2), (0.4, 0)])
 def test_equal_rewards_are_explained(tmp_path, flat, count):
     """Where most groups earn the same, the fifth line and each 50th after it say what to do."""
-    seen, told = watching(tmp_path, 0.5)
+    seen, told = watching(tmp_path)
     for step in range(1, 60):
         logged(seen, step, 0.5, flat=flat)
     assert len(told) == count
