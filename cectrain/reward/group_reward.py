@@ -55,12 +55,18 @@ class GroupReward:
     ) -> tuple[FloatArray, dict[str, float]]:
         """Return the rewards [P, L] of P groups, and the figures that are logged with them."""
         started = time.perf_counter()
-        vectors = self._embed(groups, targets) if self._config.is_consensus else ()
-        batch = Batch(self._config, sources, targets, groups, *vectors)
+        batch = self.make_batch(sources, targets, groups)
         seconds = time.perf_counter() - started
         rewards = total_reward(batch)
         figures = {**rewards.figures(), **behaviour(sources, targets, groups)}
         return rewards.total_P_L, {**figures, "encoder_seconds": seconds}
+
+    def make_batch(
+        self, sources: Sequence[str], targets: Sequence[str], groups: Sequence[Sequence[str]]
+    ) -> Batch:
+        """Return the groups with their embeddings, where there is an encoder."""
+        vectors = () if self._encoder is None else self._embed(groups, targets)
+        return Batch(self._config, sources, targets, groups, *vectors)
 
     def _embed(
         self, groups: Sequence[Sequence[str]], targets: Sequence[str]

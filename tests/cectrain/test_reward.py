@@ -16,6 +16,7 @@ from cecdata.cli import cli
 from cecdata.common.errors import InputError, UsageError
 from cectrain import config
 from cectrain.config import RewardConfig
+from cectrain.other_trainers import compute_score
 from cectrain.reward.batch import Batch, dbscan, distances, largest_cluster
 from cectrain.reward.function import RewardFunctionError, load, values_P_L
 from cectrain.reward.terms import (
@@ -30,7 +31,6 @@ from cectrain.reward.terms import (
     with_unchanged_reward,
 )
 from cectrain.run.results import run_identity
-from cectrain.verl_reward import compute_score
 
 PAPER = RewardConfig()
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -517,15 +517,16 @@ def answers_to(row):
 
 
 def test_the_numbers_are_those_of_our_reward(rows, encoder):
-    """The pair and edit terms are `total_reward` with α = 1 and the same weights."""
-    config = RewardConfig(alpha=1.0, tau=0.7, edit_weight=0.4)
+    """The terms are those of `total_reward` with α = 1 and the same weights."""
+    config = RewardConfig(alpha=1.0, tau=0.7, edit_weight=0.4, useful_weight=0.1)
     for row in rows:
         source, target = row["extra_info"]["source"], row["reward_model"]["ground_truth"]
         group = answers_to(row)
         vectors = np.asarray(encoder.encode([*group, target]))
         batch = Batch(config, [source], [target], [group], vectors[None, :-1], vectors[-1:])
         ours = total_reward(batch).total_P_L[0]
-        theirs = [scored(row, text, pair_weight=0.6, edit_weight=0.4)["score"] for text in group]
+        weights = {"pair_weight": 0.5, "edit_weight": 0.4, "useful_weight": 0.1}
+        theirs = [scored(row, text, **weights)["score"] for text in group]
         assert theirs == pytest.approx(ours.tolist(), abs=1e-6)
 
 
@@ -537,6 +538,35 @@ def test_without_weights_it_is_exact_match_and_a_change_has_its_price(rows):
             found = scored(row, f" {answer}\n", edit_price=0.1)
             assert found["exact"] == (answer == target)
             assert found["score"] == pytest.approx((answer == target) - 0.1 * (answer != source))
+
+
+def trl_rewards(name, rows, size):
+    """What a reward function of TRL returns for all answers to all rows, as chats."""
+    from cectrain import other_trainers
+
+    groups = [answers_to(row)[:size] for row in rows]
+    turns = [[{"role": "assistant", "content": f"{text}\n"}] for group in groups for text in group]
+    columns = {key: [row[key] for row in rows for _ in range(size)] for key in rows[0]}
+    function = getattr(other_trainers, f"reward_{name}")
+    assert function.__name__ == f"reward_{name}"
+    return np.array(function(completions=turns, prompts=turns, **columns)).reshape(-1, size)
+
+
+def test_trl_gets_the_whole_reward(rows, encoder):
+    """α r_pair + (1 − α) r_cons of TRL's functions is the reward of training, group by group."""
+    from cectrain.reward.group_reward import GroupReward
+
+    infos, truths = ([row[key] for row in rows] for key in ("extra_info", "reward_model"))
+    groups = [answers_to(row) for row in rows]
+    sources, targets = [i["source"] for i in infos], [t["ground_truth"] for t in truths]
+    ours, _ = GroupReward(encoder, PAPER, 4).score(sources, targets, groups)
+    theirs = 0.5 * trl_rewards("pair", rows, 4) + 0.5 * trl_rewards("consensus", rows, 4)
+    np.testing.assert_allclose(theirs, ours, atol=1e-9)
+    assert trl_rewards("exact", rows, 4)[:, 0].all()
+    assert not trl_rewards("changed", rows, 4)[:, 1].any()
+    np.testing.assert_allclose(
+        trl_rewards("useful", rows, 3), useful_rewards(sources, targets, [g[:3] for g in groups])
+    )
 
 
 def test_a_row_without_its_source_is_refused(rows):
