@@ -33,7 +33,7 @@ from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
 from cecdata.perturbation.engine import Histogram, Perturber, scratch, sentence_arrays
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch
-from cecdata.perturbation.tables import Compiled, compile_tables, compiled
+from cecdata.perturbation.tables import Compiled, compile_recipe, compile_tables
 
 SENTENCES = 65_536  # in a chunk
 LISTED = 250  # sentences a round for the listing, which takes about a millisecond each
@@ -59,7 +59,7 @@ class Work:
 
     @classmethod
     def of(cls, config: Config, batch: pa.RecordBatch, tables: Compiled | None = None) -> Work:
-        tables = tables or compiled(config)
+        tables = tables or compile_recipe(config)
         histogram = Histogram(config, tables)
         histogram.add(batch.column("text"))
         perturber = Perturber(config, tables, histogram.rates())

@@ -23,7 +23,7 @@ from cecbench.sums import Blocks, RunSums
 from cecbench.systems.base import Answer, Context, SureEdit, System
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
-from cecdata.common.codec import sealed
+from cecdata.common.codec import seal_object
 from cecdata.common.durable import STATE, Journal, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError
@@ -85,7 +85,7 @@ def evaluate(settings: Settings) -> RunScore:
             pass
         values = sums.summary(dataset, part, system, settings.name)
         if work and written:
-            work.write_bytes(SCORE, sealed({**values, "predictions_sha256": written.sha256}))
+            work.write_bytes(SCORE, seal_object({**values, "predictions_sha256": written.sha256}))
     return values
 
 
@@ -105,7 +105,9 @@ def choose_rows(dataset: Dataset, limit: int, system: System) -> tuple[str, tupl
     """Return how much of the benchmark is asked, "" for all of it, and the rows that are asked."""
     rows = sample(dataset.rows, limit)
     parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
-    if isinstance(system, PredictionSystem) and len(subset := system.answered(rows)) < len(rows):
+    if isinstance(system, PredictionSystem) and len(subset := system.select_answered(rows)) < len(
+        rows
+    ):
         rows, parts = subset, [str(len(subset)), *parts]
     return f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else "", rows
 

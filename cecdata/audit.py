@@ -97,18 +97,18 @@ def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
 
 def _without_swaps(edits: Sequence[Corruption], target: str) -> tuple[list[Corruption], int]:
     """Return the edits without swaps of two neighbours, and the number of these swaps."""
-    kept: list[Corruption] = []
+    remaining: list[Corruption] = []
     swaps = 0
     for edit in edits:
-        if kept and _swapped(kept[-1], edit, target):
-            kept.pop()
+        if remaining and _is_swap(remaining[-1], edit, target):
+            remaining.pop()
             swaps += 1
         else:
-            kept.append(edit)
-    return kept, swaps
+            remaining.append(edit)
+    return remaining, swaps
 
 
-def _swapped(first: Corruption, second: Corruption, target: str) -> bool:
+def _is_swap(first: Corruption, second: Corruption, target: str) -> bool:
     """Return whether two edits are a swap, as 典字 for 字典."""
     if _single(first) and _single(second):
         mutual = (first.target, first.source) == (second.source, second.target)
@@ -121,8 +121,8 @@ def _swapped(first: Corruption, second: Corruption, target: str) -> bool:
 
 
 def _single(edit: Corruption) -> bool:
-    one = len(edit.target) == len(edit.source) == 1
-    return one and is_han(ord(edit.target)) and is_han(ord(edit.source))
+    single = len(edit.target) == len(edit.source) == 1
+    return single and is_han(ord(edit.target)) and is_han(ord(edit.source))
 
 
 def _kind(edit: Corruption, target: str) -> str:

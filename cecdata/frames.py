@@ -107,33 +107,33 @@ def _corpus(
     column.
     """
     every = {"paths": paths, "texts": texts, "frame": frame}
-    given = [name for name, value in every.items() if value is not None]
-    if len(given) != 1:
+    stated = [name for name, value in every.items() if value is not None]
+    if len(stated) != 1:
         raise UsageError(
-            f"give exactly one of paths=…, texts=… and frame=…, not {', '.join(given) or 'none'}"
+            f"give exactly one of paths=…, texts=… and frame=…, not {', '.join(stated) or 'none'}"
         )
     if column is not None and texts is not None:
         raise UsageError("column=… is for frames and files; leave it out with texts=…")
     if paths is not None:
         listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-        yield [os.fspath(path) for path in _listed("paths", listed, (str, os.PathLike))]
+        yield [os.fspath(path) for path in _check_list("paths", listed, (str, os.PathLike))]
         return
     lazy = _of_texts(texts) if texts is not None else _lazy(frame)
     with TemporaryDirectory(prefix="cecdata-") as folder:
         path = Path(folder) / "frame.parquet"
-        _chosen(lazy, column).sink_parquet(path)
+        _select_columns(lazy, column).sink_parquet(path)
         yield [str(path)]
 
 
 def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:
-    listed = _listed("texts", texts, (str, type(None)))
+    listed = _check_list("texts", texts, (str, type(None)))
     try:
         return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})
     except UnicodeEncodeError as error:
         raise UsageError(f"{error.object!r} has an unpaired surrogate: remove it") from error
 
 
-def _listed(name: str, values: Any, kinds: tuple[type, ...]) -> list[Any]:
+def _check_list(name: str, values: Any, kinds: tuple[type, ...]) -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         kind = type(values).__name__
         raise UsageError(
@@ -166,7 +166,7 @@ def _lazy(frame: Any) -> pl.LazyFrame:
     )
 
 
-def _chosen(lazy: pl.LazyFrame, column: str | None) -> pl.LazyFrame:
+def _select_columns(lazy: pl.LazyFrame, column: str | None) -> pl.LazyFrame:
     """Return the texts, origins and licences of a frame.
 
     `column` is by default `text`, or the only string column.

@@ -133,7 +133,7 @@ def _shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, st
 
 def _rejects(manifest: Manifest, sample: Sample) -> str:
     counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
-    parts = [_rejected_table(what, each, sample.reasons()) for what, each in counted.items()]
+    parts = [_rejected_table(what, count, sample.reasons()) for what, count in counted.items()]
     files = unread(manifest.inputs)
     parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
     if len(files) > _UNREAD:
@@ -178,10 +178,10 @@ def _browser() -> str:
 
 def _pairs(sample: Sample) -> list[list[object]]:
     """Return rows of the browser: pairs of all operators, and rejected ones of each reason."""
-    each = SHOWN // max(1, sample.kept["operator"].n_unique())
-    kept = sample.kept.group_by("operator", maintain_order=True).head(each)
+    rows_each = SHOWN // max(1, sample.kept["operator"].n_unique())
+    examples = sample.kept.group_by("operator", maintain_order=True).head(rows_each)
     rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
-    return [*_of_pairs(kept.with_columns(reason=pl.lit("kept"))), *_of_pairs(rejected)]
+    return [*_of_pairs(examples.with_columns(reason=pl.lit("kept"))), *_of_pairs(rejected)]
 
 
 def _of_pairs(frame: pl.DataFrame) -> list[list[object]]:
@@ -242,12 +242,14 @@ class Sample:
     def reasons(self) -> dict[str, tuple[str, ...]]:
         """Return examples of rejected texts and pairs for each reason."""
         pairs = self.rejected_pairs.with_columns(text=pl.format("{} → {}", "target", "source"))
-        found: dict[str, tuple[str, ...]] = {}
+        examples_by_reason: dict[str, tuple[str, ...]] = {}
         for rejected in (self.rejected_rows, pairs):
             grouped = rejected.group_by("reason", maintain_order=True)
             texts = grouped.agg(pl.col("text").head(EXAMPLES).alias("texts"))
-            found |= {reason: tuple(examples) for reason, examples in texts.iter_rows()}
-        return found
+            examples_by_reason |= {
+                reason: tuple(examples) for reason, examples in texts.iter_rows()
+            }
+        return examples_by_reason
 
 
 def draw(dataset: Dataset, most: int) -> Sample:

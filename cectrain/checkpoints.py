@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common import durable
-from cecdata.common.codec import Json, sealed, unsealed
+from cecdata.common.codec import Json, seal_object, unseal_object
 from cecdata.common.durable.files import fsync_folder, naming, settle
 from cecdata.common.errors import CecError
 
@@ -65,7 +65,7 @@ def seal(folder: Path, step: int) -> None:
         files[path.relative_to(folder).as_posix()] = [record.sha256, record.bytes]
     with naming(folder):
         settle(folder)
-    durable.write_bytes(folder / PROOF, sealed({"files": files, "step": step}))
+    durable.write_bytes(folder / PROOF, seal_object({"files": files, "step": step}))
     with naming(folder):
         fsync_folder(folder.parent)
 
@@ -73,7 +73,7 @@ def seal(folder: Path, step: int) -> None:
 def step_of(folder: Path) -> int | None:
     """Return a checkpoint's step; None if a file is missing, cut short or changed."""
     try:
-        body = unsealed((folder / PROOF).read_bytes())
+        body = unseal_object((folder / PROOF).read_bytes())
         files, step = body["files"], body["step"]
         if not isinstance(files, dict) or not isinstance(step, int):
             return None
@@ -92,7 +92,7 @@ def newest(
     parent: Path, log: Callable[[str], None] = lambda _line: None
 ) -> tuple[Path, int] | None:
     """Return the latest whole checkpoint below `parent` and its step; log damaged ones after it."""
-    for _, folder in sorted(_numbered(parent), reverse=True):
+    for _, folder in sorted(_find_numbered(parent), reverse=True):
         step = step_of(folder)
         if step is not None:
             return folder, step
@@ -111,7 +111,7 @@ def prune(parent: Path, keep: int, step: int) -> None:
 
     Those beyond `step` go, too: they were damaged, or the run would have resumed from them.
     """
-    numbered = sorted(_numbered(parent))
+    numbered = sorted(_find_numbered(parent))
     before = [folder for number, folder in numbered if number <= step]
     for folder in [*before[:-keep], *(folder for number, folder in numbered if number > step)]:
         # One that cannot be removed now does no harm.
@@ -119,7 +119,7 @@ def prune(parent: Path, keep: int, step: int) -> None:
             shutil.rmtree(folder)
 
 
-def _numbered(parent: Path) -> Iterator[tuple[int, Path]]:
+def _find_numbered(parent: Path) -> Iterator[tuple[int, Path]]:
     if not parent.is_dir():
         return
     for path in parent.iterdir():

@@ -227,7 +227,7 @@ def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
             raise UsageError(f"--set {text}: must be section.key=value, as in ppo.groups=16")
         written = value.strip()
         parsed = None if written == "null" else toml_value(written)
-        _put(tree, key.strip().split("."), parsed, text)
+        _set_value(tree, key.strip().split("."), parsed, text)
     return from_tree(Config, tree, recipe)
 
 
@@ -283,7 +283,7 @@ def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
         )
 
 
-def _put(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:
+def _set_value(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:
     for name in path[:-1]:
         inner = tree.setdefault(name, {})
         if not isinstance(inner, dict):

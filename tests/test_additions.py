@@ -145,7 +145,7 @@ def _records(source: Source) -> Iterator[Record]:
 
 
 def _parse(source: Source) -> list[bytes]:
-    with opened(source) as stream:
+    with open_source(source) as stream:
         data = b"".join(block.data for block in blocks(stream, source))
     return [record for record in data.split(b"\\n\\n") if record.strip()]
 

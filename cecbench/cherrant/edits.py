@@ -138,22 +138,22 @@ def _is_exchange(first: Step, last: Step, source: str, target: str, *, transpose
     if kinds == {SUBSTITUTE} and not transposed:
         there = source[first[1] : first[2]], target[last[3] : last[4]]
         back = source[last[1] : last[2]], target[first[3] : first[4]]
-        return swapped(there, back)
+        return is_swap(there, back)
     if kinds != {INSERT, DELETE}:
         return False
     texts = [
         source[step[1] : step[2]] if step[0] == DELETE else target[step[3] : step[4]]
         for step in (first, last)
     ]
-    return moved(texts[0], texts[1])
+    return is_move(texts[0], texts[1])
 
 
-def swapped(there: tuple[str, str], back: tuple[str, str]) -> bool:
+def is_swap(there: tuple[str, str], back: tuple[str, str]) -> bool:
     """Return whether two substitutions exchange their strings.
 
     If all strings have two or more characters, each may change by one character.
 
-    >>> swapped(("小王", "小王"), ("老李", "李")), swapped(("小王", "小张"), ("老李", "老李"))
+    >>> is_swap(("小王", "小王"), ("老李", "李")), is_swap(("小王", "小张"), ("老李", "老李"))
     (False, True)
     """
     if min(map(len, (*there, *back))) == 1:
@@ -161,14 +161,14 @@ def swapped(there: tuple[str, str], back: tuple[str, str]) -> bool:
     return all(Levenshtein.distance(a, b) <= 1 for a, b in (there, back))
 
 
-def moved(deleted: str, inserted: str) -> bool:
+def is_move(deleted: str, inserted: str) -> bool:
     """Return whether a deletion and an insertion are one text that moved, and not marks.
 
     Texts of two or more characters may differ by one character, or be rotated.
 
-    >>> moved("去", "去"), moved("，", "，"), moved("公园", "公园里"), moved("去", "来")
+    >>> is_move("去", "去"), is_move("，", "，"), is_move("公园", "公园里"), is_move("去", "来")
     (True, False, True, False)
-    >>> moved("小王对", "对小王"), moved("小王对", "王小对"), moved("……", "……")
+    >>> is_move("小王对", "对小王"), is_move("小王对", "王小对"), is_move("……", "……")
     (True, False, True)
     """
     if deleted in MARKS or inserted in MARKS:

@@ -58,8 +58,8 @@ Prf = tuple[float, float, float]
 
 def character_prf(sums: Totals) -> tuple[Prf, Prf]:
     """Return precision, recall and F1 of detection, and those of correction."""
-    found = [sums[f"char_{name}"] for name in CHARACTER_FIELDS]
-    return prf(*found[:3]), prf(*found[3:])
+    counts = [sums[f"char_{name}"] for name in CHARACTER_FIELDS]
+    return prf(*counts[:3]), prf(*counts[3:])
 
 
 def prf(tp: int, fp: int, fn: int) -> Prf:

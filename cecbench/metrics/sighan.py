@@ -40,7 +40,7 @@ def paddle(rows: Sequence[Row], right: BoolArray) -> tuple[BoolArray, BoolArray]
     for index in _with_whitespace(rows):
         meant, said = (_edits(rows[index], text) for text in rows[index][2:])
         stops[index] = any(c == " " for edits in (meant, said) for _, c in edits[:-1])
-        hits[index] = bool(said) and _left(meant) == _left(said)
+        hits[index] = bool(said) and _drop_unread(meant) == _drop_unread(said)
     return hits, stops
 
 
@@ -54,8 +54,8 @@ def blank_ends(rows: Sequence[Row]) -> tuple[IntArray, ...]:
     for index in _with_whitespace(rows):
         for text in rows[index][2:]:
             edits = _edits(rows[index], text)
-            kept = [edit for edit in edits if edit[1] not in "地得"]
-            for at, side in ((0, edits), (2, kept)):
+            others_than_particles = [edit for edit in edits if edit[1] not in "地得"]
+            for at, side in ((0, edits), (2, others_than_particles)):
                 if side and side[-1][1].isspace():
                     blanks[at : at + 2, index] += (1, side[-1][0])
     return tuple(blanks)
@@ -75,7 +75,7 @@ def _edits(row: Row, text: str) -> Edits:
     return [(place, b) for place, (a, b) in enumerate(pairs, start=1) if a != b]
 
 
-def _left(edits: Edits) -> Edits:
+def _drop_unread(edits: Edits) -> Edits:
     """Return the edits that Paddle reads with both place and character."""
     return edits[:-1] if edits and edits[-1][1].isspace() else edits
 

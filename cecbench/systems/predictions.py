@@ -79,7 +79,7 @@ class PredictionSystem:
         self._path, self._partial = path, partial
         self._rows = iter(rows)
 
-    def answered(self, rows: Sequence[Example]) -> tuple[Example, ...]:
+    def select_answered(self, rows: Sequence[Example]) -> tuple[Example, ...]:
         """Return the rows that have a prediction; `correct` is then asked about these.
 
         Raises InputError where one has none and `partial` was not set.

@@ -27,11 +27,11 @@ from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.formats.parquet import parts_of
 from cecdata.corpus.inputs import hash_file, resolve
 from cecdata.corpus.reading import check_columns, read_sources
-from cecdata.corpus.sources import STDIN, Columns, Source, opened, rows_known
+from cecdata.corpus.sources import STDIN, Columns, Source, open_source, rows_known
 from cecdata.filters import active
 from cecdata.lm import shared_scorer
 from cecdata.lm.ngrams import SHIPPED
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.tables import compile_recipe
 from cecdata.shards.manifest import POOL, File
 
 _BLOCK = 1 << 26  # bytes of small files that one task reads
@@ -114,7 +114,7 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
 def _spool_stdin(source: Source, stack: ExitStack, encoding: str | None) -> Source:
     """Copy standard input to a temporary file: it has a size, a SHA-256, an encoding as others."""
     path = Path(stack.enter_context(TemporaryDirectory(prefix="cecdata-"))) / "stdin"
-    with opened(source) as stream, naming(path), path.open("wb") as file:
+    with open_source(source) as stream, naming(path), path.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
     spooled = replace(source, path=path)
     return replace(spooled, encoding=encoding_of(spooled)) if encoding in (None, AUTO) else spooled
@@ -122,10 +122,10 @@ def _spool_stdin(source: Source, stack: ExitStack, encoding: str | None) -> Sour
 
 def _state(path: Path) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ()
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def columns_of(config: Config) -> Columns:
@@ -138,7 +138,7 @@ def _cut_blocks(
 ) -> Iterator[Block]:
     """Cut the files into blocks, up to the limit of rows."""
     for sources, config in found:
-        held: list[Source] = []
+        waiting: list[Source] = []
         size = 0
         for source in sources:
             if limit is not None:
@@ -151,16 +151,16 @@ def _cut_blocks(
                 continue
             more = source.path.stat().st_size if source.path and not source.problem else 0
             parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
-            if held and size + more > _BLOCK:
-                yield Block(tuple(held), config)
-                held, size = [], 0
+            if waiting and size + more > _BLOCK:
+                yield Block(tuple(waiting), config)
+                waiting, size = [], 0
             if len(parts) > 1:
                 yield from (Block((part,), config) for part in parts)
                 continue
-            held.append(source)
+            waiting.append(source)
             size += more
-        if held:
-            yield Block(tuple(held), config)
+        if waiting:
+            yield Block(tuple(waiting), config)
 
 
 def _count_rows(source: Source, config: Config, most: int) -> int:
@@ -256,8 +256,8 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
     return {
         **identity,
         "configuration": settings,
-        "tables": compiled(config).sha256,
-        "models": {name: each.identity(config) for name, each in active(config).items()},
+        "tables": compile_recipe(config).sha256,
+        "models": {name: filter_of.identity(config) for name, filter_of in active(config).items()},
     }
 
 
@@ -268,7 +268,7 @@ def versions() -> dict[str, str]:
 
 def paths_read(given: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
-    models = [path for each in active(config).values() for path in each.reads(config)]
+    models = [path for filter_of in active(config).values() for path in filter_of.reads(config)]
     models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
     return [*(file.path for file in given), *models, *config.decontaminate]
 

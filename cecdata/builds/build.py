@@ -160,7 +160,7 @@ class Run:
         distinct = self.all(second, 1 if near else buckets)
         pool = gather_pool(read, distinct)
         if not pool.sentences:
-            damage = [each.damage for each in pool.inputs if each.damage]
+            damage = [record.damage for record in pool.inputs if record.damage]
             raise empty_corpus(source.names, pool.rejected, damage)
         return pool
 

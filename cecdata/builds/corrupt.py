@@ -107,15 +107,15 @@ class Corrupt(Chunks):
         parts: dict[str, Json] = {}
         embedded = []
         whole = max(0, self.whole - number * self.size)
-        for split, kept, rejected in pairs_of_chunk(self.perturber, chunk, self.sentences, whole):
-            if kept.embedded is not None:
-                embedded.append(kept.embedded)
+        for split, passed, rejected in pairs_of_chunk(self.perturber, chunk, self.sentences, whole):
+            if passed.embedded is not None:
+                embedded.append(passed.embedded)
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
-            files.append(write_rows(self.place, f"data/{shard}", kept.table, PAIR))
+            files.append(write_rows(self.place, f"data/{shard}", passed.table, PAIR))
             if len(rejected):
                 bad = f"rejects/pairs-{shard}"
                 files.append(write_rows(self.place, bad, rejected, REJECTED_PAIR))
-            parts[split] = encode(_part(kept, rejected))
+            parts[split] = encode(_part(passed, rejected))
         if embedded:
             files.append(self._embeddings(number, embedded))
         step("perturb", len(chunk), self.sentences)

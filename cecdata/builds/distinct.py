@@ -145,8 +145,8 @@ def _gather_reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
     files: list[FileReport] = []
     for done in read:
         facts: Any = done.facts["inputs"]
-        for each in facts:
-            report = FileReport(**{**each, "rejected": Counter(each["rejected"])})
+        for fact in facts:
+            report = FileReport(**{**fact, "rejected": Counter(fact["rejected"])})
             if report.continues:
                 files[-1].rows += report.rows
                 files[-1].rejected.update(report.rejected)

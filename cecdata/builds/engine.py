@@ -81,7 +81,7 @@ class Threads:
             return
         threads = ThreadPoolExecutor(self.workers, thread_name_prefix="task")
         tasks = [threads.submit(task, n) for n in numbers]
-        with _ended(threads, tasks):
+        with _cancel_at_end(threads, tasks):
             for future in as_completed(tasks):
                 yield future.result()
 
@@ -98,7 +98,7 @@ def ahead(
         return
     threads = ThreadPoolExecutor(workers, thread_name_prefix="stage")
     waiting: deque[Future[_Result]] = deque()
-    with _ended(threads, waiting):
+    with _cancel_at_end(threads, waiting):
         for item in items:
             waiting.append(threads.submit(work, item))
             if len(waiting) > workers:
@@ -108,7 +108,7 @@ def ahead(
 
 
 @contextmanager
-def _ended(threads: ThreadPoolExecutor, tasks: Collection[Future[Any]]) -> Iterator[None]:
+def _cancel_at_end(threads: ThreadPoolExecutor, tasks: Collection[Future[Any]]) -> Iterator[None]:
     """Cancel, when the block ends, the tasks that have not begun, and wait for the others."""
     patience_s: float | None = _PATIENCE_S
     try:
@@ -138,8 +138,8 @@ def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
         raise MissingPackageError(
             f"--engine ray needs the package ray: {how_to_install('ray')}, or use --engine local"
         ) from error
-    own = not ray.is_initialized()
-    if own:
+    starts_ray = not ray.is_initialized()
+    if starts_ray:
         try:
             ray.init(log_to_driver=False, configure_logging=False, include_dashboard=False)
         except (ValueError, ConnectionError) as error:
@@ -150,7 +150,7 @@ def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
     try:
         yield Cluster(workers)
     finally:
-        if own:
+        if starts_ray:
             ray.shutdown()
 
 

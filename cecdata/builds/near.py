@@ -115,12 +115,12 @@ def _places(length: int) -> tuple[tuple[int, int, int, int, int], ...]:
     this sentence, and the most edits.
     """
     places = []
-    for other in range(length - _most_edits(length), length + _most_edits(length) + 1):
-        most = min(_most_edits(length), _most_edits(other))
-        for number, start, stop in _segments(other):
+    for other_length in range(length - _most_edits(length), length + _most_edits(length) + 1):
+        most = min(_most_edits(length), _most_edits(other_length))
+        for number, start, stop in _segments(other_length):
             for shift in range(-most, most + 1):
                 # the part before the segment needs |shift| edits, the part after it the rest
-                edits = abs(shift) + abs(length - other - shift)
+                edits = abs(shift) + abs(length - other_length - shift)
                 if edits <= most and start + shift >= 0 and stop + shift <= length:
-                    places.append((other, number, start + shift, stop + shift, most))
+                    places.append((other_length, number, start + shift, stop + shift, most))
     return tuple(places)

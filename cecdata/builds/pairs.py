@@ -17,7 +17,7 @@ from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import Options, normalise
 from cecdata.filters import active, measure
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
-from cecdata.perturbation.pairs import Mask, Pairs, named
+from cecdata.perturbation.pairs import Mask, Pairs, name_codes
 from cecdata.shards.manifest import SPLITS, read_manifest
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, ROW, SENTENCE
 from cecdata.shards.verify import Rederive
@@ -37,10 +37,10 @@ def pairs_of_chunk(
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
         part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
         first = int(chosen[:whole].sum())
-        yield split, *corrupted(perturber, part.select(SENTENCE.names), sentences, first)
+        yield split, *corrupt_batch(perturber, part.select(SENTENCE.names), sentences, first)
 
 
-def corrupted(
+def corrupt_batch(
     perturber: Perturber, batch: pa.RecordBatch, sentences: int, whole: int | None = None
 ) -> tuple[Pairs, pa.Table]:
     """Return the pairs of a batch with their measures: the kept ones, and the rejected ones."""
@@ -74,9 +74,9 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
         rules["duplicate_pair"] = _find_repeats(pairs, ~bad)
         bad = bad | rules["duplicate_pair"]
     if not bad.any():
-        return pairs, _rejected(pairs.table.slice(0, 0), np.zeros(0, np.int8), rules)
+        return pairs, _table_of_rejects(pairs.table.slice(0, 0), np.zeros(0, np.int8), rules)
     reason = np.argmax(np.stack(list(rules.values())), axis=0).astype(np.int8)  # the first
-    rejected = _rejected(pairs.table.filter(pa.array(bad)), reason[bad], rules)
+    rejected = _table_of_rejects(pairs.table.filter(pa.array(bad)), reason[bad], rules)
     return pairs.filter(~bad), rejected
 
 
@@ -99,9 +99,11 @@ def _is(operator: pa.DictionaryArray, name: str) -> Mask:
     return np.asarray(np.asarray(operator.indices) == code)
 
 
-def _rejected(table: pa.Table, reason: npt.NDArray[np.int8], rules: dict[str, Mask]) -> pa.Table:
+def _table_of_rejects(
+    table: pa.Table, reason: npt.NDArray[np.int8], rules: dict[str, Mask]
+) -> pa.Table:
     # cast to plain text: these few rows would carry the dictionaries of the whole chunk
-    column = named(reason, list(rules))
+    column = name_codes(reason, list(rules))
     whole = table.append_column(REJECTED_PAIR.field("reason").with_type(column.type), column)
     return whole.cast(REJECTED_PAIR)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common import durable
-from cecdata.common.codec import Json, decode, encode, sealed, unsealed
+from cecdata.common.codec import Json, decode, encode, seal_object, unseal_object
 from cecdata.common.durable import STATE
 from cecdata.common.durable.files import inside, naming
 from cecdata.common.store import Store, is_remote
@@ -128,7 +128,7 @@ class Place:
         try:
             if data is None:
                 return None
-            done = decode(Done, unsealed(data), task)
+            done = decode(Done, unseal_object(data), task)
             for file in done.files:
                 inside(file.path)
         except ValueError:  # damaged, or it leads out of the folder: the task is repeated
@@ -141,14 +141,14 @@ class Place:
             below = [name.removeprefix(f"{DONE}/") for name in self.store.list()]
             return [sum(name.startswith(f"{stage}/") for name in below) for stage in stages]
         folders = [self.root / DONE / stage for stage in stages]
-        found = [os.scandir(folder) if folder.is_dir() else () for folder in folders]
-        return [sum(entry.name.endswith(".json") for entry in entries) for entries in found]
+        listings = [os.scandir(folder) if folder.is_dir() else () for folder in folders]
+        return [sum(entry.name.endswith(".json") for entry in entries) for entries in listings]
 
     def mark(self, done: Done) -> None:
         """Write the marker of a task whose files are written."""
         document = encode(done)
         assert isinstance(document, dict)
-        data = sealed(document, indent=None)
+        data = seal_object(document, indent=None)
         self.write(f"{DONE}/{done.task}.json", lambda path: path.write_bytes(data))
 
 

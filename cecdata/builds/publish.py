@@ -200,9 +200,9 @@ def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -
         ),
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
     )
-    for name, each in active(config).items():
+    for name, filter_of in active(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)
-        plain = each.facts(plain, config, Tally(counts, rejected.get(each.reason, {})))
+        plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
     return plain
 
 
@@ -237,11 +237,15 @@ def run_of(started: float, workers: int, command: str) -> Run:
 
 def _examples(parts: Sequence[Part]) -> list[Json]:
     """Return (operator, target, source) of each operator, in the operators' order."""
-    found: dict[str, tuple[str, str]] = {}
+    examples_so_far: dict[str, tuple[str, str]] = {}
     for part in parts:
-        found = {**part.examples, **found}
+        examples_so_far = {**part.examples, **examples_so_far}
     # a fixed order, because markers have sorted keys
-    return [[name, *found[name]] for name in (*OPERATORS, MIXED, UNCHANGED) if name in found]
+    return [
+        [name, *examples_so_far[name]]
+        for name in (*OPERATORS, MIXED, UNCHANGED)
+        if name in examples_so_far
+    ]
 
 
 SAMPLE_ABOUT = About(

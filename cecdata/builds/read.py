@@ -77,18 +77,18 @@ class Read(Step):
 
     def _parts(self, batches: Iterator[Normalised]) -> Iterator[list[Normalised]]:
         """Yield batches together until their sentences or their rejects fill a part."""
-        held: list[Normalised] = []
+        waiting: list[Normalised] = []
         good = bad = 0
-        for each in batches:
-            step("read", len(each.batch) + len(each.rejected), self.rows)
-            held.append(each)
-            good, bad = good + each.batch.nbytes, bad + each.rejected.nbytes
-            del each  # `_part` frees the batches one by one
+        for batch_of_rows in batches:
+            step("read", len(batch_of_rows.batch) + len(batch_of_rows.rejected), self.rows)
+            waiting.append(batch_of_rows)
+            good, bad = good + batch_of_rows.batch.nbytes, bad + batch_of_rows.rejected.nbytes
+            del batch_of_rows  # `_part` frees the batches one by one
             if max(good, bad) >= _PART:
-                yield held
-                held, good, bad = [], 0, 0
-        if held:
-            yield held
+                yield waiting
+                waiting, good, bad = [], 0, 0
+        if waiting:
+            yield waiting
 
     def _part(
         self, number: int, numbered: tuple[int, list[Normalised]]
@@ -132,7 +132,9 @@ def look(source: Input, enough: int) -> int:
             rejected.update(count_reasons(clean.rejected))
     if sentences:
         return sentences
-    raise empty_corpus(source.names, rejected, [each.damage for each in reports if each.damage])
+    raise empty_corpus(
+        source.names, rejected, [report.damage for report in reports if report.damage]
+    )
 
 
 def _rows(block: Block, report: Callable[[FileReport], object]) -> Iterator[Rows]:
@@ -193,10 +195,10 @@ def _merge_runs(
     several = max(0, bits - _RANGES)
     pieces = [_cut(run, bits - several, range(1 << bits - several)) for run in runs]
     for number, equal in enumerate(zip(*pieces, strict=True)):
-        kept, again = first_of_equal(pa.concat_batches(equal))
+        distinct, again = first_of_equal(pa.concat_batches(equal))
         if len(again):  # even an empty slice would keep the whole range in memory
             repeated(again)
-        yield from _cut(kept, bits, range(number << several, (number + 1) << several))
+        yield from _cut(distinct, bits, range(number << several, (number + 1) << several))
 
 
 def _cut(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:

@@ -216,7 +216,7 @@ def build(
         raise UsageError("--pairs decides the number of copies: leave out --copies or --pairs")
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     settings, how = _split(options)
-    config = load(recipe, filters=chosen, protect=named(names), **settings)
+    config = load(recipe, filters=chosen, protect=names_to_protect(names), **settings)
     if dry_run:
         _survey(corpus, config, how)
     else:
@@ -286,7 +286,7 @@ def _warn(unreadable: Iterable[FileReport]) -> None:
         tell(f"Warning: {more:,} more files could not be read completely")
 
 
-def named(path: Path | None) -> tuple[str, ...] | None:
+def names_to_protect(path: Path | None) -> tuple[str, ...] | None:
     """Return the names in the file of `--protect`; None if it was not given."""
     if path is None:
         return None

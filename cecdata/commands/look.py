@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.build import PROTECT, named
+from cecdata.commands.build import PROTECT, names_to_protect
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
@@ -48,7 +48,7 @@ def preview(
     if operator:
         rows, lines = _candidates(operator, text)
     else:
-        config = load(recipe, copies=copies, seed=seed, protect=named(names))
+        config = load(recipe, copies=copies, seed=seed, protect=names_to_protect(names))
         rows, lines = _copies(text, config)
     if as_json:
         print_json(rows)
@@ -176,5 +176,5 @@ def _texts_of(dataset: Path, wanted: Ids) -> dict[int, str]:
     opened = open_dataset(dataset)
     files = [str(file) for split in opened.manifest.outputs for file in opened.files(split)]
     chosen = ds.field("id").isin(wanted.tolist())
-    found = ds.dataset(files).to_table(columns=["id", "target"], filter=chosen)
-    return dict(zip(found["id"].to_pylist(), found["target"].to_pylist(), strict=True))
+    chosen_rows = ds.dataset(files).to_table(columns=["id", "target"], filter=chosen)
+    return dict(zip(chosen_rows["id"].to_pylist(), chosen_rows["target"].to_pylist(), strict=True))

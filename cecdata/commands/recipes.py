@@ -52,7 +52,7 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     missed = sorted(
         (-count, *pair) for pair, count in errors.substitutions.items() if not choices.of(*pair)
     )
-    found = {
+    figures = {
         "recipe": recipe,
         "fitted": config.fitted,  # the labels that the recipe comes from
         "pairs": errors.pairs,
@@ -66,10 +66,10 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
         ],
     }
     if as_json:
-        print_json(found)
+        print_json(figures)
     else:
         pairs = (f"{right}→{wrong} {-count}" for count, right, wrong in missed[:_UNCOVERED])
-        print_facts({**found, "uncovered": ", ".join(pairs) or "none"})
+        print_facts({**figures, "uncovered": ", ".join(pairs) or "none"})
 
 
 @click.command()

@@ -76,8 +76,8 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
     from cecdata.shards.manifest import POOL
 
     out, pool = without_userinfo(str(out)), manifest.kind == POOL
-    kept = "" if pool else f"{manifest.pairs.kept:,} pairs from "
-    lines = [f"{out}: {kept}{manifest.rows.kept:,} sentences of {manifest.rows.read:,} rows"]
+    amount = "" if pool else f"{manifest.pairs.kept:,} pairs from "
+    lines = [f"{out}: {amount}{manifest.rows.kept:,} sentences of {manifest.rows.read:,} rows"]
     for name, files in manifest.outputs.items():
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
         lines.append(f"  {name:<12}{rows:>14,} rows   {files_shown(size, len(files))}")

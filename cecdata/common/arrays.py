@@ -61,11 +61,11 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Ar
     return about, arrays
 
 
-def joined(texts: tuple[str, ...]) -> NDArray[np.uint8]:
+def join_texts(texts: tuple[str, ...]) -> NDArray[np.uint8]:
     """Return texts without line ends as one array of UTF-8 bytes."""
     return np.frombuffer("\n".join(texts).encode(), np.uint8)
 
 
-def parted(array: Array) -> tuple[str, ...]:
+def split_texts(array: Array) -> tuple[str, ...]:
     """Return the texts of an array that `joined` made."""
     return tuple(array.tobytes().decode().split("\n"))

@@ -89,11 +89,11 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
         return value if value is None or len(inner) > 1 else _decode(inner[0], value, where)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
-            raise MalformedError(f"{where} must be a list, not {_shown(value)}")
+            raise MalformedError(f"{where} must be a list, not {_abridge(value)}")
         return tuple(_decode(parameters[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping or origin is dict:
-        each = _object(value, where).items()
-        return {key: _decode(parameters[1], v, f"{where}.{key}") for key, v in each}
+        items = _object(value, where).items()
+        return {key: _decode(parameters[1], v, f"{where}.{key}") for key, v in items}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return decode(hint, value, where)
     return _scalar(hint, value, where)
@@ -101,7 +101,7 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
 
 def _object(value: Json, where: str) -> dict[str, Json]:
     if not isinstance(value, dict):
-        raise MalformedError(f"{where} must be an object, not {_shown(value)}")
+        raise MalformedError(f"{where} must be an object, not {_abridge(value)}")
     return value
 
 
@@ -110,13 +110,13 @@ def _scalar(hint: Any, value: Json, where: str) -> Any:
         try:
             return float(value)
         except OverflowError:
-            raise MalformedError(f"{where} must be a number, not {_shown(value)}") from None
+            raise MalformedError(f"{where} must be a number, not {_abridge(value)}") from None
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise MalformedError(f"{where} must be {_NAMES.get(hint, hint)}, not {_shown(value)}")
+        raise MalformedError(f"{where} must be {_NAMES.get(hint, hint)}, not {_abridge(value)}")
     return value
 
 
-def _shown(value: Json) -> str:
+def _abridge(value: Json) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
 
@@ -146,10 +146,10 @@ def parse(data: bytes | str) -> Json:
 
 @functools.cache
 def _decoder() -> json.JSONDecoder:
-    return json.JSONDecoder(parse_constant=_refused, parse_float=_finite)
+    return json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
-def _refused(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 
@@ -160,13 +160,13 @@ def _finite(digits: str) -> float:
     return value
 
 
-def sealed(document: Mapping[str, object], *, indent: int | None = 1) -> bytes:
+def seal_object(document: Mapping[str, object], *, indent: int | None = 1) -> bytes:
     """Return the UTF-8 of a JSON object with its seal; an `indent` of None puts it on one line.
 
-    >>> data = sealed({"text": "好"}, indent=None)
+    >>> data = seal_object({"text": "好"}, indent=None)
     >>> data.decode()[:29]
     '{"text":"好","seal":"28ed97785'
-    >>> unsealed(data)
+    >>> unseal_object(data)
     {'text': '好'}
     """
     separators = (",", ":") if indent is None else None
@@ -191,7 +191,7 @@ def is_sealed(data: bytes) -> bool:
     return hashlib.sha256(_with_digits(data, end, _ZEROS)).hexdigest().encode() == end[1]
 
 
-def unsealed(data: bytes) -> dict[str, Json]:
+def unseal_object(data: bytes) -> dict[str, Json]:
     """Return the object without its seal.
 
     Raises ValueError for bytes that are not JSON, for a value that is not an object, and for one in

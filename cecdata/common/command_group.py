@@ -116,7 +116,7 @@ class LazyGroup(click.Group):
         except Exception as error:
             if isinstance(error, BrokenPipeError) and _reader_has_gone():
                 raise
-            raise Failure(explained(error)) from error
+            raise Failure(explain(error)) from error
 
 
 EXPLAINS_ALL = "explains all"  # in a context's `meta`: the help has every option
@@ -212,13 +212,13 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - the last place before a traceback
-        failure = Failure(explained(error))
+        failure = Failure(explain(error))
         failure.show()
         return failure.exit_code
     return code if isinstance(code, int) else 0
 
 
-def explained(error: Exception) -> CecError:
+def explain(error: Exception) -> CecError:
     """Return what a user reads of any error: one line with its cause and what to do."""
     if isinstance(error, CecError):
         return error
@@ -250,16 +250,16 @@ def _bug(error: Exception) -> CecError:
     place = ""
     if ours:
         place = f" at {Path(ours[-1].filename).relative_to(root).as_posix()}:{ours[-1].lineno}"
-    kept = ""
+    advice = ""
     with contextlib.suppress(OSError):
         descriptor, name = tempfile.mkstemp(prefix="cec-zero-traceback-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(without_userinfo("".join(traceback.format_exception(error))))
-        kept = f" and attach the traceback, {name}"
+        advice = f" and attach the traceback, {name}"
     said = _first_line(error)
     return CecError(
         f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
-        f"This is a bug: please report it{kept}"
+        f"This is a bug: please report it{advice}"
     )
 
 

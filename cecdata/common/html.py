@@ -68,7 +68,7 @@ def table(
     )
 
 
-def folded(title: str, body: str) -> Html:
+def fold(title: str, body: str) -> Html:
     """Return a part of a page that opens on a click; `body` is HTML."""
     return Html(f"<details><summary>{escape(title)}</summary>{body}</details>")
 

@@ -76,7 +76,7 @@ class Progress:
         per_second = f"{speed:,.0f}/s" if speed and speed >= 10 else f"{speed or 0:.2g}/s"
         self._bars.update(task, rate=per_second if speed else "")
 
-    def reached(self, what: str, done: int, total: int) -> None:
+    def show_reached(self, what: str, done: int, total: int) -> None:
         """Set the bar `what` to `done` units."""
         self(what, 0, total)
         self._bars.update(self._tasks[what], completed=done)

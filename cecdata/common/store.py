@@ -108,20 +108,20 @@ class Store:
                     file.write(block)
 
         def check(temporary: Path) -> None:
-            if (given := temporary.stat().st_size) != size:
+            if (actual := temporary.stat().st_size) != size:
                 where = f"{self.uri}/{name}" if name else self.uri
-                raise CecError(_explained(where, f"it sent {given:,} of {size:,} bytes"))
+                raise CecError(_explain(where, f"it sent {actual:,} of {size:,} bytes"))
 
         return write(path, fill, check, tmp=tmp)
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
         with path.open("rb") as file:
-            self._put(name, iter(lambda: file.read(_BLOCK), b""))
+            self._upload(name, iter(lambda: file.read(_BLOCK), b""))
 
     def put_bytes(self, name: str, data: bytes) -> None:
         """Write bytes to the object `name`."""
-        self._put(name, iter([data]))
+        self._upload(name, iter([data]))
 
     def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
@@ -133,7 +133,7 @@ class Store:
         with self._naming(name):
             self._files.delete_file(self._full(name))
 
-    def _put(self, name: str, blocks: Iterator[bytes]) -> None:
+    def _upload(self, name: str, blocks: Iterator[bytes]) -> None:
         full = self._full(name)
         with self._naming(name):
             if self._files.type_name not in _FLAT:
@@ -173,7 +173,7 @@ class Store:
         except (OSError, ValueError, ArrowException) as error:  # ValueError: of some names
             if isinstance(error, CecError):
                 raise
-            raise CecError(_explained(where, without_userinfo(str(error)))) from error
+            raise CecError(_explain(where, without_userinfo(str(error)))) from error
 
 
 def _patient(files: S3FileSystem) -> S3FileSystem:
@@ -181,15 +181,15 @@ def _patient(files: S3FileSystem) -> S3FileSystem:
     from pyarrow import fs
 
     _, (settings,) = files.__reduce__()
-    given = {name: value for name, value in settings.items() if value not in ("", None)}
-    if not given["proxy_options"]["host"]:
-        del given["proxy_options"]
+    stated = {name: value for name, value in settings.items() if value not in ("", None)}
+    if not stated["proxy_options"]["host"]:
+        del stated["proxy_options"]
     limits = {"connect_timeout": _CONNECT_S, "request_timeout": _ANSWER_S}
     tries = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
-    return fs.S3FileSystem(**{**given, **limits, "retry_strategy": tries})
+    return fs.S3FileSystem(**{**stated, **limits, "retry_strategy": tries})
 
 
-def _explained(where: str, said: str) -> str:
+def _explain(where: str, said: str) -> str:
     """Return the message for an error of a client, which `said` something."""
     if _DENIED.search(said.lower()):
         return (

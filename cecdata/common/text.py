@@ -26,7 +26,7 @@ def text_of(path: Path) -> str:
     Raises InputError where it is neither.
     """
     try:
-        return decoded(path.read_bytes())
+        return decode_text(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} {unreadable(error)}") from error
 
@@ -36,7 +36,7 @@ def lines_of(path: Path) -> list[str]:
     return re.split("\r\n?|\n", text_of(path))
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Return the text of a whole file; raise UnicodeDecodeError where it is no such text.
 
     A carriage return ends a line, and becomes a line feed, where the file has no line feed.
@@ -60,7 +60,7 @@ def named_folder(pattern: str) -> tuple[Path, str]:
     return Path(), pattern
 
 
-def compressed(head: bytes) -> str:
+def name_compression(head: bytes) -> str:
     """Return what follows the name of a file that begins so, or "" where it is not compressed."""
     for command, pattern in _COMPRESSED.items():
         if pattern.match(head):
@@ -72,7 +72,7 @@ def unreadable(error: OSError | UnicodeDecodeError) -> str:
     """Return what follows a file's name in the message about it.
 
     >>> try:
-    ...     decoded(b"\\x1f\\x8b\\x08\\x00")
+    ...     decode_text(b"\\x1f\\x8b\\x08\\x00")
     ... except UnicodeDecodeError as error:
     ...     print("answers.txt", unreadable(error))
     answers.txt is compressed: decompress it first, with `gzip -dc FILE > NEW`
@@ -81,13 +81,13 @@ def unreadable(error: OSError | UnicodeDecodeError) -> str:
         return f"cannot be read ({error.strerror or error})"
     if error.encoding.startswith("utf-16"):
         return f"is damaged UTF-16 ({error.reason} at byte {error.start}): write it again"
-    return compressed(error.object) or (
+    return name_compression(error.object) or (
         f"is not UTF-8 ({error.reason} at byte {error.start}): convert it, for example with "
         "`iconv -f gb18030 -t utf-8`"
     )
 
 
-def joined(tokens: list[str]) -> str:
+def join_tokens(tokens: list[str]) -> str:
     """Return the text of tokens, with a space between two words of several ASCII letters."""
     text = ""
     before = ""

@@ -60,26 +60,26 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     Without `names`, they are those of the folders in $CECBENCH_DATA. Raises UsageError if that is
     not set either, and InputError for a missing path or a folder without readable files.
     """
-    given = list(names) or [n for n in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if n]
-    if not given:
+    entries = list(names) or [n for n in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if n]
+    if not entries:
         raise UsageError(
             f"no benchmark was named: name files or folders, or set ${ENVIRONMENT} to a folder"
         )
-    found: list[tuple[str, Path]] = []
-    for name in given:
+    paths_by_name: list[tuple[str, Path]] = []
+    for name in entries:
         path = Path(name)
         if path.is_dir() and not (path / "data").is_dir():
             below = [file for file in files_below(path) if format_of(file)[0]]
             if not below:
                 raise InputError(f"{name}: no file there has a suffix of {', '.join(_SUFFIXES)}")
             folder = path.absolute().name
-            found += ((f"{folder}/{p.relative_to(path).as_posix()}", p) for p in below)
+            paths_by_name += ((f"{folder}/{p.relative_to(path).as_posix()}", p) for p in below)
         elif path.is_file() or path.is_dir():  # a pipe cannot be read twice
-            found.append((name, path))
+            paths_by_name.append((name, path))
         else:
             raise InputError(f"{name}: there is no such file or folder")
     files: dict[str, Path] = {}
-    for name, path in found:
+    for name, path in paths_by_name:
         files[name if files.get(name, path) == path else str(path.absolute())] = path
     return files
 
@@ -88,7 +88,7 @@ def load(names: Sequence[str]) -> Index:
     """Return the index of the benchmarks in these files and folders."""
     files = benchmark_files(names)
     with _loading:
-        return _loaded(tuple((name, path, _digest(path)) for name, path in files.items()))
+        return _load(tuple((name, path, _digest(path)) for name, path in files.items()))
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:
@@ -103,7 +103,7 @@ def _digest(path: Path) -> str:
 
 
 @lru_cache(maxsize=1)
-def _loaded(files: tuple[tuple[str, Path, str], ...]) -> Index:
+def _load(files: tuple[tuple[str, Path, str], ...]) -> Index:
     return Index(
         (name, (text for text, _, _ in texts(str(path)) if len(text))) for name, path, _ in files
     )
@@ -218,22 +218,22 @@ def texts(name: str) -> Iterator[Texts]:
 
 def _rows(source: Source) -> Iterator[Texts]:
     """Yield the texts of one file, whose rows count from 0 in each batch."""
-    held: list[list[str]] = []
+    waiting: list[list[str]] = []
     lost: Counter[str] = Counter()
     size = 0  # characters
     for record in FORMATS[source.format].records(source):
         if isinstance(record, Reject):
             lost[record.reason] += 1
         else:
-            held.append(list(_strings(record.value)))
-            size += sum(map(len, held[-1]))
-            if any(map(_IS_DAMAGED, held[-1])):
+            waiting.append(list(_strings(record.value)))
+            size += sum(map(len, waiting[-1]))
+            if any(map(_IS_DAMAGED, waiting[-1])):
                 lost["invalid_utf8"] += 1
-        if len(held) == _ROWS or size >= BLOCK_BYTES:
-            yield _of_lists(held)
-            held, size = [], 0
-    if held:
-        yield _of_lists(held)
+        if len(waiting) == _ROWS or size >= BLOCK_BYTES:
+            yield _of_lists(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _of_lists(waiting)
     if reason := next(iter(lost), ""):
         say(f"Warning: {source.label}: rows not read completely: {lost.total():,} ({reason})")
 

@@ -177,7 +177,7 @@ def _fold(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, ends: Int
 
 
 @inlined
-def _mixed(value: np.uint64, salt: int) -> np.uint64:
+def _mix(value: np.uint64, salt: int) -> np.uint64:
     """Return a well-mixed hash; the salt of a whole key is its length, so that these differ."""
     value = (value + np.uint64(salt) * _BASE) * _MIX
     value = (value ^ (value >> np.uint64(32))) * _MIX
@@ -190,7 +190,7 @@ def _hash(codes: Points, starts: Int64s, sizes: Int64s, salts: Int64s, out: Uint
         value = np.uint64(0)
         for place in range(starts[n], starts[n] + sizes[n]):
             value = value * _BASE + np.uint64(codes[place])
-        out[n] = _mixed(value, salts[n])
+        out[n] = _mix(value, salts[n])
 
 
 def _make_table(hashes: Uint64s, owners: Int64s, lengths: Collection[int]) -> Table:
@@ -230,34 +230,34 @@ def _find(
     for place in range(powers.size - 1):
         powers[place + 1] = powers[place] * _BASE
     for row in range(flags.shape[0]):
-        whole, found = codes[offsets[row] : offsets[row + 1]], flags[row]
+        whole, row_flags = codes[offsets[row] : offsets[row + 1]], flags[row]
         length = whole.size
         if length < SHORTEST:
             continue
         for place in range(length):
             prefix[place + 1] = prefix[place] * _BASE + np.uint64(whole[place])
-        _flag(found, table, _look_up(table, _mixed(prefix[length], length)), EXACT)
+        _flag(row_flags, table, _look_up(table, _mix(prefix[length], length)), EXACT)
         for size in table.short:
             for place in range(length - size + 1):
                 value = prefix[place + size] - prefix[place] * powers[size]
-                _flag(found, table, _look_up(table, _mixed(value, size)), OVERLAP)
+                _flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
         windows[:] = 0
         for place in range(length - WINDOW + 1):
             value = prefix[place + WINDOW] - prefix[place] * powers[WINDOW]
-            at = _look_up(table, _mixed(value, _WINDOW_SALT))
+            at = _look_up(table, _mix(value, _WINDOW_SALT))
             if at < 0:
                 continue
-            _flag(found, table, at, SHARED)
+            _flag(row_flags, table, at, SHARED)
             for group in range(table.starts[at], table.starts[at + 1]):
                 windows[table.owners[group]] += 1
             for size in table.long:
                 if place + size > length:
                     break
                 value = prefix[place + size] - prefix[place] * powers[size]
-                _flag(found, table, _look_up(table, _mixed(value, size)), OVERLAP)
+                _flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
         for benchmark in range(windows.size):
             if length >= _PIECE and windows[benchmark] == length - WINDOW + 1:
-                found[benchmark] |= np.uint8(OVERLAP)
+                row_flags[benchmark] |= np.uint8(OVERLAP)
 
 
 @inlined

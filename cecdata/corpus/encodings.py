@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.sources import UTF8, Source, opened
+from cecdata.corpus.sources import UTF8, Source, open_source
 
 AUTO = "auto"
 _ENOUGH, _MOST = 1 << 14, 1 << 24  # bytes beyond ASCII that decide; bytes that are searched
@@ -41,7 +41,7 @@ def encoding_of(source: Source) -> str:
     A file that fits no encoding is read as UTF-8, so that its rows are rejected.
     """
     try:
-        with opened(source) as stream:
+        with open_source(source) as stream:
             return detect_encoding(_sample(stream))
     except (InputError, OSError):  # the reader of the file reports the problem
         return UTF8

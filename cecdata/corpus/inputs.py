@@ -13,7 +13,7 @@ from pathlib import Path
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
 from cecdata.common.store import fetch_copies, is_remote
-from cecdata.common.text import HEAD, compressed, named_folder
+from cecdata.common.text import HEAD, name_compression, named_folder
 from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
@@ -102,7 +102,7 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
                 head = file.read(HEAD)
     except OSError as error:
         raise InputError(reason(source, error)) from error
-    if FORMATS[name].stream and not compression and (advice := compressed(head)):
+    if FORMATS[name].stream and not compression and (advice := name_compression(head)):
         raise InputError(f"{source.label} {advice}")
     if not regular:
         raise InputError(

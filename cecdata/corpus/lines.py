@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.errors import InputError
-from cecdata.common.text import compressed
+from cecdata.common.text import name_compression
 from cecdata.corpus.encodings import detect_encoding, transcode
 from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of
 
@@ -76,7 +76,9 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     for piece in filter(None, _utf8(stream, source)):
         if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
             raise InputError(f"{source.label} is UTF-16: add --encoding utf-16")
-        if first and (advice := compressed(piece)):  # a pipe, or a file that was compressed twice
+        if first and (
+            advice := name_compression(piece)
+        ):  # a pipe, or a file that was compressed twice
             raise InputError(f"{source.label} {advice}")
         if (
             first

@@ -181,7 +181,7 @@ def judged_pattern() -> str:
     return "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges) + "]"
 
 
-def judged(text: pa.Array) -> pa.Array:
+def fold_for_judging(text: pa.Array) -> pa.Array:
     """Return the texts in the form that is judged."""
     places = np.flatnonzero(np.asarray(pc.match_substring_regex(text, judged_pattern())))
     if not len(places):

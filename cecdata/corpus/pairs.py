@@ -105,7 +105,9 @@ def read_texts(
     body = rows[1:] if roles else rows
     if not roles:
         if len(first) not in widths:
-            known = ", ".join(f"{n} ({', '.join(given)})" for n, given in widths.items())
+            known = ", ".join(
+                f"{n} ({', '.join(names_of_columns)})" for n, names_of_columns in widths.items()
+            )
             raise InputError(
                 f"{path} has {len(first)} columns in its first line: use {known}, or name the "
                 f"columns {', '.join(needed)} in the first line"
@@ -124,9 +126,9 @@ def _others(record: Mapping[str, object]) -> dict[str, str]:
     """Return the id, the source and the confidence of a record, where it has them."""
     source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
     sure = record.get("confidence")
-    found = {"id": id_of(record), "source": source}
-    found["confidence"] = None if sure is None else str(sure)
-    return {role: text for role, text in found.items() if text is not None}
+    fields = {"id": id_of(record), "source": source}
+    fields["confidence"] = None if sure is None else str(sure)
+    return {role: text for role, text in fields.items() if text is not None}
 
 
 def find_roles(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
@@ -136,13 +138,13 @@ def find_roles(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
     {'source': 1, 'target': 2, 'id': 0}
     """
     names = [cell.strip().lower() for cell in cells]
-    found: dict[str, int] = {}
+    columns_of_roles: dict[str, int] = {}
     for role in dict.fromkeys((*needed, *NAMES)):
         for name in NAMES[role]:
-            if name in names and names.index(name) not in found.values():
-                found[role] = names.index(name)
+            if name in names and names.index(name) not in columns_of_roles.values():
+                columns_of_roles[role] = names.index(name)
                 break
-    return found if len(cells) > 1 and found.keys() >= set(needed) else {}
+    return columns_of_roles if len(cells) > 1 and columns_of_roles.keys() >= set(needed) else {}
 
 
 def _form_of(path: Path) -> str:

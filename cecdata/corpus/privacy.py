@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.normalise import judged, judged_form
+from cecdata.corpus.normalise import fold_for_judging, judged_form
 from cecdata.hanzi.edits import splice
 
 _HAN = "\u4e00-\u9fff"
@@ -59,7 +59,7 @@ def mask_text(text: str) -> str:
     >>> mask_text("订单号是13812345678901，总共3张。")
     '订单号是13812345678901，总共3张。'
     """
-    while (masked := _masked(text)) != text:  # a placeholder is another neighbour than its number
+    while (masked := _mask(text)) != text:  # a placeholder is another neighbour than its number
         text = masked
     return text
 
@@ -67,14 +67,14 @@ def mask_text(text: str) -> str:
 def mask(text: pa.Array) -> pa.Array:
     """Mask the texts of a column; those without a trace stay unchanged."""
     traces = "|".join(f"(?:{rule.trace.pattern})" for rule in RULES)
-    chosen = np.array(pc.match_substring_regex(judged(text), traces), dtype=np.bool_)
+    chosen = np.array(pc.match_substring_regex(fold_for_judging(text), traces), dtype=np.bool_)
     if not chosen.any():
         return text
     values = [mask_text(value) for value in text.filter(pa.array(chosen)).to_pylist()]
     return pc.replace_with_mask(text, pa.array(chosen), pa.array(values, pa.string()))
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     """Apply the rules once, in their order, and mask each name wherever it occurs."""
     judged = _Judged(text)
     names: set[str] = set()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.normalise import Normalised, judged, reject
+from cecdata.corpus.normalise import Normalised, fold_for_judging, reject
 
 if TYPE_CHECKING:
     import polars as pl
@@ -148,7 +148,7 @@ def failing(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
     """Return a frame with a column for each filter: whether each text fails it."""
     import polars as pl
 
-    text = _without_placeholders(judged(text))
+    text = _without_placeholders(fold_for_judging(text))
     frame = pl.DataFrame({"text": pl.from_arrow(text)})
     return frame.select(QUALITY[name].fails(pl.col("text")).alias(name) for name in names)
 

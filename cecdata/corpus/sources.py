@@ -138,7 +138,7 @@ class DamagedError(InputError):
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[IO[bytes]]:
+def open_source(source: Source) -> Iterator[IO[bytes]]:
     """Open a source for its decompressed bytes.
 
     Raises InputError if the file cannot be read, and DamagedError if compressed data is damaged.

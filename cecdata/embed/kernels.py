@@ -237,10 +237,12 @@ def multiply(rows, weights, out):
                     a0, a1, a2, a3 = rows[r, k], rows[r, k + 1], rows[r, k + 2], rows[r, k + 3]
                     b0, b1 = rows[r + 1, k], rows[r + 1, k + 1]
                     b2, b3 = rows[r + 1, k + 2], rows[r + 1, k + 3]
-                    one, other = out[r, left:right], out[r + 1, left:right]
+                    first_row, second = out[r, left:right], out[r + 1, left:right]
                     for n in range(right - left):
-                        one[n] = one[n] + a0 * w0[n] + a1 * w1[n] + a2 * w2[n] + a3 * w3[n]
-                        other[n] = other[n] + b0 * w0[n] + b1 * w1[n] + b2 * w2[n] + b3 * w3[n]
+                        first_row[n] = (
+                            first_row[n] + a0 * w0[n] + a1 * w1[n] + a2 * w2[n] + a3 * w3[n]
+                        )
+                        second[n] = second[n] + b0 * w0[n] + b1 * w1[n] + b2 * w2[n] + b3 * w3[n]
 
 
 @fused
@@ -260,9 +262,9 @@ def convolve(windows, centre, rows, products, bias, out):
                 part = products[row, place * width : (place + 1) * width]
                 for d in range(width):
                     total[d] += part[d]
-        own = rows[windows[w, centre]]
+        centre_row = rows[windows[w, centre]]
         for d in range(width):
-            total[d] = max(total[d], np.float32(0.0)) + own[d]
+            total[d] = max(total[d], np.float32(0.0)) + centre_row[d]
 
 
 @fused

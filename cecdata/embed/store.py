@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common import durable
-from cecdata.common.codec import Json, decode, encode, sealed, unsealed
+from cecdata.common.codec import Json, decode, encode, seal_object, unseal_object
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.embed.base import Encoder
@@ -129,7 +129,7 @@ def contents_bytes(encoder: Encoder, ranges: Sequence[Range]) -> bytes:
     )
     document = encode(contents)
     assert isinstance(document, dict)
-    return sealed(document)
+    return seal_object(document)
 
 
 def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
@@ -162,7 +162,7 @@ def verify_stores(data: Path) -> Report:
         except (VerificationError, InputError) as error:  # damaged, missing, of another version
             problems.append(Problem(f"{prefix}{STORE}", str(error)))
             continue
-        problems += (Problem(f"{prefix}{each.path}", each.what) for each in store.verify())
+        problems += (Problem(f"{prefix}{problem.path}", problem.what) for problem in store.verify())
         files, rows = files + 1 + len(store.contents.ranges), rows + len(store)
     return Report(tuple(problems), files, rows)
 
@@ -286,7 +286,7 @@ def _read_contents(folder: Path) -> Contents:
     with naming(path):
         data = path.read_bytes()
     try:
-        contents = decode(Contents, unsealed(data), str(path))
+        contents = decode(Contents, unseal_object(data), str(path))
     except ValueError as error:
         raise _damage_error(path, str(error)) from error
     if contents.version != VERSION:

@@ -162,7 +162,9 @@ def _check_folder(folder: Path, name: str) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged ({error}): copy the model again") from error
     # some versions of the library run the code of any other module that they find in a folder
-    foreign = [each for each in types if not each.startswith("sentence_transformers.")]
+    foreign = [
+        module_type for module_type in types if not module_type.startswith("sentence_transformers.")
+    ]
     if foreign:
         raise InputError(
             f"{path} needs {foreign[0]}, which is not part of sentence-transformers: use another "

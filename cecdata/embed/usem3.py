@@ -78,13 +78,13 @@ class Usem3(Encoder):
         lengths = np.fromiter(map(len, listed), np.int64, len(listed))
         ends = np.cumsum(lengths)
         tokens, token_of = np.unique(np.concatenate(listed), return_inverse=True)
-        embedded = self._embed(tokens)
+        embedded = self._look_up(tokens)
         features, row_of = self._features(embedded, token_of, _neighbours(ends, lengths))
         sums = np.empty((len(listed), features.shape[1]), np.float32)
         kernels.add_up(ends, row_of, features, sums)
         return self._dense(sums, lengths.astype(np.float32)[:, None])
 
-    def _embed(self, tokens: Ints) -> Floats:
+    def _look_up(self, tokens: Ints) -> Floats:
         """Return the vectors of token ids, [T, 512]: the table is quantised in 17 parts."""
         part = tokens % len(self._weights.scale)
         rows = self._weights.table[tokens].astype(np.float32)

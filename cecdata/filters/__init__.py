@@ -33,11 +33,15 @@ def active(config: Config) -> dict[str, Filter]:
     """
     for name in config.filters:
         require_known("filter", name, FILTERS)
-    return {n: each for n, each in FILTERS.items() if n in config.filters or each.on(config)}
+    return {
+        n: filter_of
+        for n, filter_of in FILTERS.items()
+        if n in config.filters or filter_of.on(config)
+    }
 
 
 def measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     """Return the pairs with the measures of all filters that are on."""
-    for each in active(config).values():
-        pairs = each.measure(pairs, config, sentences)
+    for filter_of in active(config).values():
+        pairs = filter_of.measure(pairs, config, sentences)
     return pairs

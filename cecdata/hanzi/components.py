@@ -88,7 +88,7 @@ def look_alikes(character: str) -> Mapping[str, float]:
     pairs, names = shape_pairs(), standard_characters()
     number = code_point_slots()[ord(character)] - 1
     first, last = np.searchsorted(pairs.left, [number, number + 1])
-    others = [names[other] for other in pairs.right[first:last]]
+    others = [names[place] for place in pairs.right[first:last]]
     return dict(zip(others, pairs.similarity[first:last].tolist(), strict=True))
 
 
@@ -205,11 +205,11 @@ def deletions(character: str) -> tuple[str, ...]:
 def _additions() -> dict[str, tuple[str, ...]]:
     by_part: dict[str, list[str]] = defaultdict(list)
     for character, (smaller,) in table("drops").items():
-        for other in smaller:
-            by_part[other].append(character)
+        for part in smaller:
+            by_part[part].append(character)
     return {
-        other: tuple(sorted(larger, key=lambda name: (stroke_count(name), name)))
-        for other, larger in by_part.items()
+        part: tuple(sorted(larger, key=lambda name: (stroke_count(name), name)))
+        for part, larger in by_part.items()
     }
 
 
@@ -240,5 +240,5 @@ def two_parts(character: str) -> tuple[str, tuple[str, ...]]:
 
 def looks_like(parts: str, written: tuple[str, ...]) -> bool:
     """Return whether two characters look like the parts as drawn."""
-    both = zip(parts, written, strict=True)
-    return all(part == _KEPT_LOOK.get(sign, sign) for part, sign in both)
+    pairs = zip(parts, written, strict=True)
+    return all(part == _KEPT_LOOK.get(sign, sign) for part, sign in pairs)

@@ -74,10 +74,10 @@ def near_sound(left: str, right: str) -> str | None:
     if left == right or same_sound(left, right):
         return None
     links = [
-        (one.share * other.share, kind)
-        for one in common_readings(left)
-        for other in common_readings(right)
-        if (kind := confusion(one.syllable, other.syllable)) is not None
+        (reading.share * second_reading.share, kind)
+        for reading in common_readings(left)
+        for second_reading in common_readings(right)
+        if (kind := confusion(reading.syllable, second_reading.syllable)) is not None
     ]
     return min(links, key=_likeliest)[1] if links else None
 
@@ -103,21 +103,21 @@ def homophones(character: str) -> tuple[str, ...]:
     A character is likely if it is frequent and mostly read so: 已 → 以, 椅, 蚁 before 佁.
     """
     others = {
-        other
+        sibling
         for reading in common_readings(character)
-        for other in _by_sound()[str(reading)]
-        if other != character
+        for sibling in _by_sound()[str(reading)]
+        if sibling != character
     }
-    weight = {other: sound_weight(character, other) * frequency(other) for other in others}
-    return tuple(sorted(others, key=lambda other: (-weight[other], other)))
+    weight = {sibling: sound_weight(character, sibling) * frequency(sibling) for sibling in others}
+    return tuple(sorted(others, key=lambda sibling: (-weight[sibling], sibling)))
 
 
 @cache
 def similar_syllables() -> dict[str, dict[str, str]]:
     """Return syllable → syllable that it may be confused with → how."""
     near: dict[str, dict[str, str]] = defaultdict(dict)
-    for one, other, kind in rows("confusions"):
-        near[one][other] = kind
+    for one, similar, kind in rows("confusions"):
+        near[one][similar] = kind
     return near
 
 

@@ -99,8 +99,8 @@ def back_off_model(
     # bigrams: (c - D) / c(u) + gamma(u) P(w)
     u, w = pairs // size, pairs % size
     part = (count - discounts(count)) / np.bincount(u, count, len(words))[u]
-    kept = count >= least_pairs
-    gamma = np.ones(len(words)) - np.bincount(u[kept], part[kept], len(words))
+    frequent = count >= least_pairs
+    gamma = np.ones(len(words)) - np.bincount(u[frequent], part[frequent], len(words))
     pair_prob = part + gamma[u] * shares[w]
     # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); both bigrams of every trigram occur
     first = np.searchsorted(pairs, triples // size)
@@ -116,9 +116,9 @@ def back_off_model(
         words=words,
         word_log_prob=_logs(shares),
         word_backoff=_logs(gamma),
-        pairs=np.column_stack([u, w])[kept].astype(np.int32),
-        pair_log_prob=_logs(pair_prob[kept]),
-        pair_backoff=_logs(gamma3[kept]),
+        pairs=np.column_stack([u, w])[frequent].astype(np.int32),
+        pair_log_prob=_logs(pair_prob[frequent]),
+        pair_backoff=_logs(gamma3[frequent]),
         triples=np.column_stack([u[first], w[first], w[second]]).astype(np.int32),
         triple_log_prob=_logs(part3 + gamma3[first] * pair_prob[second]),
     )
@@ -177,13 +177,13 @@ def find_words(
     points = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
     han = (points >= 0x4E00) & (points <= 0x9FFF)
     texts = _Strings(points, han)
-    found: dict[str, int] = {}
+    new_words: dict[str, int] = {}
     for length in range(2, LONGEST_NEW + 1):
         for at, count in texts.free_and_bound(length, bound):
             word = joined[at : at + length]
             if word not in known:
-                found[word] = count
-    return dict(sorted(found.items()))
+                new_words[word] = count
+    return dict(sorted(new_words.items()))
 
 
 class _Strings:

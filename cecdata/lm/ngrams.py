@@ -201,20 +201,20 @@ def locate(named: str | Path | None = None) -> tuple[Path, ...]:
     text = "" if named is None else str(named)
     if text not in ("", SHIPPED):
         return (_file(Path(text)),)
-    both = not text and user_table().is_file()
-    return (_SHIPPED_FILE, user_table()) if both else (_SHIPPED_FILE,)
+    has_two = not text and user_table().is_file()
+    return (_SHIPPED_FILE, user_table()) if has_two else (_SHIPPED_FILE,)
 
 
 def find(named: str | Path | None = None) -> Ngrams:
     """Return the model that `locate` finds: of several files, or for a field, their mean."""
-    models = [shipped() if path == _SHIPPED_FILE else read(path) for path in locate(named)]
+    models = [load_shipped() if path == _SHIPPED_FILE else read(path) for path in locate(named)]
     field = models.pop() if models[-1].share else None
     return mean_of(models or default_models(), field) if field or len(models) > 1 else models[0]
 
 
 def default_models() -> list[Ngrams]:
     """Return the shipped model, and the user's if there is one."""
-    return [shipped() if path == _SHIPPED_FILE else read(path) for path in locate()]
+    return [load_shipped() if path == _SHIPPED_FILE else read(path) for path in locate()]
 
 
 def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
@@ -228,7 +228,7 @@ def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
 
 
 @cache
-def shipped() -> Ngrams:
+def load_shipped() -> Ngrams:
     """Return the model of the package; `SOURCES.md` beside it states its origin."""
     return load(_SHIPPED_FILE)
 

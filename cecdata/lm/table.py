@@ -145,7 +145,7 @@ class Ngrams:
                 **({"share": self.share} if self.share else {}),
             },
             {
-                "words": arrays.joined(self.words),
+                "words": arrays.join_texts(self.words),
                 "word_log_prob": kernels.quantise(self.word_log_prob),
                 "word_backoff": kernels.quantise(self.word_backoff),
                 **_rows("pair", pairs[:, 0], pairs[:, 1], size),
@@ -172,7 +172,7 @@ def load(path: Path) -> Ngrams:
             licence=str(about["licence"]),
             error=float(str(about["error"])),
             share=float(str(about.get("share", 0.0))),
-            words=arrays.parted(columns["words"]),
+            words=arrays.split_texts(columns["words"]),
             word_log_prob=kernels.restore(columns["word_log_prob"]),
             word_backoff=kernels.restore(columns["word_backoff"]),
             pairs=pairs,

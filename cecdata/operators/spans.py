@@ -62,8 +62,8 @@ def shipped(name: str) -> Callable[[], SpanSet]:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.spans")))
         _, held = arrays.load(path, KIND, "Reinstall the package")
         return SpanSet(
-            sources=arrays.parted(held["sources"]),
-            texts=arrays.parted(held["texts"]),
+            sources=arrays.split_texts(held["sources"]),
+            texts=arrays.split_texts(held["texts"]),
             bounds=np.r_[0, np.cumsum(held["size"].astype(np.int64))],
             replacement=held["replacement"].astype(np.int64),
             kind=held["kind"].astype(np.int64),

@@ -18,8 +18,8 @@ from cecdata.corpus.protect import Protection
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
-from cecdata.perturbation.pairs import Pairs, compact, edits_array, named, pair_table
-from cecdata.perturbation.tables import Compiled, compiled
+from cecdata.perturbation.pairs import Pairs, compact, edits_array, name_codes, pair_table
+from cecdata.perturbation.tables import Compiled, compile_recipe
 from cecdata.shards.manifest import Manifest
 
 # Values of the column `operator` besides the operators' names. `none`: no operator could edit
@@ -47,14 +47,14 @@ class Histogram:
     @classmethod
     def of(cls, config: Config) -> Histogram:
         """Return an empty histogram for a configuration's operators and weights."""
-        return cls(config, compiled(config))
+        return cls(config, compile_recipe(config))
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points; one batch at a time."""
         data, offsets = string_buffers(text)
-        given = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
+        arrays = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
         space = scratch(self.config, self.tables)
-        kernel.position_histogram(given, self.tables.arrays, self._priors, space, self.counts)
+        kernel.position_histogram(arrays, self.tables.arrays, self._priors, space, self.counts)
 
     def rates(self) -> dict[str, Rate]:
         """Return the rate per position of every operator with a prior."""
@@ -105,7 +105,7 @@ class Perturber:
     @classmethod
     def of(cls, config: Config, rates: Mapping[str, Rate]) -> Perturber:
         """Return the engine of a configuration with these rates by operator."""
-        return cls(config, compiled(config), rates)
+        return cls(config, compile_recipe(config), rates)
 
     @classmethod
     def calibrated(cls, config: Config, text: pa.Array) -> Perturber:
@@ -121,7 +121,7 @@ class Perturber:
         Raises VerificationError where this installation's confusion sets are not the dataset's.
         """
         config = from_manifest(manifest.configuration)
-        ours = compiled(config).sha256
+        ours = compile_recipe(config).sha256
         changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
         if changed:
             raise VerificationError(
@@ -153,17 +153,17 @@ class Perturber:
                 f"a sentence has {lengths.max():,} code points, but max_chars is "
                 f"{config.max_chars:,}: split the sentence, or raise max_chars"
             )
-        given = sentence_arrays(sentences, self._protection)
-        out = self.output(given)
-        edits = kernel.perturb(given, self.draws, tables.arrays, scratch(config, tables), out)
+        arrays = sentence_arrays(sentences, self._protection)
+        out = self.output(arrays)
+        edits = kernel.perturb(arrays, self.draws, tables.arrays, scratch(config, tables), out)
         out.operator[out.operator < 0] = len(self._names) - 1
         rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
         columns = {
-            "id": pa.array(np.repeat(given.ids.view(np.int64), config.copies)),
+            "id": pa.array(np.repeat(arrays.ids.view(np.int64), config.copies)),
             "copy": pa.array(np.tile(np.arange(config.copies, dtype=np.int16), len(text))),
             "source": _strings(out.offsets, out.data),
             "target": pa.DictionaryArray.from_arrays(pa.array(rows), text),
-            "operator": named(out.operator, self._names),
+            "operator": name_codes(out.operator, self._names),
             "edits": self._edits(out, edits),
             "distance": pa.array(out.distance),
             "origin": _repeat_coded(sentences.column("origin"), rows),
@@ -211,8 +211,10 @@ def drawn_unchanged(share: float, copies: int) -> float:
     low, high = share, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        kept = 1 - (1 - middle) ** copies  # unchanged pairs of a sentence, on average
-        enough = kept >= share * (kept + copies * (1 - middle))
+        unchanged_on_average = (
+            1 - (1 - middle) ** copies
+        )  # unchanged pairs of a sentence, on average
+        enough = unchanged_on_average >= share * (unchanged_on_average + copies * (1 - middle))
         low, high = (low, middle) if enough else (middle, high)
     return high
 

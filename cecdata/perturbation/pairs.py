@@ -80,8 +80,8 @@ def edits_array(
         "end": pa.array(end, pa.int32()),
         "target": target,
         "source": source,
-        "operator": named(operator_codes, operators),
-        "kind": named(kind_codes, kinds),
+        "operator": name_codes(operator_codes, operators),
+        "kind": name_codes(kind_codes, kinds),
     }
     fields = [pa.field(name, column.type, nullable=False) for name, column in columns.items()]
     struct = pa.StructArray.from_arrays(list(columns.values()), fields=fields)
@@ -89,7 +89,7 @@ def edits_array(
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=pa.list_(element))
 
 
-def named(codes: Codes, names: Sequence[str]) -> pa.DictionaryArray:
+def name_codes(codes: Codes, names: Sequence[str]) -> pa.DictionaryArray:
     """Return codes into a short list of names as text: the columns `operator` and `kind`."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names, pa.string()))
 

@@ -58,13 +58,13 @@ def compile_spans(
     signs = _signs(texts, singles)
     keys = [_pack_spans(part.sources, slots) for part in parts]
     spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
-    own = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
-    searchable, row_of = _searchable(spans, own)
+    places = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
+    searchable, row_of = _searchable(spans, places)
     rows = np.zeros((len(searchable["heads"]) + len(searchable["tails"]), len(parts)), np.uint64)
     blocks: list[Longs] = []
     written = 0
     for s, (operator, part) in enumerate(sets.values()):
-        rows[row_of[own[s]], s] = _rows(part, written, number)
+        rows[row_of[places[s]], s] = _rows(part, written, number)
         codes = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
         blocks.append(_candidates(part, codes, number, signs))
         written += len(part.weight)

@@ -45,7 +45,7 @@ class Compiled:
     costs: tuple[Cost, ...]  # of one edit, by operator
 
 
-def compiled(config: Config) -> Compiled:
+def compile_recipe(config: Config) -> Compiled:
     """Return the tables of the operators with a prior, in the order of `OPERATORS`.
 
     The weights of the configuration change the operators' own, see `weighed`. The first
@@ -156,10 +156,12 @@ def _columns(
     standard = standard_characters()
     if isinstance(operator.confusions, CharConfusions) and characters[: len(standard)] == standard:
         table = operator.confusions.build()
-        own = np.array([kinds.index(kind) for kind in operator.kinds])
+        kind_numbers = np.array([kinds.index(kind) for kind in operator.kinds])
         slot = np.repeat(np.arange(1, len(standard) + 1), np.diff(table.bounds))
         # the texts of the characters are numbered like their slots
-        return _Columns(slot, table.replacement + np.int64(1), own[table.kind], table.weight)
+        return _Columns(
+            slot, table.replacement + np.int64(1), kind_numbers[table.kind], table.weight
+        )
     wanted = ((0, ""),) if operator.action == "insert" else tuple(enumerate(characters, 1))
     wanted = () if operator.action == "rewrite" else wanted
     items = [(slot, item) for slot, name in wanted for item in operator.confusions(name)]
@@ -208,10 +210,14 @@ def _candidates(columns: _Columns) -> Longs:
     bounds = np.r_[first, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
     keep, alias = walker(bounds, columns.weight)
     most = 2**layout.KEEP_BITS - 1
-    own = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
+    packed = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
     chance = np.minimum(keep * (most + 1), most).astype(np.uint64)
-    other = own[alias] << np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
-    return np.asarray(own | other | chance << np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS)))
+    thresholds_of_alias = packed[alias] << np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
+    return np.asarray(
+        packed
+        | thresholds_of_alias
+        | chance << np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS))
+    )
 
 
 def _texts(texts: Sequence[str]) -> Longs:

@@ -40,7 +40,7 @@ def card(manifest: Manifest) -> str:
         _columns(POOLED if pool else PAIR),
         _sources(manifest),
         _treatment(manifest),
-        "" if pool else _made(manifest),
+        "" if pool else _describe_making(manifest),
         _rates(manifest),
         _rejects(manifest),
         _loading(manifest),
@@ -182,7 +182,7 @@ def _sum(counts: Counts) -> str:
     return f"{counts.read:,} rows read, {counts.kept:,} kept; rejected: {rejected or 'none'}"
 
 
-def _made(manifest: Manifest) -> str:
+def _describe_making(manifest: Manifest) -> str:
     cosine = manifest.cosine
     scored = (
         f"Cosine was measured on {cosine.scored:,} pairs (policy {code(cosine.policy)}, encoder "

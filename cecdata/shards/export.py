@@ -156,7 +156,7 @@ def export(
     starts = [*range(0, total, rows_per_file or max(total, 1)), total] if total else [0, 0]
     parts = list(pairwise(starts))
     files = _names(path, len(parts)) if rows_per_file else [path]
-    earlier = _numbered(path) if rows_per_file else []
+    earlier = _find_numbered(path) if rows_per_file else []
     if not overwrite and (there := [*earlier, *(file for file in files if file.is_file())]):
         raise RefusedError(
             f"{there[0]} exists: name another file, or replace it with --overwrite "
@@ -188,15 +188,15 @@ def _check(path: Path, form: str, compressed: str, template: str | None) -> None
         )
 
 
-def _parted(path: Path) -> tuple[str, str]:
+def _split_name(path: Path) -> tuple[str, str]:
     """Return the name without its suffixes, and the suffixes."""
     suffixes = "".join(path.suffixes[-2:] if path.suffix in _COMPRESSED else path.suffixes[-1:])
     return path.name.removesuffix(suffixes), suffixes
 
 
-def _numbered(path: Path) -> list[Path]:
+def _find_numbered(path: Path) -> list[Path]:
     """Return the numbered files of earlier exports to `path`, however many they were."""
-    stem, suffixes = map(re.escape, _parted(path))
+    stem, suffixes = map(re.escape, _split_name(path))
     name = re.compile(rf"{stem}-\d{{5,}}-of-\d{{5,}}{suffixes}")
     files = path.parent.iterdir() if path.parent.is_dir() else ()
     return sorted(file for file in files if name.fullmatch(file.name) and file.is_file())
@@ -204,7 +204,7 @@ def _numbered(path: Path) -> list[Path]:
 
 def _names(path: Path, count: int) -> list[Path]:
     """Return the numbered names beside `path`, which keep its suffixes."""
-    stem, suffixes = _parted(path)
+    stem, suffixes = _split_name(path)
     return [path.with_name(f"{stem}-{n:05d}-of-{count:05d}{suffixes}") for n in range(count)]
 
 
@@ -244,7 +244,7 @@ class _Job:
     def _read_rows(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
         """Yield the rows from `start` to `stop`, a batch at a time."""
         if self.shuffle is not None:
-            batches = self._shuffled.slice(start, stop - start).iter_slices(_BATCH)
+            batches = self._shuffle.slice(start, stop - start).iter_slices(_BATCH)
         else:
             batches = self._read_in_order(start, stop)
         for batch in batches:
@@ -260,7 +260,7 @@ class _Job:
             before += rows
 
     @cached_property
-    def _shuffled(self) -> pl.DataFrame:
+    def _shuffle(self) -> pl.DataFrame:
         """Return all rows in the order of their keys."""
         rows = self.dataset.scan(self.split).collect()
         rows = rows.with_columns(pl.Series("_key", self._keys(rows)))

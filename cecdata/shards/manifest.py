@@ -20,7 +20,7 @@ from cecdata.common.codec import (
     encode,
     is_sealed,
     parse,
-    sealed,
+    seal_object,
 )
 from cecdata.common.durable.files import inside
 from cecdata.common.errors import InputError, VerificationError
@@ -160,9 +160,11 @@ class Manifest:
         for record in self.files():
             inside(record.path)
         stored = sum(record.rows for shards in self.outputs.values() for record in shards)
-        kept = (self.rows if self.kind == POOL else self.pairs).kept
-        if stored != kept:
-            raise ValueError(f"{kept:,} {_ROWS[self.kind]} kept, but the shards hold {stored:,}")
+        rows_passed = (self.rows if self.kind == POOL else self.pairs).kept
+        if stored != rows_passed:
+            raise ValueError(
+                f"{rows_passed:,} {_ROWS[self.kind]} kept, but the shards hold {stored:,}"
+            )
 
     @property
     def kind(self) -> str:
@@ -220,7 +222,7 @@ def dumps(manifest: Manifest) -> bytes:
     first: dict[str, Json] = dict.fromkeys(keys)
     document = encode(manifest)
     assert isinstance(document, dict)
-    return sealed({**first, **document}, indent=2)
+    return seal_object({**first, **document}, indent=2)
 
 
 def loads(data: bytes, where: str = MANIFEST) -> Manifest:

@@ -220,11 +220,11 @@ def _trim_dictionaries(table: pa.Table) -> pa.Table:
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and table.num_rows:
             column = table.column(place).combine_chunks()
-            table = table.set_column(place, field, _trimmed(column))
+            table = table.set_column(place, field, _trim(column))
     return table
 
 
-def _trimmed(column: pa.DictionaryArray | pa.ChunkedArray) -> pa.DictionaryArray:
+def _trim(column: pa.DictionaryArray | pa.ChunkedArray) -> pa.DictionaryArray:
     array = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     codes = array.indices.to_numpy()
     low, high = int(codes.min()), int(codes.max())

@@ -84,19 +84,23 @@ def count_pairs(shards: Iterable[pl.LazyFrame], splits: Mapping[str, int], top: 
     sums: list[pl.DataFrame] = []
     for shard in (pl.LazyFrame(pl.from_arrow(PAIR.empty_table())), *shards):
         parts = pl.collect_all(_counts(shard).values(), engine="streaming")
-        sums = [_added(both) for both in zip(sums, parts, strict=True)] if sums else parts
-    found = dict(zip(names, sums, strict=True))
-    total, edited = sum(splits.values()), int(found["kinds"]["len"].sum())
-    by_count = {name: _by_count(found[name]) for name in ("operators", "origins", "kinds")}
+        sums = (
+            [_add(pair_of_tables) for pair_of_tables in zip(sums, parts, strict=True)]
+            if sums
+            else parts
+        )
+    tables = dict(zip(names, sums, strict=True))
+    total, edited = sum(splits.values()), int(tables["kinds"]["len"].sum())
+    by_count = {name: _by_count(tables[name]) for name in ("operators", "origins", "kinds")}
     order = ("lengths", "distances", "edits_of_pairs", "places", "cosines")
     return Stats(
         splits=splits,
         **by_count,
-        **{name: _in_order(found[name]) for name in order},
-        scored=int(found["cosines"]["len"].sum()),
+        **{name: _in_order(tables[name]) for name in order},
+        scored=int(tables["cosines"]["len"].sum()),
         edits=edited,
         mean_edits=edited / total if total else 0.0,
-        confusions=_confusions(found["confusions"], top),
+        confusions=_confusions(tables["confusions"], top),
     )
 
 
@@ -106,15 +110,19 @@ def text(counts: Stats) -> str:
     for name, value in asdict(counts).items():
         head = f"{name} ({_UNITS[name]})" if name in _UNITS else name
         if isinstance(value, dict):
-            lines += [head, *(f"  {key:<28}{_shown(of):>14}" for key, of in value.items()), ""]
+            lines += [
+                head,
+                *(f"  {key:<28}{_write_number(of):>14}" for key, of in value.items()),
+                "",
+            ]
         elif not isinstance(value, tuple):
-            lines += [f"{head:<30}{_shown(value):>14}", ""]
+            lines += [f"{head:<30}{_write_number(value):>14}", ""]
     lines += ["most frequent confusions: target, source, count"]
     lines += (f"  {c.target or '∅'}\t{c.source or '∅'}\t{c.count:,}" for c in counts.confusions)
     return "\n".join(lines) + "\n"
 
 
-def _shown(number: float) -> str:
+def _write_number(number: float) -> str:
     return f"{number:.3f}" if isinstance(number, float) else f"{number:,}"
 
 
@@ -147,7 +155,7 @@ def _count(frame: pl.LazyFrame, *by: pl.Expr | str) -> pl.LazyFrame:
     return frame.group_by(*by).agg(pl.len())
 
 
-def _added(both: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _add(both: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the sum of two tables of counts."""
     *by, _ = both[1].columns
     return pl.concat(both).group_by(by).sum()

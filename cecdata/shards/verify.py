@@ -174,8 +174,8 @@ class _Check:
             )
         splits = [np.unique(np.concatenate(parts)) for parts in self.ids.values()]
         ids, count = np.unique(np.concatenate([np.zeros(0, np.int64), *splits]), return_counts=True)
-        if len(both := ids[count > 1]):
-            what = f"{len(both):,} sentences are in two splits; the first: {both[0]}"
+        if len(repeated := ids[count > 1]):
+            what = f"{len(repeated):,} sentences are in two splits; the first: {repeated[0]}"
             yield Problem(MANIFEST, what)
 
 
@@ -220,10 +220,10 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
     rows = batch.select(["target", "source", "operator", "edits"]).to_pylist()
     written = [_carried_out(row["target"], row["edits"]) for row in rows]
     yield "edits that overlap or do not fit the target", _mask(made is None for made in written)
-    both = list(zip(written, rows, strict=True))
+    row_pairs = list(zip(written, rows, strict=True))
     yield (
         "edits that do not give the source",
-        _mask(made not in (None, row["source"]) for made, row in both),
+        _mask(made not in (None, row["source"]) for made, row in row_pairs),
     )
     yield (
         "an operator that differs from that of the edits",

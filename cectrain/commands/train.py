@@ -110,7 +110,7 @@ def _train_with_bars(
 
         def on_step(phase: str, step: int, _values: Mapping[str, float]) -> None:
             if totals.get(phase):
-                bars.reached(UNITS[phase], step, totals[phase])
+                bars.show_reached(UNITS[phase], step, totals[phase])
 
         return train(
             pairs, out, config, overwrite=overwrite, watch=watch, log=tell, on_step=on_step

@@ -111,7 +111,7 @@ class ChangeScorer:
         asked.sort(key=lambda n: len(texts[n]))
         total = itertools.accumulate(2 * len(texts[n]) for n in asked)
         batch = dict(zip(asked, (tokens // _TOKENS for tokens in total), strict=True))
-        with BLAS_THREADS.limited(self._threads):
+        with BLAS_THREADS.limit(self._threads):
             for _, chosen in itertools.groupby(asked, key=batch.__getitem__):
                 self._judge(list(chosen), texts, changes, results)
         return results

@@ -248,7 +248,7 @@ class BlasThreads:
         os.register_at_fork(before=self._wait, after_in_parent=after, after_in_child=after)
 
     @contextmanager
-    def limited(self, threads: int) -> Iterator[None]:
+    def limit(self, threads: int) -> Iterator[None]:
         """Compute with `threads` threads inside."""
         with self._changed:
             self._changed.wait_for(lambda: not self._forking)

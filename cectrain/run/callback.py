@@ -80,7 +80,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:
             return
-        for line in heldout.shown(self._evaluate(batch)):
+        for line in heldout.format_samples(self._evaluate(batch)):
             self._log(line)
 
     def _explain_flat_groups(self, batch: int) -> None:

@@ -10,7 +10,7 @@ from cecbench.metrics.rows import Row
 from cecbench.scorers import score
 from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
-from cecdata.common.codec import encode, sealed, unsealed
+from cecdata.common.codec import encode, seal_object, unseal_object
 from cecdata.common.errors import VerificationError
 from cectrain.corrector.policy import Policy, corrections, reader
 from cectrain.data.shards import Pair
@@ -41,23 +41,23 @@ def write_held_out(path: Path, scores: HeldOut) -> None:
     """Write the scores, sealed, for a resumed run, whose summary needs them."""
     plain = encode(scores)
     assert isinstance(plain, dict)
-    durable.write_bytes(path, sealed(plain))
+    durable.write_bytes(path, seal_object(plain))
 
 
 def read_held_out(path: Path) -> HeldOut:
     """Read what `write_held_out` wrote. Raises VerificationError where it is damaged."""
     try:
-        return decode_record(HeldOut, unsealed(path.read_bytes()), str(path))
+        return decode_record(HeldOut, unseal_object(path.read_bytes()), str(path))
     except ValueError as error:
         raise VerificationError(
             f"{path}: damaged ({error}): remove the file, and run the same command again"
         ) from error
 
 
-def shown(scores: HeldOut, count: int = 3) -> list[str]:
+def format_samples(scores: HeldOut, count: int = 3) -> list[str]:
     """Return a few samples, one per line: source, answer, and the target if it differs.
 
-    >>> shown(HeldOut(1, 0.0, 0.0, None, 0.0, None, {}, (("己经", "己经", "已经"),)))
+    >>> format_samples(HeldOut(1, 0.0, 0.0, None, 0.0, None, {}, (("己经", "己经", "已经"),)))
     ['  己经 → 己经  ✗ 已经']
     """
     lines = []

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from cecdata.common import durable, html, markdown
-from cecdata.common.codec import Json, encode, parse, sealed, unsealed
+from cecdata.common.codec import Json, encode, parse, seal_object, unseal_object
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.machine import git_commit
@@ -167,7 +167,7 @@ def _answer_lines(job: Job, trained: Trained) -> str:
 def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]:
     """Write the summary with the SHA-256 of every result file and a seal; return its content."""
     whole: dict[str, Json] = {**facts, FILES: {**_sums(work.root)}}
-    data = sealed(whole)
+    data = seal_object(whole)
     work.write_bytes(SUMMARY, data)
     return dict(json.loads(data))
 
@@ -204,7 +204,7 @@ def read_summary(path: Path) -> dict[str, Json]:
     """Return the content of a summary; raise VerificationError if it is damaged."""
     try:
         data = path.read_bytes()
-        unsealed(data)
+        unseal_object(data)
         summary = parse(data)
     except (OSError, ValueError) as error:
         raise _damage_error(path, str(error)) from error

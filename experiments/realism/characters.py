@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.lm.ngrams import shipped
+from cecdata.lm.ngrams import load_shipped
 
 Doubles = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ def shipped_pairs() -> tuple[NDArray[np.int64], Doubles, Doubles]:
     occurrences in a word of running text and across the boundary to the next word, P(character)
     [code points] that of the character; both are 0 if the model has not seen them.
     """
-    model = shipped()
+    model = load_shipped()
     words = model.words[1:]
     points = np.frombuffer("".join(words).encode("utf-32-le"), "<u4").astype(np.int64)
     lengths = np.array([len(word) for word in words])

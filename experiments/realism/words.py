@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from cecdata.hanzi.characters import LENGTHS, frequency, standard_characters, words
-from cecdata.lm.ngrams import shipped
+from cecdata.lm.ngrams import load_shipped
 from experiments.realism.characters import shipped_pairs
 
 NEVER = -2.0  # the fit of a pair of characters that does not occur
@@ -44,7 +44,7 @@ def _likeliest(text: str, listed: Callable[[], dict[str, float]]) -> tuple[str, 
 @cache
 def score(text: str) -> float:
     """Return the log-probability of a text's words under the bigram model of the package."""
-    model, (number, bounds) = shipped(), _index()
+    model, (number, bounds) = load_shipped(), _index()
     total, last = 0.0, 0
     for word in _likeliest(text, _of_model):
         this = number.get(word, 0)
@@ -87,13 +87,13 @@ def lexicon() -> dict[str, float]:
 
 @cache
 def _of_model() -> dict[str, float]:
-    model = shipped()
+    model = load_shipped()
     return dict(zip(model.words[1:], model.word_log_prob[1:].tolist(), strict=True))
 
 
 @cache
 def _index() -> tuple[dict[str, int], list[int]]:
     """Return the number of each word, and where the sorted pairs of each number begin."""
-    model = shipped()
+    model = load_shipped()
     number = {word: place for place, word in enumerate(model.words)}
     return number, np.searchsorted(model.pairs[:, 0], np.arange(len(number) + 1)).tolist()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from cecbench.cherrant.costs import PUNCTUATION, is_chinese
-from cecbench.cherrant.edits import Annotation, SpanEdit, moved, swapped
+from cecbench.cherrant.edits import Annotation, SpanEdit, is_move, is_swap
 from cecbench.metrics import cscd
 from cecbench.metrics.rows import Row
 
@@ -150,10 +150,10 @@ def _is_move(three: list[Step], source: str, target: str) -> bool:
     names = "".join(step[0] for step in three)
     texts = [(source[a:b], target[c:d]) for _, a, b, c, d in three]
     if names == "SMS":
-        return swapped((texts[0][0], texts[2][1]), (texts[2][0], texts[0][1]))
+        return is_swap((texts[0][0], texts[2][1]), (texts[2][0], texts[0][1]))
     if names not in ("DMI", "IMD", "DTI", "ITD"):
         return False
-    return moved(texts[0][0] or texts[0][1], texts[2][0] or texts[2][1])
+    return is_move(texts[0][0] or texts[0][1], texts[2][0] or texts[2][1])
 
 
 def _typed(step: Step, source: str, target: str) -> SpanEdit:

@@ -28,7 +28,7 @@ from cecbench.cherrant.costs import (
     characters,
     simplify,
 )
-from cecbench.cherrant.edits import NOOP, SpanEdit, annotate, moved, swapped
+from cecbench.cherrant.edits import NOOP, SpanEdit, annotate, is_move, is_swap
 from cecbench.metrics.base import flatten
 from cecbench.metrics.cherrant import LEVELS, annotate_rows, compare, compare_types
 from cecbench.metrics.cscd import project_cherrant, project_difflib
@@ -452,14 +452,14 @@ def test_rules_one_by_one(source: str, target: str, edits: list[tuple]) -> None:
 )  # fmt: skip
 def test_what_counts_as_moved(deleted: str, inserted: str, *, same: bool) -> None:
     """A moved text may differ by one character or be rotated; known marks never move."""
-    assert moved(deleted, inserted) is same
+    assert is_move(deleted, inserted) is same
 
 
 def test_what_counts_as_exchanged() -> None:
     """Strings of two or more characters may each differ by one; shorter ones must be equal."""
-    assert swapped(("甲乙丙丁", "甲乙丙戊"), ("老李", "老王"))
-    assert not swapped(("甲乙丙丁", "甲乙庚辛"), ("老李", "老李"))
-    assert not swapped(("小", "小"), ("老李", "老王"))
+    assert is_swap(("甲乙丙丁", "甲乙丙戊"), ("老李", "老王"))
+    assert not is_swap(("甲乙丙丁", "甲乙庚辛"), ("老李", "老李"))
+    assert not is_swap(("小", "小"), ("老李", "老王"))
 
 
 def test_a_reference_that_cannot_be_annotated_counts_nothing() -> None:

@@ -31,7 +31,7 @@ def made(tmp_path, text, name="p.tsv", **options):
     path = tmp_path / name
     path.write_bytes(text.encode())
     system = PredictionSystem(path, ROWS, **options)
-    system.answered(ROWS)
+    system.select_answered(ROWS)
     return system
 
 

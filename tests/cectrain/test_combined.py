@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.lm.ngrams import SHIPPED_NAME, shipped
+from cecdata.lm.ngrams import SHIPPED_NAME, load_shipped
 from cecdata.models.causal import prompt_ids
 from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import INPUT_METHOD, SHIPPED, CombinedProposer, choose_changes
@@ -47,7 +47,7 @@ def combined():
 def test_the_shipped_model_has_weights_of_its_own(combined):
     """They are recognised by the name in its table."""
     assert combined.weights == SHIPPED != INPUT_METHOD
-    assert shipped().name == SHIPPED_NAME
+    assert load_shipped().name == SHIPPED_NAME
 
 
 def log_prob(policy, source, prefix, token):

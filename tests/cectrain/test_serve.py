@@ -494,13 +494,13 @@ def test_products_have_one_thread_whoever_computes():
         }
 
     def inside(_):
-        with BLAS_THREADS.limited(1):
+        with BLAS_THREADS.limit(1):
             together.wait(10)
             return number()
 
     with threadpoolctl.threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(2) as pool:
         for _ in range(3):
-            with BLAS_THREADS.limited(1):
+            with BLAS_THREADS.limit(1):
                 assert number() == {1}
             assert list(pool.map(inside, range(2))) == [{1}, {1}]
             assert number() == {2}

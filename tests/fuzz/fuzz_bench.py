@@ -94,7 +94,7 @@ def _predictions(path: Path) -> Iterable[str]:
 
     rows = [Example(f"r{n}", a, b) for n, (a, b) in enumerate(PAIRS)]
     system = PredictionSystem(path, rows, partial=True)
-    asked = system.answered(rows)
+    asked = system.select_answered(rows)
     return [answer.text for answer in system.correct([row.source for row in asked])]
 
 

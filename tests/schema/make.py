@@ -103,7 +103,7 @@ def checkpoint(out: Path) -> None:
 
 def training(out: Path) -> None:
     """What a training run keeps beside its weights."""
-    from cecdata.common.codec import sealed
+    from cecdata.common.codec import seal_object
     from cecdata.models.causal import PROMPT_FILE
     from cectrain.run.heldout import HeldOut, write_held_out
     from cectrain.run.metrics_log import FILE, MetricsLog
@@ -114,7 +114,7 @@ def training(out: Path) -> None:
         log.write("ppo", step, {"reward": 0.5 + step / 10, "loss": 0.1})
     write_held_out(out / "after_sft.json", HeldOut(**_FIGURES))
     summary = {"heldout_exact_after_sft": 0.5, "seeds": [42], "model_sha256": "0" * 64}
-    (out / "summary.json").write_bytes(sealed(summary))
+    (out / "summary.json").write_bytes(seal_object(summary))
     (out / PROMPT_FILE).write_text('{"version": "1"}\n')
 
 

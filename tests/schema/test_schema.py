@@ -13,7 +13,7 @@ import pytest
 
 from cecbench.results import read_run, rescore_run
 from cecdata.builds.pairs import rederiver
-from cecdata.common.codec import sealed, unsealed
+from cecdata.common.codec import seal_object, unseal_object
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError
 from cecdata.embed.store import open_store
@@ -185,7 +185,7 @@ def test_a_later_score_is_refused(copied):
 def test_later_embeddings_are_refused(copied):
     """A list of a later version, sealed as that version would, is named with its version."""
     path = copied / "store" / "store.json"
-    path.write_bytes(sealed({**unsealed(path.read_bytes()), "version": 1001}))
+    path.write_bytes(seal_object({**unseal_object(path.read_bytes()), "version": 1001}))
     with pytest.raises(InputError, match="version 1001"):
         open_store(copied / "store")
 

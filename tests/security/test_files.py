@@ -20,7 +20,7 @@ from pickled import Bomb
 
 from cecdata.builds.place import Done, Place
 from cecdata.cli import cli
-from cecdata.common.codec import sealed
+from cecdata.common.codec import seal_object
 from cecdata.common.durable import Workspace
 from cecdata.common.durable import files as names
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
@@ -131,7 +131,7 @@ def test_no_link_inside_the_state_is_followed(tmp_path, name, overwrite):
 def test_no_path_out_of_a_journal(tmp_path, entry):
     """Nothing is removed that a journal names outside its folder, seal or no seal."""
     with Workspace(tmp_path / "out", {"x": 1}) as work:
-        work.journal.path.write_bytes(sealed(entry, indent=None))
+        work.journal.path.write_bytes(seal_object(entry, indent=None))
     with (
         pytest.raises(RefusedError, match="points outside"),
         Workspace(tmp_path / "out", {"x": 1}, overwrite=True),
@@ -147,7 +147,7 @@ def test_no_path_out_of_a_store(tmp_path):
     for name in ("../other.faiss", "/x.faiss", "00000/../../x.faiss", ".faiss", "store.json"):
         part = {"file": name, "first": 0, "last": 0, "rows": 1, "bytes": 200, "sha256": ""}
         document = {**facts, "rows": 1, "ranges": [part]}
-        (tmp_path / STORE).write_bytes(sealed(document))
+        (tmp_path / STORE).write_bytes(seal_object(document))
         with pytest.raises(VerificationError, match="is not the name of a file in a store"):
             open_store(tmp_path)
 

@@ -42,9 +42,9 @@ def save(channel: Channel, path: Path) -> None:
     """Write a channel as one compressed file of arrays."""
     about = {n: getattr(channel, n) for n in ("recipe", "repeated", "missing")}
     columns = {
-        "observed": arrays.joined(channel.observed),
+        "observed": arrays.join_texts(channel.observed),
         "bounds": channel.bounds,
-        "right": arrays.joined(channel.right),
+        "right": arrays.join_texts(channel.right),
         "log_prob": channel.log_prob.astype(np.float16),
     }
     arrays.save(path, KIND, about, columns)

@@ -53,7 +53,7 @@ def main() -> None:
 
 def save(name: str, found: SpanSet) -> None:
     """Write a set as a compressed file of arrays, with its weights as they are."""
-    columns = {"sources": arrays.joined(found.sources), "texts": arrays.joined(found.texts)}
+    columns = {"sources": arrays.join_texts(found.sources), "texts": arrays.join_texts(found.texts)}
     columns["size"] = np.diff(found.bounds).astype(np.uint16)
     columns["replacement"] = found.replacement.astype(np.uint32)
     columns |= {"kind": found.kind.astype(np.uint8), "cost": found.cost.astype(np.uint8)}

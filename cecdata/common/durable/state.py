@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from cecdata.common.codec import parse, sealed, unsealed
+from cecdata.common.codec import parse, seal_object, unseal_object
 from cecdata.common.durable.files import fsync_folder, has_ended, naming
 from cecdata.common.errors import RefusedError
 
@@ -111,7 +111,7 @@ class Journal:
             lines = path.read_bytes().split(b"\n") if path.exists() else []
         for line in lines:
             try:
-                entry: dict[str, Any] = unsealed(line + b"\n")
+                entry: dict[str, Any] = unseal_object(line + b"\n")
                 self._facts[str(entry["step"]), str(entry["key"])] = dict(entry["facts"])
             except (ValueError, KeyError, TypeError):
                 continue
@@ -122,7 +122,7 @@ class Journal:
 
     def record(self, step: str, key: str, **facts: object) -> None:
         """Append the facts of a step, which are JSON values; several threads may call this."""
-        line = sealed({"step": step, "key": key, "facts": facts}, indent=None)
+        line = seal_object({"step": step, "key": key, "facts": facts}, indent=None)
         with self._guard, naming(self.path):
             starts = not self.path.exists()
             with self.path.open("ab") as file:

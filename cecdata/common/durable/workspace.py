@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import final
 
-from cecdata.common.codec import sealed, unsealed
+from cecdata.common.codec import seal_object, unseal_object
 from cecdata.common.durable.files import (
     FileRecord,
     below,
@@ -120,10 +120,10 @@ class Workspace:
 
     def _open(self) -> None:
         self.journal = Journal(self.state / _JOURNAL)
-        if self._begun() and not self._overwrite:
-            refuse_another(self._saved(), self.identity, str(self.root))
+        if self._has_begun() and not self._overwrite:
+            refuse_another(self._read_fingerprint(), self.identity, str(self.root))
             self.resumed = True
-        elif self._overwrite or self._saved() != fingerprint(self.identity):
+        elif self._overwrite or self._read_fingerprint() != fingerprint(self.identity):
             # A run without a recorded step (a mistyped column, an empty corpus) binds no later run.
             self.clear()
             self.journal = Journal(self.state / _JOURNAL)
@@ -132,21 +132,21 @@ class Workspace:
         with naming(self.tmp):
             shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
-        if not self._begun():
+        if not self._has_begun():
             self.write_bytes(f"{STATE}/{FINGERPRINT}", fingerprint(self.identity))
 
-    def _saved(self) -> bytes:
+    def _read_fingerprint(self) -> bytes:
         """Return the bytes of the fingerprint; none where it is missing."""
         with naming(self._fingerprint):
             return self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
 
-    def _begun(self) -> bool:
+    def _has_begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a task, a file."""
         recorded = any(path.stat().st_size for path in self.state.glob("*.jsonl"))
         marked = any(True for _ in self.state.glob(f"{FIRST}/*"))
         return recorded or marked or bool(self._list_files())
 
-    def _owned(self) -> set[Path]:
+    def _list_owned(self) -> set[Path]:
         """Return the files outside `.cecdata` that runs here wrote or were about to write."""
         paths: set[Path] = set()
         for step, key in self.journal:
@@ -163,7 +163,7 @@ class Workspace:
 
     def clear(self) -> None:
         """Remove all files that runs here wrote; raise RefusedError where others exist."""
-        owned = self._owned()
+        owned = self._list_owned()
         foreign = [path for path in self._list_files() if path not in owned]
         if foreign:
             some = ", ".join(str(p.relative_to(self.root)) for p in foreign[:5])
@@ -255,13 +255,13 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
 
 def fingerprint(identity: Mapping[str, object]) -> bytes:
     """Return the bytes of the file that holds the identity of a run."""
-    return sealed(json.loads(json.dumps(identity, sort_keys=True)))
+    return seal_object(json.loads(json.dumps(identity, sort_keys=True)))
 
 
 def refuse_another(saved: bytes, identity: Mapping[str, object], where: str) -> None:
     """Raise RefusedError unless `saved` is the fingerprint of a run with this identity."""
     try:
-        was = unsealed(saved)
+        was = unseal_object(saved)
     except ValueError as error:
         raise RefusedError(
             f"{where}/{STATE}/{FINGERPRINT} is missing, damaged, edited or of an earlier version, "

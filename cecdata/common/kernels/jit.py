@@ -35,7 +35,7 @@ from cecdata.common.progress import say
 
 
 @contextlib.contextmanager
-def _hidden(*names: str) -> Iterator[None]:
+def _hide_packages(*names: str) -> Iterator[None]:
     """Let these packages, where they are not loaded yet, look as if they were not installed."""
     hidden = [name for name in names if name not in sys.modules]
     for name in hidden:
@@ -50,7 +50,7 @@ def _hidden(*names: str) -> Iterator[None]:
 # numba looks whether these are installed by loading them, which is slow. No kernel multiplies
 # matrices by BLAS or calls C by cffi.
 _UNUSED = ("scipy.linalg", "cffi")
-with _hidden(*_UNUSED):
+with _hide_packages(*_UNUSED):
     import numba
     from numba.core import config, event
     from numba.core.caching import NullCache
@@ -83,12 +83,12 @@ def compiled(kernel: Kernel) -> Kernel:
     Kernels that call each other must be in one file; those of `common.kernels` may be called
     anywhere.
     """
-    return _cached(kernel, sources())
+    return _compile_cached(kernel, sources())
 
 
 def fused(kernel: Kernel) -> Kernel:
     """Compile a kernel as `compiled` does; a product that is added to a sum is rounded once."""
-    return _cached(kernel, sources(), fastmath={"contract"})
+    return _compile_cached(kernel, sources(), fastmath={"contract"})
 
 
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
@@ -108,7 +108,9 @@ def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
 
 def _of_folder(packages: Sequence[ModuleType], kernel: Kernel, **options: bool) -> Kernel:
     others = (Path(str(package.__file__)).parent for package in packages)
-    return _cached(kernel, sources(Path(kernel.__code__.co_filename).parent, *others), **options)
+    return _compile_cached(
+        kernel, sources(Path(kernel.__code__.co_filename).parent, *others), **options
+    )
 
 
 def inlined(function: Kernel) -> Kernel:
@@ -128,7 +130,7 @@ def sources(*folders: Path) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
 
 
-def _cached(kernel: Kernel, digest: str, **options: bool | set[str]) -> Kernel:
+def _compile_cached(kernel: Kernel, digest: str, **options: bool | set[str]) -> Kernel:
     dispatcher = numba.njit(nogil=True, **options)(kernel)
     # what `cache=True` sets, with a cache that bears damage and folders that cannot be written
     counted = options.get("_nrt") is not False
@@ -145,14 +147,14 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
     def __init__(self, kernel: Callable[..., object], digest: str, *, counted: bool) -> None:
         self._counted = counted
         self._source = Path(kernel.__code__.co_filename)
-        own = hashlib.sha256(self._source.read_bytes() + digest.encode())
+        digest_of_source = hashlib.sha256(self._source.read_bytes() + digest.encode())
         self._family = f"{self._source.stem}.{kernel.__qualname__}-{_VERSIONS}-"
-        self._stem = f"{self._family}{own.hexdigest()[:16]}-"
+        self._stem = f"{self._family}{digest_of_source.hexdigest()[:16]}-"
 
     def load_overload(self, sig: object, target_context: object) -> object | None:
         """Return the kernel for these types; None where it must be compiled."""
         if self._counted:  # it calls numba's memory manager, which this starts
-            with _hidden(*_UNUSED):
+            with _hide_packages(*_UNUSED):
                 target_context.refresh()  # type: ignore[attr-defined]
         name = self._name(sig, target_context.codegen())  # type: ignore[attr-defined]
         for folder in _folders(self._source):
@@ -252,7 +254,7 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
         if not self._depth and not isinstance(cache, KernelCache):
             return
         if not self._depth:
-            with _hidden(*_UNUSED):  # what compiling alone needs: a kept kernel does not
+            with _hide_packages(*_UNUSED):  # what compiling alone needs: a kept kernel does not
                 cpu_target.typing_context.refresh()
                 cpu_target.target_context.refresh()
         self._depth += 1
@@ -276,10 +278,10 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
         if not passing or self._warned:
             return
         self._warned = True
-        kept = "cannot be kept" if folder is None else f"can be kept only in {folder.parent}"
+        ability = "cannot be kept" if folder is None else f"can be kept only in {folder.parent}"
         say(
-            f"Warning: compiled code {kept}, because the folder of the package and the home folder "
-            "cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
+            f"Warning: compiled code {ability}, because the folder of the package and the home "
+            "folder cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
         )
 
 

@@ -30,7 +30,7 @@ from cecdata.corpus.sources import (
     Reject,
     Rows,
     Source,
-    opened,
+    open_source,
 )
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
@@ -178,7 +178,7 @@ def _open_table(stream: IO[bytes], source: Source, usual: str, text: str | None)
 
 def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the records of a file that separates its columns by `usual`."""
-    with opened(source) as stream:
+    with open_source(source) as stream:
         text = columns.text or DEFAULT_TEXT
         feed, dialect, records = _open_table(stream, source, usual, text)
         first, names = next(records, None) or (0, [])
@@ -208,7 +208,7 @@ def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iter
 
 def _records(usual: str, source: Source) -> Iterator[Record | Reject]:
     """Yield the fields of each row, the header's too."""
-    with opened(source) as stream:
+    with open_source(source) as stream:
         feed, _, records = _open_table(stream, source, usual, None)
         for record in records:
             if record is not None:

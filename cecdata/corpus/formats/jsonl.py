@@ -26,7 +26,7 @@ from cecdata.corpus.sources import (
     Source,
     default_text,
     excerpt_of,
-    opened,
+    open_source,
     unknown_column,
 )
 
@@ -90,7 +90,7 @@ def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[
 
 def _lines(source: Source) -> Iterator[Block]:
     """Yield the lines of a JSON-lines file."""
-    with opened(source) as stream:
+    with open_source(source) as stream:
         yield from blocks(stream, source)
 
 
@@ -142,7 +142,7 @@ def _dump_line(value: object) -> bytes:
 
 def _whole(source: Source) -> bytes:
     """Return a document in UTF-8 with line feeds; raise InputError if it is too large."""
-    with opened(source) as stream:
+    with open_source(source) as stream:
         parts: list[bytes] = []
         size = 0
         for chunk in chunks(stream, source):

@@ -14,9 +14,18 @@ from typing import IO
 
 import numpy as np
 
-from cecdata.common.text import joined
+from cecdata.common.text import join_tokens
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
-from cecdata.corpus.sources import EXCERPT, Columns, Format, Record, Reject, Rows, Source, opened
+from cecdata.corpus.sources import (
+    EXCERPT,
+    Columns,
+    Format,
+    Record,
+    Reject,
+    Rows,
+    Source,
+    open_source,
+)
 
 _NOTHING = ("-NONE-", "")
 _RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
@@ -66,7 +75,7 @@ def _records(source: Source) -> Iterator[Record | Reject]:
 
 def _pairs(source: Source) -> Iterator[_Pair | Reject]:
     rejects: list[Reject] = []
-    with opened(source) as stream:
+    with open_source(source) as stream:
         for block in _split_sentences(_lines(stream, source, rejects)):
             yield from rejects
             rejects.clear()
@@ -90,7 +99,7 @@ def _pair(lines: list[_Line], source: Source) -> _Pair | Reject:
     except ValueError as error:
         excerpt = line.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         return Reject(row, source.origin, excerpt[:EXCERPT], "invalid_m2", str(error))
-    return row, joined(tokens), corrected or targets or [joined(tokens)]
+    return row, join_tokens(tokens), corrected or targets or [join_tokens(tokens)]
 
 
 def _split_sentences(numbered: Iterable[_Line]) -> Iterator[list[_Line]]:
@@ -131,7 +140,7 @@ def _parse(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Ed
                 words = [] if text.strip(" ") in _NOTHING else _tokens(text)
                 changes.append((start, end, words, number))
         elif mark.startswith("T"):
-            corrected.append(joined(tokens if rest.strip(" ") in _RIGHT else _tokens(rest)))
+            corrected.append(join_tokens(tokens if rest.strip(" ") in _RIGHT else _tokens(rest)))
         else:
             raise ValueError(f"line {number} must begin with S, A or T")
     return tokens, corrected, edits
@@ -154,7 +163,7 @@ def _apply_edits(tokens: list[str], edits: list[_Edit]) -> str:
             raise ValueError(f"line {number} has an overlapping or impossible span {start} {end}")
         parts += tokens[at:start] + words
         at = end
-    return joined(parts + tokens[at:])
+    return join_tokens(parts + tokens[at:])
 
 
 FORMAT = Format(_read, _records, (".m2",), columns=False)

@@ -11,7 +11,16 @@ import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, numbers
-from cecdata.corpus.sources import MAX_BYTES, Columns, Format, Record, Reject, Rows, Source, opened
+from cecdata.corpus.sources import (
+    MAX_BYTES,
+    Columns,
+    Format,
+    Record,
+    Reject,
+    Rows,
+    Source,
+    open_source,
+)
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
@@ -19,7 +28,7 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     from cecdata.corpus.rows import gather, split_lines
 
     del columns, batch_rows  # plain text has no columns; a block of bytes is a batch
-    with opened(source) as stream:
+    with open_source(source) as stream:
         parts = blocks(stream, source)
         if source.join_lines:
             yield from _paragraphs(parts, source)
@@ -65,7 +74,7 @@ _BEGINS = re.compile(rb"\s*$|[ \t]{2}|\t|\xe3\x80\x80|[-*+#>] |[0-9]{1,3}(?:[.)]
 
 def _records(source: Source) -> Iterator[Record | Reject]:
     """Yield the lines."""
-    with opened(source) as stream:
+    with open_source(source) as stream:
         for block in blocks(stream, source):
             yield from block.rejects
             lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]

@@ -180,7 +180,7 @@ def distance_of(out, first, last, tables, bound, scratch):
     start, end = np.int64(out.start[first]), np.int64(out.end[last - 1])
     length = _rebuild(start, out, first, last, tables, scratch)
     # source and target are equal before the first edit and after the last
-    return _banded(start, end - start, length, bound, scratch)
+    return _distance_in_band(start, end - start, length, bound, scratch)
 
 
 @inlined
@@ -208,7 +208,7 @@ def _rebuild(start, out, first, last, tables, scratch):
 
 
 @inlined
-def _banded(start, n, m, bound, scratch):
+def _distance_in_band(start, n, m, bound, scratch):
     """Return the distance of points[start:start + n] and written[:m], at most `bound`."""
     left, right, previous, current = (
         scratch.points,

@@ -98,9 +98,9 @@ def read(path: Path) -> Channel:
     about, columns = arrays.load(path, KIND, "Reinstall the package")
     return Channel(
         recipe=str(about["recipe"]),
-        observed=arrays.parted(columns["observed"]),
+        observed=arrays.split_texts(columns["observed"]),
         bounds=columns["bounds"].astype(np.int64),
-        right=arrays.parted(columns["right"]),
+        right=arrays.split_texts(columns["right"]),
         log_prob=columns["log_prob"].astype(np.float32),
         repeated=about["repeated"],
         missing=about["missing"],

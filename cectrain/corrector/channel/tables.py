@@ -329,7 +329,7 @@ def _with_lost_words(model: Ngrams) -> Ngrams:
     """Return the model with the words that a conversion of its texts replaced, as likely as those.
 
     >>> from cecdata.lm.ngrams import shipped
-    >>> "哪吒" in shipped().words, "哪吒" in _with_lost_words(shipped()).words
+    >>> "哪吒" in load_shipped().words, "哪吒" in _with_lost_words(load_shipped()).words
     (False, True)
     """
     lost = [

@@ -28,7 +28,7 @@ from cecdata.corpus.quality import QUALITY, failing, perplexity
 from cecdata.filters import active, measure
 from cecdata.filters.plausibility import worse_by
 from cecdata.lm import open_scorer, shared_scorer
-from cecdata.perturbation.pairs import Pairs, named
+from cecdata.perturbation.pairs import Pairs, names_to_protect
 from cecdata.shards.schema import PAIR
 
 BAD = {
@@ -275,7 +275,9 @@ def drawn_pairs(rows):
         "copy": pa.array([0] * len(rows), pa.int16()),
         "source": pa.array([row[0] for row in rows], pa.string()),
         "target": pa.array([row[1] for row in rows], pa.string()).dictionary_encode(),
-        "operator": named(np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES),
+        "operator": names_to_protect(
+            np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES
+        ),
         "edits": pa.array([[] for _ in rows], PAIR.field("edits").type),
         "distance": pa.array([row[3] for row in rows], pa.int16()),
         "cosine": pa.array([row[4] for row in rows], pa.float32()),

@@ -22,7 +22,7 @@ from cecdata.builds.distinct import Distinct
 from cecdata.builds.engine import Threads, ahead
 from cecdata.builds.place import PLACED, Place, first_of_equal
 from cecdata.builds.read import Read
-from cecdata.common.codec import unsealed
+from cecdata.common.codec import unseal_object
 from cecdata.common.durable import Workspace
 from cecdata.config import load
 from cecdata.shards.manifest import read_manifest
@@ -286,7 +286,7 @@ def test_a_dataset_of_another_layout_is_refused(cecdata, built, corpus, flags, t
     out = tmp_path / "out"
     shutil.copytree(built, out)
     state = out / ".cecdata"
-    identity = unsealed((state / "fingerprint.json").read_bytes())
+    identity = unseal_object((state / "fingerprint.json").read_bytes())
     del identity["layout"]
     shutil.rmtree(state)
     (old := tmp_path / "old").mkdir()

@@ -18,7 +18,7 @@ from cecdata.config import Config, load
 from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _attribute, fit, recipe_text
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import weighed
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.tables import compile_recipe
 
 TYPED = load("typed")
 LOOK = (("已", "己"), ("未", "末"), ("土", "士"), ("日", "曰"), ("戊", "戌"), ("人", "入"),
@@ -157,9 +157,9 @@ def test_weighed_by_hand():
     assert found == pytest.approx({k: v / total for k, v in slow.items()}, rel=1e-5)
     plain = Config(prior={"near_glyph": 1.0}, rate={"near_glyph": 0.1})
     fitted = replace(plain, weights={"near_glyph": changes})
-    assert compiled(plain).sha256 != compiled(fitted).sha256
-    assert compiled(replace(plain, weights={"near_glyph": {}})) is compiled(plain)
-    assert compiled(replace(fitted, seed=7)) is compiled(fitted)
+    assert compile_recipe(plain).sha256 != compile_recipe(fitted).sha256
+    assert compile_recipe(replace(plain, weights={"near_glyph": {}})) is compile_recipe(plain)
+    assert compile_recipe(replace(fitted, seed=7)) is compile_recipe(fitted)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from cecdata.operators.base import CharConfusions, confusion_set
 from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Histogram, Perturber
-from cecdata.perturbation.tables import compiled, walker
+from cecdata.perturbation.tables import compile_recipe, walker
 from cecdata.shards.schema import SENTENCE
 
 STANDARD = standard_characters()
@@ -176,10 +176,10 @@ def test_only_operators_with_a_prior_are_compiled():
     def config(prior):
         return Config(prior=prior, rate=dict.fromkeys(prior, 0.1))
 
-    tables = compiled(config({"noise": 1.0, "homophone": 0.5, "radical": 0.0}))
+    tables = compile_recipe(config({"noise": 1.0, "homophone": 0.5, "radical": 0.0}))
     assert tables.operators == ("homophone", "noise")
     assert set(tables.sha256) == {"homophone", "noise"}
-    assert tables is compiled(config({"homophone": 0.1, "noise": 0.1}))
+    assert tables is compile_recipe(config({"homophone": 0.1, "noise": 0.1}))
 
 
 @cache

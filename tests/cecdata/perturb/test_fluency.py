@@ -30,7 +30,7 @@ from cecdata.corpus.ids import id_column
 from cecdata.lm.table import Ngrams
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.tables import compiled, language_of, read_language
+from cecdata.perturbation.tables import compile_recipe, language_of, read_language
 from cecdata.shards.schema import SENTENCE
 
 RANDOM = np.random.default_rng(3)
@@ -205,8 +205,8 @@ def test_one_proposal_needs_no_model():
     assert load("paper").proposals == 1
     prior = {**dict.fromkeys(load("typed").prior, 0.0), "function_word": 1.0}
     config = load("typed", prior=prior, proposals=1, lm="missing.ngram")
-    assert list(compiled(config).sha256) == ["function_word"]
-    listed = compiled(replace(config, proposals=2, lm="words")).sha256
+    assert list(compile_recipe(config).sha256) == ["function_word"]
+    listed = compile_recipe(replace(config, proposals=2, lm="words")).sha256
     assert list(listed) == ["function_word", "lm"]
 
 
@@ -228,7 +228,7 @@ def test_no_number_of_the_recipe_comes_from_labels():
 def test_what_cannot_take_proposals_is_refused_at_once(changes, error, message):
     """Before the first sentence is read."""
     with pytest.raises(error, match=message):
-        compiled(load("typed", **changes))
+        compile_recipe(load("typed", **changes))
 
 
 def test_a_model_without_chinese_words_is_refused(tmp_path: Path):

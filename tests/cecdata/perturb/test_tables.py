@@ -24,7 +24,7 @@ from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Cells, Rate, calibrate, count_table, edit_counts
 from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.perturbation.kernel.layout import SHARED
-from cecdata.perturbation.tables import compile_tables, compiled
+from cecdata.perturbation.tables import compile_recipe, compile_tables
 
 CHARACTERS = tuple("一二三四五六七八九十百千万亿兆京")
 
@@ -103,7 +103,7 @@ SENTENCE = 1 << 20  # one sentence in a histogram
 
 @cache
 def tables():
-    return compiled(load("typed", prior=dict.fromkeys(NAMES, 1.0)))
+    return compile_recipe(load("typed", prior=dict.fromkeys(NAMES, 1.0)))
 
 
 @cache

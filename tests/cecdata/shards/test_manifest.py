@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.common import codec
-from cecdata.common.codec import SEAL, is_sealed, sealed, unsealed
+from cecdata.common.codec import SEAL, is_sealed, seal_object, unseal_object
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.manifest import (
     Calibration,
@@ -78,7 +78,7 @@ def test_keys_of_the_future_are_kept():
     document["colour"] = {"deep": [1, None]}
     document["pairs"]["later"] = "x"
     document["outputs"]["train"][0]["bloom"] = 3
-    manifest = loads(sealed(document))
+    manifest = loads(seal_object(document))
     again = json.loads(dumps(manifest))
     del again["seal"]
     assert again == document
@@ -96,7 +96,7 @@ def test_any_value_anywhere_is_read_or_refused(key, value):
     """A sealed document with any JSON under any key is read or refused, never a crash."""
     manifest = None
     with contextlib.suppress(VerificationError):
-        manifest = loads(sealed({**as_document(), key: value}))
+        manifest = loads(seal_object({**as_document(), key: value}))
     assert manifest is None or loads(dumps(manifest)) == manifest
 
 
@@ -114,7 +114,7 @@ def test_any_value_anywhere_is_read_or_refused(key, value):
 def test_a_wrong_manifest_says_where(change, message):
     """What is wrong is named by its place."""
     with pytest.raises(VerificationError, match=message):
-        loads(sealed({**as_document(), **change}))
+        loads(seal_object({**as_document(), **change}))
 
 
 def test_fingerprint_is_of_the_content():
@@ -168,8 +168,8 @@ DOCUMENTS = st.dictionaries(st.text('ab"好\n', max_size=4), VALUES, max_size=5)
 @given(DOCUMENTS, st.sampled_from([None, 1, 2]))
 def test_a_sealed_object_comes_back(document, indent):
     """What was sealed is read back, and the seal is the SHA-256 with its own digits as zeros."""
-    data = sealed(document, indent=indent)
-    assert unsealed(data) == document
+    data = seal_object(document, indent=indent)
+    assert unseal_object(data) == document
     seal = json.loads(data)[SEAL]
     assert data.count(b"\n", 0, -1) == 0 or indent is not None
     assert hashlib.sha256(data.replace(seal.encode(), b"0" * 64)).hexdigest() == seal
@@ -178,19 +178,19 @@ def test_a_sealed_object_comes_back(document, indent):
 @given(DOCUMENTS, st.sampled_from([None, 1]), st.data())
 def test_any_flipped_bit_breaks_the_seal(document, indent, data):
     """No bit can be changed, and nothing added, cut off or put before."""
-    whole = sealed(document, indent=indent)
+    whole = seal_object(document, indent=indent)
     place = data.draw(st.integers(0, len(whole) - 1))
     flipped = bytearray(whole)
     flipped[place] ^= 1 << data.draw(st.integers(0, 7))
     for other in (bytes(flipped), whole + b" ", whole[:-1], whole[place + 1 :], b" " + whole):
         assert not is_sealed(other)
         with pytest.raises(ValueError):
-            unsealed(other)
+            unseal_object(other)
 
 
 def test_an_object_without_a_seal():
     """JSON that carries no seal is told from what is no JSON."""
     with pytest.raises(ValueError, match="checksum does not match"):
-        unsealed(b'{"a": 1}\n')
+        unseal_object(b'{"a": 1}\n')
     with pytest.raises(ValueError, match="not a JSON object"):
-        unsealed(b"[]")
+        unseal_object(b"[]")

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.common.errors import CecError, UsageError, VerificationError
-from cecdata.perturbation.pairs import compact, edits_array, named, pair_table
+from cecdata.perturbation.pairs import compact, edits_array, name_codes, pair_table
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import (
     PAIR,
@@ -195,7 +195,7 @@ def encoded(table: pa.Table) -> pa.Table:
     )
     columns["target"] = columns["target"].dictionary_encode()
     operator = columns["operator"].dictionary_encode()
-    columns["operator"] = named(
+    columns["operator"] = name_codes(
         operator.indices.to_numpy().astype(np.int8), operator.dictionary.to_pylist()
     )
     return pair_table(columns)
