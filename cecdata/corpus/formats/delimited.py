@@ -79,7 +79,8 @@ def _dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialect:
         named = [mark for mark in others if text in _fields(header, mark)]
         alike = [mark for mark in others if _is_regular(lines, mark)]
         delimiter, guessed = next(iter((*named, *alike)), usual), not named and bool(alike)
-    spaces = f"{delimiter} " in header and not re.search(rf"{re.escape(delimiter)}(?! )", header)
+    spaces = delimiter != "\t" and f"{delimiter} " in header
+    spaces = spaces and not re.search(rf"{re.escape(delimiter)}(?! )", header)
     quoted = delimiter != "\t" or _is_quoted(lines)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     return _Dialect(delimiter, quoting, spaces, guessed)

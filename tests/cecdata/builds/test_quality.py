@@ -28,7 +28,7 @@ from cecdata.corpus.quality import QUALITY, failing, perplexity
 from cecdata.filters import active, measure
 from cecdata.filters.plausibility import worse_by
 from cecdata.lm import open_scorer, shared_scorer
-from cecdata.perturbation.pairs import Pairs, names_to_protect
+from cecdata.perturbation.pairs import Pairs, name_codes
 from cecdata.shards.schema import PAIR
 
 BAD = {
@@ -275,7 +275,7 @@ def drawn_pairs(rows):
         "copy": pa.array([0] * len(rows), pa.int16()),
         "source": pa.array([row[0] for row in rows], pa.string()),
         "target": pa.array([row[1] for row in rows], pa.string()).dictionary_encode(),
-        "operator": names_to_protect(
+        "operator": name_codes(
             np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES
         ),
         "edits": pa.array([[] for _ in rows], PAIR.field("edits").type),

@@ -110,7 +110,7 @@ def test_an_object_appears_whole_or_not_at_all(error, bucket, tmp_path):
 
     for place in map(Store, (bucket, f"file://{tmp_path}")):
         with pytest.raises((KeyboardInterrupt, CecError)):
-            place._put("a.parquet", blocks())
+            place._upload("a.parquet", blocks())
         assert place.list() == {}
 
 
