@@ -16,8 +16,9 @@ from cecdata.common.settings import (
     require_fractions,
     require_known,
 )
-from cecdata.operators import OPERATORS
+from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import FREQUENCY, POWER, SETTINGS, CharConfusions
+from cecdata.operators.named import add_installed, find_operators, is_installed
 
 # Settings that decide the sentences of a pool, and their shards.
 INTAKE = (
@@ -40,6 +41,7 @@ class Config:
     rate: Mapping[str, float] = field(default_factory=dict)  # wanted E[distance / length], p_k
     # changes to the weights within an operator: factors of its kinds, and exponents
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    operators: Mapping[str, str] = field(default_factory=dict)  # your own: "module:OPERATOR" each
     fitted: str = ""  # labels that the numbers were fitted to; `cecdata fit` writes it
     max_edits: int = 8  # in a pair
     mixed: float = 0.0  # share of pairs with edits by two operators or more
@@ -48,7 +50,7 @@ class Config:
     proposals: int = 1  # edits drawn for each that is written; the language model decides which
     lm: str = "words"  # that model: `words`, an n-gram table or an ARPA file
     fluency: float = 0.2  # exponent of P(source) / P(target), by which a proposal is taken
-    filters: tuple[str, ...] = ("levenshtein", "cosine")  # of pairs, by name
+    filters: tuple[str, ...] = ("levenshtein", "cosine")  # of pairs; your own: "module:FILTER"
     max_distance: int = 8  # largest Levenshtein distance of a pair
     min_cosine: float = 0.65  # smallest cosine of a pair
     plausibility: str = ""  # language model of that filter
@@ -79,10 +81,11 @@ class Config:
     limit: int | None = None  # most rows of the corpus that are read
 
     def __post_init__(self) -> None:
-        for table in ("prior", "rate", "weights"):
+        object.__setattr__(self, "operators", add_installed(self.operators, self.prior))
+        for table in ("prior", "rate", "weights", "operators"):
             object.__setattr__(self, table, MappingProxyType(dict(getattr(self, table))))
         for name in (*self.prior, *self.rate, *self.weights):
-            require_known("operator", name, OPERATORS)
+            require_known("operator", name, self.find_operators())
         for name in self.quality:
             from cecdata.corpus.quality import QUALITY  # late: it loads Arrow
 
@@ -92,7 +95,15 @@ class Config:
         require(all(self.protect), "protect", self.protect, "names of at least one character")
         self._check_numbers()
         for name, changes in self.weights.items():
-            _check_weights(name, changes)
+            _check_weights(self.find_operators()[name], changes)
+
+    def find_operators(self) -> dict[str, Operator]:
+        """Return all operators that the recipe may use, in the engine's order."""
+        return find_operators(self.operators)
+
+    def modules(self) -> list[str]:
+        """Return the modules of the user's own operators and filters, as "module:NAME"."""
+        return [*self.operators.values(), *(name for name in self.filters if ":" in name)]
 
     def _check_numbers(self) -> None:
         require_fractions(self, "mixed", "unchanged", "holdout", "mixed_rate", "min_cosine")
@@ -136,7 +147,8 @@ class Config:
         """Raise UsageError where the limits allow no pair with edits by two operators."""
         if self.max_edits < 2:
             raise UsageError("max_edits must be at least 2, because a mixed pair has two edits")
-        operators = [OPERATORS[name] for name, prior in self.prior.items() if prior > 0]
+        known = self.find_operators()
+        operators = [known[name] for name, prior in self.prior.items() if prior > 0]
         single = [(o.cost, o.name) for o in operators if o.action != "rewrite"]
         cost, name = max(single, default=(1, ""))
         if self.max_distance < 2 * cost:
@@ -151,7 +163,8 @@ class Config:
         return {name: plain[name] for name in INTAKE}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return from_manifest, (self.as_dict(),)  # read-only mappings cannot be pickled
+        # read-only mappings cannot be pickled
+        return from_tree, (Config, self.as_dict(), "settings")
 
     def as_dict(self) -> dict[str, Json]:
         """Return plain JSON values, operators in the engine's order."""
@@ -159,7 +172,8 @@ class Config:
         for item in fields(self):
             value = getattr(self, item.name)
             if isinstance(value, Mapping):
-                value = {name: _plain(value[name]) for name in OPERATORS if name in value}
+                names = (*OPERATORS, *self.operators)
+                value = {name: _plain(value[name]) for name in names if name in value}
             plain[item.name] = list(value) if isinstance(value, tuple) else value
         return plain
 
@@ -186,8 +200,16 @@ def load(recipe: str = "paper", **flags: object) -> Config:
 def from_manifest(configuration: Mapping[str, Json]) -> Config:
     """Return the settings that a manifest holds; the reverse of `Config.as_dict`.
 
-    Raises VerificationError for settings of another version.
+    Raises VerificationError for settings of another version, and for an operator of a module that
+    no installed package adds: a dataset of somebody else must not say what is imported.
     """
+    operators = configuration.get("operators")
+    for name, module in operators.items() if isinstance(operators, Mapping) else ():
+        if not is_installed(name, str(module)):
+            raise VerificationError(
+                f"the dataset was built with the operator {module}, which no installed package "
+                "adds: install one that has it as an entry point of the group cecdata.operators"
+            )
     try:
         return from_tree(Config, configuration, "manifest")
     except UsageError as error:
@@ -197,9 +219,9 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
         ) from error
 
 
-def _check_weights(name: str, changes: Mapping[str, float]) -> None:
+def _check_weights(operator: Operator, changes: Mapping[str, float]) -> None:
     """Raise UsageError for a name that is neither a kind of the operator nor another setting."""
-    operator, where = OPERATORS[name], f"weights.{name}"
+    where = f"weights.{operator.name}"
     weighable = isinstance(operator.confusions, CharConfusions)
     rule = "left out, because this operator does not replace single characters"
     require(weighable, where, dict(changes), rule)

@@ -19,6 +19,7 @@ from cecdata.common.codec import Json
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.machine import __version__
+from cecdata.common.plugins import release_of
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cecdata.common.store import is_remote
 from cecdata.config import Config
@@ -241,7 +242,7 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "layout": _LAYOUT,
         "corpus": _name_files(source.given, config.limit),
         "sources": list(source.sources),
-        "packages": versions(),
+        "packages": versions(config),
     }
     # models are opened here, so that a bad one is refused before --overwrite removes anything
     if config.perplexity:
@@ -261,9 +262,12 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
     }
 
 
-def versions() -> dict[str, str]:
-    """Return the releases of the packages that can change the bytes of a shard."""
-    return {name: version(name) for name in _PACKAGES}
+def versions(config: Config) -> dict[str, str]:
+    """Return the releases of the packages that can change the bytes of a shard, and of the modules
+    of the user's own operators and filters.
+    """
+    modules = {name: release_of(name) for name in config.modules()}
+    return {**{name: version(name) for name in _PACKAGES}, **modules}
 
 
 def paths_read(given: Sequence[File], config: Config) -> list[str]:

@@ -21,7 +21,6 @@ from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.filters import Tally, active
-from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
 from cecdata.shards.card import CARD, card
 from cecdata.shards.manifest import (
@@ -62,7 +61,7 @@ class Finished:
             for file in done.files
         ]
 
-    def state(self, build: str) -> dict[str, Any]:
+    def state(self, build: str, config: Config) -> dict[str, Any]:
         """Return the fields that the manifests of pairs and of pools have in common."""
         source, pool = self.source, self.pool
         extra: dict[str, Json] = {"build": build}
@@ -72,7 +71,7 @@ class Finished:
             extra["contaminated"] = dict(pool.contaminated)
         return {
             "version": __version__,
-            "versions": versions(),
+            "versions": versions(config),
             "inputs": _inputs(source, pool),
             "rows": Counts(pool.rows, pool.sentences, pool.rejected),
             "origins": pool.origins,
@@ -84,7 +83,7 @@ class Finished:
 
 def publish_pool(output: Folder | Remote, finished: Finished, config: Config) -> Manifest:
     """Let the shards of a pool appear, then the documents; return the manifest, written last."""
-    facts = finished.state(output.build)
+    facts = finished.state(output.build, config)
     facts["extra"] |= {"kind": POOL}
     recorded = Manifest(
         **facts,
@@ -99,7 +98,7 @@ def publish_pool(output: Folder | Remote, finished: Finished, config: Config) ->
 
 def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histogram) -> Manifest:
     """Let the shards of pairs appear, then the documents; return the manifest, written last."""
-    recorded = _of_pairs(finished, histogram, finished.state(output.build))
+    recorded = _of_pairs(finished, histogram, finished.state(output.build, histogram.config))
     _close_embeddings(output, histogram.config, finished.chunks)
     return _publish(output, finished.run, recorded)
 
@@ -172,7 +171,7 @@ def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -
     config, pool, files = histogram.config, finished.pool, finished.shards()
     counted: list[Any] = [done.facts["parts"] for done in finished.chunks]
     parts = [decode(Part, chunk[split], "part") for chunk in counted for split in SPLITS]
-    facts["extra"] |= {"examples": _examples(parts)}
+    facts["extra"] |= {"examples": _examples(parts, config.find_operators())}
     operators = _sums(part.operators for part in parts)
     distance = _sums(part.relative_distance for part in parts)
     reasons = sorted({reason for part in parts for reason in part.rejected})
@@ -235,7 +234,7 @@ def run_of(started: float, workers: int, command: str) -> Run:
     return Run(now, seconds, shown, git_commit(), os.cpu_count() or 0, workers)
 
 
-def _examples(parts: Sequence[Part]) -> list[Json]:
+def _examples(parts: Sequence[Part], operators: Iterable[str]) -> list[Json]:
     """Return (operator, target, source) of each operator, in the operators' order."""
     examples_so_far: dict[str, tuple[str, str]] = {}
     for part in parts:
@@ -243,7 +242,7 @@ def _examples(parts: Sequence[Part]) -> list[Json]:
     # a fixed order, because markers have sorted keys
     return [
         [name, *examples_so_far[name]]
-        for name in (*OPERATORS, MIXED, UNCHANGED)
+        for name in (*operators, MIXED, UNCHANGED)
         if name in examples_so_far
     ]
 

@@ -11,6 +11,7 @@ from cecdata.commands.build import PROTECT, names_to_protect
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
+from cecdata.common.settings import require_known
 from cecdata.config import load
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def preview(
     character; for an operator that rewrites spans, TEXT has two to four characters.
     """
     if operator:
-        rows, lines = _candidates(operator, text)
+        rows, lines = _candidates(operator, text, load(recipe))
     else:
         config = load(recipe, copies=copies, seed=seed, protect=names_to_protect(names))
         rows, lines = _copies(text, config)
@@ -67,15 +68,16 @@ def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]
     return rows, lines
 
 
-def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[str]]:
-    from cecdata.operators import operator as by_name
+def _candidates(name: str, text: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
     from cecdata.operators.spans import LONGEST, SHORTEST
 
-    chosen = by_name(operator)
+    known = config.find_operators()
+    require_known("operator", name, known)
+    chosen = known[name]
     if chosen.action == "substitute" and len(text) != 1:
-        raise InputError(f"TEXT must be one character for {operator}, not {text!r}")
+        raise InputError(f"TEXT must be one character for {name}, not {text!r}")
     if chosen.action == "rewrite" and not SHORTEST <= len(text) <= LONGEST:
-        raise InputError(f"TEXT must have two to four characters for {operator}, not {text!r}")
+        raise InputError(f"TEXT must have two to four characters for {name}, not {text!r}")
     candidates = list(chosen.confusions("" if chosen.action == "insert" else text))
     total = sum(item.weight for item in candidates)
     rows = [
@@ -88,7 +90,7 @@ def _candidates(operator: str, text: str) -> tuple[list[dict[str, Any]], list[st
         for item in candidates
     ]
     lines = [f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}" for row in rows]
-    return rows, lines or [f"{operator} has no replacement for {text}"]
+    return rows, lines or [f"{name} has no replacement for {text}"]
 
 
 @click.command()

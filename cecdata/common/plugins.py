@@ -1,11 +1,18 @@
-"""Plug-ins: what installed packages add to a table by entry points."""
+"""Plug-ins: what installed packages add to a table by entry points, and objects of a module that a
+user names.
+"""
 
 from __future__ import annotations
 
+import sys
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol, TypeVar
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
+from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError
 
 
@@ -47,3 +54,37 @@ def load_point(point: EntryPoint, kind: type[Entry], what: str) -> Entry:
             f"{kind.__module__}): update or uninstall that package"
         )
     return entry
+
+
+@cache
+def import_object(name: str, what: str) -> Any:
+    """Import the object "module:name", also from the working directory.
+
+    `what` is its name in messages. Raises UsageError if it has another form or cannot be imported.
+    """
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(f'{what} {name!r}: must be "module:name", as in "mine.errors:SHORT"')
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    try:
+        return attrgetter(attribute)(import_module(module))
+    except Exception as error:  # an imported module may raise anything
+        raise UsageError(
+            f"{what} {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
+            "package, or start the command in the folder of the module"
+        ) from error
+
+
+def source_sha256(name: str) -> str:
+    """Return the SHA-256 of the file of the module in "module:name"; empty where it has none."""
+    import_object(name, "module")
+    path = Path(getattr(sys.modules[name.partition(":")[0]], "__file__", None) or "")
+    return sha256_of(path).sha256 if path.is_file() else ""
+
+
+def release_of(name: str) -> str:
+    """Return the version of the package of "module:name", and the SHA-256 of its source."""
+    digest = source_sha256(name)
+    packages = packages_distributions().get(name.partition(":")[0].partition(".")[0], ())
+    return ", ".join([*map(version, packages), f"sha256:{digest}"])

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from cecdata.common.settings import require_known
+from cecdata.common.plugins import import_object
+from cecdata.common.settings import require, require_known
 from cecdata.config import Config
 from cecdata.filters import cosine, plausibility
 from cecdata.filters.base import DISTANCE, Filter, Tally
@@ -29,14 +30,19 @@ FILTERS: Mapping[str, Filter] = MappingProxyType(
 def active(config: Config) -> dict[str, Filter]:
     """Return the filters of a configuration, in the order of the table.
 
-    Raises UsageError for a name that is not in the table.
+    Those of a module of the user, "module:FILTER", come last. Raises UsageError for a name that is
+    not in the table, and for a module without a filter of that name.
     """
+    modules = {name: import_object(name, "filter") for name in config.filters if ":" in name}
     for name in config.filters:
-        require_known("filter", name, FILTERS)
+        require_known("filter", name, (*FILTERS, *modules))
+    for name, filter_of in modules.items():
+        rule = "a Filter (see cecdata.filters.base)"
+        require(isinstance(filter_of, Filter), "filters", name, rule)
     return {
-        n: filter_of
-        for n, filter_of in FILTERS.items()
-        if n in config.filters or filter_of.on(config)
+        name: filter_of
+        for name, filter_of in {**FILTERS, **modules}.items()
+        if name in config.filters or filter_of.on(config)
     }
 
 

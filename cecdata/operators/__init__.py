@@ -5,11 +5,10 @@ A new operator needs one new module with `OPERATOR`, and one entry here.
 
 from __future__ import annotations
 
-from cecdata.common.settings import require_known
 from cecdata.operators import function_word, simple, split
 from cecdata.operators.base import Action, Confusion, Operator
 
-__all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
+__all__ = ["OPERATORS", "Action", "Confusion", "Operator"]
 
 # The order is part of the format: it decides which random draw means which operator.
 OPERATORS: dict[str, Operator] = {
@@ -31,9 +30,3 @@ OPERATORS: dict[str, Operator] = {
         simple.VARIANT,
     )
 }
-
-
-def operator(name: str) -> Operator:
-    """Return the operator of that name; otherwise raise UsageError with the nearest name."""
-    require_known("operator", name, OPERATORS)
-    return OPERATORS[name]

@@ -20,7 +20,7 @@ from cecdata.hanzi.characters import cluster_ranges, frequency, standard_charact
 from cecdata.lm import kernels, ngrams
 from cecdata.lm.table import Ngrams
 from cecdata.lm.table import Tables as NgramTables
-from cecdata.operators import OPERATORS, Operator
+from cecdata.operators import Operator
 from cecdata.operators.base import CharConfusions, weighed
 from cecdata.perturbation.kernel import layout
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, Ints, Language, Longs, Shorts, Tables
@@ -46,15 +46,16 @@ class Compiled:
 
 
 def compile_recipe(config: Config) -> Compiled:
-    """Return the tables of the operators with a prior, in the order of `OPERATORS`.
+    """Return the tables of the operators with a prior, in their order.
 
     The weights of the configuration change the operators' own, see `weighed`. The first
     call takes a moment; the tables are cached by operators and weights.
     """
-    names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
-    changes = (config.weights.get(name, {}) for name in names)
+    known = config.find_operators()
+    operators = tuple(known[name] for name in known if config.prior.get(name, 0.0) > 0)
+    changes = (config.weights.get(operator.name, {}) for operator in operators)
     keys = tuple(tuple(sorted(change.items())) for change in changes)
-    tables = _compile_operators(names, keys)
+    tables = _compile_operators(operators, keys)
     if config.proposals == 1:
         return tables
     model, digest = read_language(config.lm, config.fluency)
@@ -67,15 +68,15 @@ def compile_recipe(config: Config) -> Compiled:
 
 @cache
 def _compile_operators(
-    names: tuple[str, ...],
+    operators: tuple[Operator, ...],
     changes: tuple[tuple[tuple[str, float], ...], ...],
 ) -> Compiled:
-    operators = [
-        weighed(OPERATORS[name], dict(change)) if change else OPERATORS[name]
-        for name, change in zip(names, changes, strict=True)
+    changed = [
+        weighed(operator, dict(change)) if change else operator
+        for operator, change in zip(operators, changes, strict=True)
     ]
-    beside = "".join(operator.beside for operator in operators)
-    return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)))
+    beside = "".join(operator.beside for operator in changed)
+    return compile_tables(changed, (*standard_characters(), *dict.fromkeys(beside)))
 
 
 def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:

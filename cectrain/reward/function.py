@@ -8,21 +8,18 @@ completion; the L candidates of a source are next to each other.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
-import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
-from cecdata.common.durable import sha256_of
 from cecdata.common.errors import CecError, UsageError
+from cecdata.common.plugins import import_object, source_sha256
 from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, Term
 
@@ -50,18 +47,7 @@ def load(name: str) -> Function:
 
     Raises UsageError if the name has another form, or if it cannot be imported or called.
     """
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise UsageError(f'reward {name!r}: must be "package:name", as in "mine.rewards:short"')
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
-    try:
-        function: Any = attrgetter(attribute)(importlib.import_module(module))
-    except Exception as error:  # an imported module may raise anything
-        raise UsageError(
-            f"reward {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
-            "package, or start the run in the folder of the module"
-        ) from error
+    function = import_object(name, "reward")
     try:
         inspect.signature(function).bind(completions=[], source=[], target=[])
     except TypeError as error:
@@ -74,9 +60,7 @@ def load(name: str) -> Function:
 
 def digest(name: str) -> str:
     """Return the SHA-256 of the file of a function's module; empty where it has none."""
-    load(name)
-    path = Path(getattr(sys.modules[name.partition(":")[0]], "__file__", None) or "")
-    return sha256_of(path).sha256 if path.is_file() else ""
+    return source_sha256(name)
 
 
 def values_P_L(batch: Batch, name: str) -> FloatArray:

@@ -275,9 +275,7 @@ def drawn_pairs(rows):
         "copy": pa.array([0] * len(rows), pa.int16()),
         "source": pa.array([row[0] for row in rows], pa.string()),
         "target": pa.array([row[1] for row in rows], pa.string()).dictionary_encode(),
-        "operator": name_codes(
-            np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES
-        ),
+        "operator": name_codes(np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES),
         "edits": pa.array([[] for _ in rows], PAIR.field("edits").type),
         "distance": pa.array([row[3] for row in rows], pa.int16()),
         "cosine": pa.array([row[4] for row in rows], pa.float32()),
