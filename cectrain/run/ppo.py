@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cecdata.common.errors import UsageError
+from cecdata.common.settings import require_known
 from cecdata.models.causal import THINKING_OFF
 from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig, RewardConfig
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
 def arguments(
     ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
 ) -> GRPOConfig:
-    """Return TRL's arguments for our settings; raise UsageError if `ppo.trl` has one of them.
+    """Return TRL's arguments for our settings.
 
-    `new_tokens` is the longest candidate, `processes` the number of ranks.
+    `new_tokens` is the longest candidate, `processes` the number of ranks. Raises UsageError if
+    `ppo.trl` has one of our settings, or one that TRL does not know.
     """
     from trl import GRPOConfig
 
+    names = [setting.name for setting in fields(GRPOConfig)]
+    for name in ppo.trl:
+        require_known("setting of TRL's GRPOConfig", name, names)
     passes = ppo.accumulation  # backward passes over one batch
     sequences = ppo.groups * ppo.candidates
     settings: dict[str, Any] = dict(  # noqa: C408 - keywords, because the names are TRL's

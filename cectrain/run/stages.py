@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from cecdata.common.errors import (
     UsageError,
     how_to_install,
 )
-from cecdata.common.settings import require_known
 from cecdata.embed import Encoder, encoder
 from cectrain import distributed
 from cectrain.config import Config, DataConfig, RewardConfig, SftConfig, check_shares
@@ -73,11 +72,9 @@ def check_settings(config: Config, processes: int) -> None:
     for name in functions_of(config.reward):
         load(name)
     if ppo.trl:
-        from trl import GRPOConfig
+        from cectrain.run.ppo import arguments
 
-        names = [setting.name for setting in fields(GRPOConfig)]
-        for name in ppo.trl:
-            require_known("setting of TRL's GRPOConfig", name, names)
+        arguments(ppo, out=Path(), seed=0, new_tokens=1, processes=processes, cpu=True)
 
 
 def check_data(dataset: PairSource, config: DataConfig) -> None:

@@ -1,7 +1,7 @@
 """PPO on groups of candidates: a subclass of TRL's GRPOTrainer.
 
 TRL generates, computes the clipped loss and takes the steps. Four of its private methods are
-overridden, because TRL 1.16 has no public way to do what they do:
+overridden, because TRL has no public way to do what they do:
 
 - `_get_train_sampler`: an order for each epoch, groups whole, lengths alike; TRL repeats the first
   epoch's order after a resume;
@@ -11,7 +11,7 @@ overridden, because TRL 1.16 has no public way to do what they do:
 - `_get_per_token_logps_and_entropies`: the forward pass for CPUs.
 
 `_metrics` takes the figures that TRL averages and logs. tests/cectrain/test_trl_contract.py
-compares all of this with TRL, which the extra pins to >=1.16,<1.17.
+compares all of this with the TRL that is installed: 1.16, and newer versions as they come.
 """
 
 from __future__ import annotations
