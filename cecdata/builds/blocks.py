@@ -187,15 +187,17 @@ _OWN = (
 
 
 def groups_of(corpus: Sequence[str], config: Config) -> tuple[list[Group], list[Json]]:
-    """Return the files of a corpus by their settings, and the sources of its TOML files.
+    """Return the files of a corpus by their settings, and the sources if it has TOML files.
 
     A TOML file has a table ``[[source]]`` for each source: its `path`, a name or a list of names
     relative to the file's folder, and settings of its own. Raises UsageError for other settings.
     """
     groups: list[Group] = []
     listed: list[Json] = []
-    for name in map(str, corpus):
+    names = [*map(str, corpus)]
+    for name in names:
         if not name.endswith(".toml"):
+            listed.append({"path": name})
             if groups and groups[-1][1] is config:
                 groups[-1] = ([*groups[-1][0], name], config)
             else:
@@ -206,7 +208,7 @@ def groups_of(corpus: Sequence[str], config: Config) -> tuple[list[Group], list[
             tree = {**config.as_dict(), **own}
             groups.append((_list_paths(name, source), from_tree(Config, tree, name)))
             listed.append(source)
-    return groups, listed
+    return groups, listed if any(name.endswith(".toml") for name in names) else []
 
 
 def _read_sources(name: str) -> list[dict[str, Json]]:

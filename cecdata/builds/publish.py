@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cecdata.builds.blocks import Input, versions
@@ -40,6 +42,7 @@ from cecdata.shards.manifest import (
 )
 
 _FAISS = ".faiss"
+_FOLDERS = re.compile(r"(?<![^\s='\"])/[^\s'\"]*/")  # of absolute paths in a command
 _Number = TypeVar("_Number", int, float)
 
 
@@ -66,7 +69,7 @@ class Finished:
         source, pool = self.source, self.pool
         extra: dict[str, Json] = {"build": build}
         if source.sources:
-            extra["sources"] = list(source.sources)
+            extra["sources"] = [drop_folders(entry) for entry in source.sources]
         if pool.contaminated:
             extra["contaminated"] = dict(pool.contaminated)
         return {
@@ -75,7 +78,9 @@ class Finished:
             "inputs": _inputs(source, pool),
             "rows": Counts(pool.rows, pool.sentences, pool.rejected),
             "origins": pool.origins,
-            "pools": pools_among(source.names),
+            "pools": tuple(
+                replace(pool, path=drop_folders(pool.path)) for pool in pools_among(source.names)
+            ),
             "about": self.about or (SAMPLE_ABOUT if source.names == (SAMPLE,) else About()),
             "extra": extra,
         }
@@ -87,7 +92,7 @@ def publish_pool(output: Folder | Remote, finished: Finished, config: Config) ->
     facts["extra"] |= {"kind": POOL}
     recorded = Manifest(
         **facts,
-        configuration=config.intake(),
+        configuration=drop_folders(config.intake()),
         tables={},
         outputs={"train": tuple(finished.shards())},
         pairs=Counts(0, 0),
@@ -178,7 +183,7 @@ def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -
     rejected = {name: _sums(part.rejected.get(name, {}) for part in parts) for name in reasons}
     plain = Manifest(
         **facts,
-        configuration=config.as_dict(),
+        configuration=drop_folders(config.as_dict()),
         tables=histogram.tables.sha256,
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
         pairs=Counts(
@@ -214,8 +219,18 @@ def _inputs(source: Input, pool: Pool) -> tuple[File, ...]:
             extra = {"unreadable": read.unreadable, "rejected": read.rejected.total()}
         if read and read.damage:
             extra["damage"] = read.damage
-        files.append(replace(file, rows=read.rows if read else 0, extra=extra))
+        path = str(drop_folders(file.path))
+        files.append(replace(file, path=path, rows=read.rows if read else 0, extra=extra))
     return tuple(files)
+
+
+def drop_folders(value: Any) -> Any:
+    """Return a JSON value whose absolute paths are names: a dataset says nothing of a machine."""
+    if isinstance(value, dict):
+        return {name: drop_folders(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [drop_folders(part) for part in value]
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
@@ -230,7 +245,7 @@ def run_of(started: float, workers: int, command: str) -> Run:
     """Return the facts that differ from run to run."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
-    shown = without_userinfo(command)
+    shown = _FOLDERS.sub("", without_userinfo(command))
     return Run(now, seconds, shown, git_commit(), os.cpu_count() or 0, workers)
 
 

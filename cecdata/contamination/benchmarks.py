@@ -56,7 +56,7 @@ Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
 def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     """Return benchmark files by name; the name of a file in a folder begins with the folder's.
 
-    Of several files that would have one name, the later ones are named by their whole paths.
+    Of several files that would have one name, the later ones have a number; no name is a path.
     Without `names`, they are those of the folders in $CECBENCH_DATA. Raises UsageError if that is
     not set either, and InputError for a missing path or a folder without readable files.
     """
@@ -75,12 +75,15 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
             folder = path.absolute().name
             paths_by_name += ((f"{folder}/{p.relative_to(path).as_posix()}", p) for p in below)
         elif path.is_file() or path.is_dir():  # a pipe cannot be read twice
-            paths_by_name.append((name, path))
+            paths_by_name.append((path.absolute().name, path))
         else:
             raise InputError(f"{name}: there is no such file or folder")
     files: dict[str, Path] = {}
     for name, path in paths_by_name:
-        files[name if files.get(name, path) == path else str(path.absolute())] = path
+        number = 1
+        while files.get(numbered := name if number == 1 else f"{name} ({number})", path) != path:
+            number += 1
+        files[numbered] = path
     return files
 
 

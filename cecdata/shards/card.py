@@ -7,7 +7,8 @@ licence, what was done to them, what was left out, and how to check the files.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -135,46 +136,64 @@ def _sources(manifest: Manifest) -> str:
 
 def _treatment(manifest: Manifest) -> str:
     """Return the section on what was done to the sentences, by this build and in its pools."""
-    parts = ["## What was done to the sentences", steps(manifest.configuration)]
+    sources, pooled = manifest.extra.get("sources"), bool(manifest.pools)
+    parts = [
+        "## What was done to the sentences",
+        _steps_by_source(manifest.configuration, sources, pooled=pooled),
+    ]
     for pool in manifest.pools:
-        counts = _sum(pool.rows)
+        done = _steps_by_source(pool.configuration, pool.extra.get("sources"))
         parts.append(
             f"Before, in the pool {code(pool.path)} (content `{pool.content_sha256[:12]}`, "
-            f"{counts}):\n\n{steps(pool.configuration)}"
+            f"{_sum(pool.rows)}):\n\n{done}"
         )
     return "\n\n".join(parts)
 
 
-def steps(configuration: Mapping[str, Json]) -> str:
-    """Return a list of the steps that the settings of a build or a pool make sentences take."""
-    masked = configuration.get("mask")
-    quality = configuration.get("quality")
-    against = configuration.get("decontaminate")
-    lines = [
-        "Each sentence was brought to normal form (NFC, single spaces). Duplicates were removed."
-    ]
+def _steps_by_source(
+    configuration: Mapping[str, Json], sources: Any, *, pooled: bool = False
+) -> str:
+    """Return the steps that all sources took as a list, then those that only some took."""
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    for source in sources or [{}]:
+        lines = tuple(_steps({**configuration, **source}, pooled=pooled))
+        paths = source.get("path", [])
+        names_of.setdefault(lines, []).extend([paths] if isinstance(paths, str) else paths)
+    shared = [line for line in next(iter(names_of)) if all(line in lines for lines in names_of)]
+    parts = ["\n".join(f"- {line}" for line in shared)]
+    for lines, names in names_of.items():
+        more = "\n".join(f"- {line}" for line in lines if line not in shared)
+        parts += [f"Of {', '.join(map(code, names))}:\n\n{more}"] if more else []
+    return "\n\n".join(parts)
+
+
+def _steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
+    """Yield the steps that these settings make sentences take; `pooled`: some come from a pool."""
+    yield "Each sentence was brought to normal form (NFC, single spaces). Duplicates were removed."
     if configuration.get("join_lines"):
-        lines.append("The lines of a paragraph were joined.")
+        yield "The lines of a paragraph were joined."
     if configuration.get("split_sentences"):
-        lines.append("Paragraphs were cut into sentences.")
-    lines.append(
-        "Personal data that patterns recognise (numbers, addresses, plates, names after titles) "
-        "was replaced by placeholders."
-        if masked
-        else "Personal data was not masked: names and whatever else the sources contain are in the "
-        "sentences."
-    )
-    if isinstance(quality, list) and quality:
-        lines.append(f"Sentences were rejected by quality: {', '.join(map(code, quality))}.")
+        yield "Paragraphs were cut into sentences."
+    if configuration.get("mask"):
+        yield (
+            "Personal data that patterns recognise (numbers, addresses, plates, names after "
+            "titles) was replaced by placeholders."
+        )
+    elif not pooled:
+        yield (
+            "Personal data was not masked: names and whatever else the sources contain are in the "
+            "sentences."
+        )
+    if quality := configuration.get("quality"):
+        yield f"Sentences were rejected by quality: {', '.join(map(code, quality))}."
     if configuration.get("perplexity"):
         most = configuration.get("max_perplexity")
-        lines.append(f"Sentences with a perplexity above {most} per character were rejected.")
+        yield f"Sentences with a perplexity above {most} per character were rejected."
     if configuration.get("near_duplicates"):
-        lines.append("Sentences that differ little from an earlier one were rejected.")
-    if isinstance(against, list) and against:
-        listed = ", ".join(map(code, against))
-        lines.append(f"Sentences that also occur in these benchmarks were rejected: {listed}.")
-    return "\n".join(f"- {line}" for line in lines)
+        yield "Sentences that differ little from an earlier one were rejected."
+    if against := configuration.get("decontaminate"):
+        listed = ", ".join(code(Path(name).name) for name in against)
+        yield f"Sentences that also occur in these benchmarks were rejected: {listed}."
 
 
 def _sum(counts: Counts) -> str:

@@ -85,7 +85,14 @@ def test_sources_with_settings_of_their_own(cecdata, tmp_path, lines_of):
     found = {(o.origin, o.licence, o.sentences) for o in manifest.origins}
     assert found == {("a", "cc0-1.0", 11), ("b.data", None, 10)}
     assert [source["path"] for source in manifest.extra["sources"]] == ["a.txt", ["b.data"]]
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    done = card.split("## What was done to the sentences")[1].split("##")[0]
+    of_a, of_b = done.split("Of `a.txt`:")[1].split("Of `b.data`:")
+    assert "was replaced by placeholders" in of_a
+    assert "was not masked" in of_b
     assert any("<PHONE>" in target for target in rows_of(tmp_path / "out")["target"])
+    for name in ("README.md", "manifest.json", "run.json"):
+        assert str(tmp_path) not in (tmp_path / "out" / name).read_text("utf-8")
     assert cecdata(*words, tmp_path / "out")[0] == 0
     text = (tmp_path / "in/sources.toml").read_text("utf-8")
     for old, new, code, said in (

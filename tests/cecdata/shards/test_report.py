@@ -192,5 +192,8 @@ def test_a_build_from_pools_keeps_what_was_done_in_them(tmp_path):
     assert pool.configuration["mask"] is True
     text = (tmp_path / "out" / "README.md").read_text("utf-8")
     before = text.split("Before, in the pool")[1].split("##")[0]
-    for words in ("was replaced by placeholders", "`han`", str(bench), "1 too_short"):
+    for words in ("was replaced by placeholders", "`han`", "`bench.txt`", "1 too_short"):
         assert words in before
+    assert "was not masked" not in text
+    for name in ("README.md", "manifest.json", "run.json"):
+        assert str(tmp_path) not in (tmp_path / "out" / name).read_text("utf-8")
