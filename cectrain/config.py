@@ -84,14 +84,11 @@ class PpoConfig:
     # drawing candidates
     temperature: float = 1.0
     top_p: float = 0.95  # nucleus sampling; the paper states no value
-    top_k: int = 0  # 0: off
     new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
     rollout: str = "auto"  # speculative decoding from the source where possible; generate: by token
 
     # advantages
     baseline: str = "value"  # or leave_one_out, group, none (docs/paper.md row 3)
-    value_rate: float = 1e-3  # learning rate of the value network
-    value_steps: int = 20  # Adam steps of the value network per batch
     whiten: str = "none"  # or "batch": normalise advantages over it
 
     # the objective
@@ -134,7 +131,6 @@ class RewardConfig:
     beta: float = 0.75  # cosine to the centroid that earns 0
     epsilon: float = 0.10  # DBSCAN's radius, as 1 − cosine
     min_samples: int = 2  # scikit-learn's default, 5, finds no cluster among 4 candidates
-    edit_weight: float = 0.0  # share of the edit term, 0–1
     useful_weight: float = 0.0  # share of the term for useful edits, 0–1
     unchanged: float | None = None  # reward of leaving an error as it is, 0–1; None: not set apart
 
@@ -170,8 +166,8 @@ class RewardConfig:
     def words(self) -> str:
         """Return the constants as one line of text.
 
-        >>> RewardConfig(edit_weight=0.2, unchanged=0.3).words()
-        'α 0.5, τ 0.7, β 0.75, edit term 0.2, unchanged 0.3'
+        >>> RewardConfig(useful_weight=0.2, unchanged=0.3).words()
+        'α 0.5, τ 0.7, β 0.75, useful term 0.2, unchanged 0.3'
         """
         words = [f"α {self.alpha:g}", f"τ {self.tau:g}", f"β {self.beta:g}"]
         words += [f"{name} term {share:g}" for name, share in self.weights().items() if share]
@@ -251,10 +247,10 @@ _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
     "sft.steps sft.weight_decay data.held_out data.held_out_clean policy.lora_rank ppo.updates "
-    "ppo.top_k ppo.new_tokens ppo.value_steps ppo.decay ppo.supervised ppo.supervised_weight "
+    "ppo.new_tokens ppo.decay ppo.supervised ppo.supervised_weight "
     "ppo.eval_every"
 ).split()
-_ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.value_rate", "ppo.temperature")
+_ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.temperature")
 
 
 def _check_numbers(config: Config) -> None:

@@ -14,10 +14,10 @@ from cecdata.common.errors import InputError
 from cecdata.embed import encoder
 from cectrain.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward, text_of
-from cectrain.reward.terms import CONSENSUS, EDIT, PAIR, USEFUL
+from cectrain.reward.terms import CONSENSUS, PAIR, USEFUL
 
 _ENCODED = {term.name: term for term in (PAIR, CONSENSUS)}
-_TERMS = {**_ENCODED, **{term.name: term for term in (EDIT, USEFUL)}}
+_TERMS = {**_ENCODED, USEFUL.name: USEFUL}
 _encoder = cache(encoder)  # it is asked for with each group
 
 
@@ -32,7 +32,7 @@ def score_group(
     """Return the values of the answers to one source: `exact`, `changed`, and the terms named.
 
     `exact` is 1 for the target, `changed` 1 for anything but the source; the terms are `pair`,
-    `consensus`, `edit` and `useful`, with the constants of `config`. A term without weight may be
+    `consensus` and `useful`, with the constants of `config`. A term without weight may be
     left out: without `pair` and `consensus` no encoder is loaded.
 
     >>> values = score_group("他己经来了", "他已经来了", ["他已经来了", "他己经走了"], ["useful"])
@@ -57,7 +57,6 @@ def compute_score(
     extra_info: Mapping[str, object] | None = None,
     *,
     pair_weight: float = 0.0,
-    edit_weight: float = 0.0,
     useful_weight: float = 0.0,
     edit_price: float = 0.0,
     tau: float = 0.70,
@@ -66,11 +65,11 @@ def compute_score(
 ) -> dict[str, float]:
     """Return verl's `score`, and the parts that it logs.
 
-    The score is the weighted sum of the pair term, the edit term, the term for useful edits and,
-    with the rest of the weight, exact match; an answer that changes its source pays `edit_price`.
-    Raises InputError for a row without its source.
+    The score is the weighted sum of the pair term, the term for useful edits and, with the rest of
+    the weight, exact match; an answer that changes its source pays `edit_price`. Raises InputError
+    for a row without its source.
     """
-    terms = {"pair": pair_weight, "edit": edit_weight, "useful": useful_weight}
+    terms = {"pair": pair_weight, "useful": useful_weight}
     names = [name for name, weight in terms.items() if weight]
     values = score_group(
         _source_of(extra_info or {}),
@@ -116,4 +115,4 @@ def _reward_for_trl(name: str) -> Callable[..., list[float]]:
 
 reward_exact, reward_changed = _reward_for_trl("exact"), _reward_for_trl("changed")
 reward_pair, reward_consensus = _reward_for_trl("pair"), _reward_for_trl("consensus")
-reward_edit, reward_useful = _reward_for_trl("edit"), _reward_for_trl("useful")
+reward_useful = _reward_for_trl("useful")

@@ -320,7 +320,7 @@ TABLE = "#: `reward.kind` → its terms"
 EDITS = {
     "cectrain/reward/terms.py": {
         TABLE: f"{TERM}\n{TABLE}",
-        "(EDIT, USEFUL)": "(EDIT, USEFUL, LENGTH)",
+        "= (USEFUL,)": "= (USEFUL, LENGTH)",
     },
     "cectrain/config.py": {
         "    unchanged: float": (
@@ -328,7 +328,7 @@ EDITS = {
         )
     },
     "docs/reference/metrics.md": {
-        "| `reward_edit` |": "| `reward_length` | share as long as the source |\n| `reward_edit` |"
+        "| `reward_useful` |": "| `reward_length` | as long as the source |\n| `reward_useful` |"
     },
 }
 USES_THE_TERM = """
@@ -350,7 +350,7 @@ assert metrics_log.rename_figures({"reward_length": 0.5}) == {"reward_length": 0
 with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
     config.load("exact-match", ["reward.length_weight=1.5"])
 with pytest.raises(UsageError, match="the sum of"):
-    config.load("exact-match", ["reward.length_weight=0.6", "reward.edit_weight=0.6"])
+    config.load("exact-match", ["reward.length_weight=0.6", "reward.useful_weight=0.6"])
 page = Path("docs/reference/metrics.md").read_text()
 explained = re.findall(r"^\\| `([a-z0-9_]+)` \\|", page, re.M)
 assert set(metrics_log.NAMES) <= set(explained)

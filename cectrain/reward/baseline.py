@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 FILE = "value.safetensors"
-_HIDDEN = 128  # of the value network
+_HIDDEN, _RATE, _STEPS = 128, 1e-3, 20  # of the value network: width, and of Adam per batch
 _TINY = 1e-6  # smaller standard deviations are not divided by
 
 
@@ -34,7 +34,7 @@ class Baseline:
         self.value: ValueNetwork | None = None
         if ppo.baseline == "value":
             width = model.config.get_text_config().hidden_size
-            self.value = ValueNetwork(width, seed, rate=ppo.value_rate, steps=ppo.value_steps)
+            self.value = ValueNetwork(width, seed)
 
     def advantages(
         self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor], rewards_P_L: torch.Tensor
@@ -126,14 +126,13 @@ class ValueNetwork:
     It is not part of the policy's model, so DDP and LoRA do not affect it.
     """
 
-    def __init__(self, width: int, seed: int, *, rate: float, steps: int) -> None:
+    def __init__(self, width: int, seed: int) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._net = torch.nn.Sequential(
                 torch.nn.Linear(width, _HIDDEN), torch.nn.Tanh(), torch.nn.Linear(_HIDDEN, 1)
             )
-        self._adam = torch.optim.Adam(self._net.parameters(), lr=rate)
-        self._steps = steps
+        self._adam = torch.optim.Adam(self._net.parameters(), lr=_RATE)
 
     def predict(self, features_P_D: torch.Tensor) -> torch.Tensor:
         """Return V of each source, shape [P], without gradient."""
@@ -144,7 +143,7 @@ class ValueNetwork:
     def fit(self, features_P_D: torch.Tensor, rewards_P: torch.Tensor) -> None:
         """Take Adam steps on (V − mean reward)², after V has judged the batch."""
         inputs, targets = _normalise(features_P_D), rewards_P.detach().float().cpu()
-        for _ in range(self._steps):
+        for _ in range(_STEPS):
             loss = (self._net(inputs).squeeze(-1) - targets).square().mean()
             self._adam.zero_grad()
             loss.backward()

@@ -80,21 +80,6 @@ CONSENSUS = Term(
 )
 
 
-def edit_rewards(
-    sources: Sequence[str], targets: Sequence[str], candidates_P_L: Sequence[Sequence[str]]
-) -> FloatArray:
-    """Return max(0, 1 − d(ŷ, y) / max(1, d(x, y))), shape [P, L], d the Levenshtein distance.
-
-    1 for the reference, 0 for a copy of an erroneous source and for anything farther away.
-
-    >>> edit_rewards(["他己经来啦"], ["他已经来了"], [["他已经来了", "他已经来啦", "他己经来啦"]])
-    array([[1. , 0.5, 0. ]])
-    """
-    before_P_1 = _edit_distances(sources, [[target] for target in targets])
-    after_P_L = _edit_distances(targets, candidates_P_L)
-    return np.maximum(0.0, 1.0 - after_P_L / np.maximum(1.0, before_P_1))
-
-
 def useful_rewards(
     sources: Sequence[str], targets: Sequence[str], candidates_P_L: Sequence[Sequence[str]]
 ) -> FloatArray:
@@ -125,7 +110,6 @@ def _edit_distances(texts: Sequence[str], groups_P_L: Sequence[Sequence[str]]) -
     )
 
 
-EDIT = Term("edit", lambda batch: edit_rewards(batch.sources, batch.targets, batch.candidates_P_L))
 USEFUL = Term(
     "useful", lambda batch: useful_rewards(batch.sources, batch.targets, batch.candidates_P_L)
 )
@@ -175,7 +159,7 @@ def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: floa
 #: `reward.kind` → its terms, whose weights sum to 1
 BASE: Mapping[str, tuple[Term, ...]] = {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
-ADDITIONAL: tuple[Term, ...] = (EDIT, USEFUL)
+ADDITIONAL: tuple[Term, ...] = (USEFUL,)
 _BASE_TERMS = (*(term for terms in BASE.values() for term in terms), FUNCTION)
 TERMS = (*_BASE_TERMS, *ADDITIONAL, FUNCTIONS)
 

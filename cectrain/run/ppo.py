@@ -53,7 +53,7 @@ def arguments(
         max_completion_length=new_tokens,
         temperature=ppo.temperature,
         top_p=ppo.top_p,
-        top_k=ppo.top_k,
+        top_k=0,  # off
         epsilon=ppo.clip,
         beta=0.0,  # no reference policy and no entropy bonus: rows without advantage are dropped
         entropy_coef=0.0,

@@ -92,8 +92,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         # The lean pass does not support the wrapping of several ranks.
         lean = ppo.fast_forward and processes == 1
         self._fast_forward = lean and qwen3_forward.supports(self.model)
-        drafts = ppo.rollout == "auto" and ppo.top_k == 0
-        self._drafts = drafts and speculative.is_supported(self._bare_model())
+        self._drafts = ppo.rollout == "auto" and speculative.is_supported(self._bare_model())
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
         """Train, also on from a checkpoint; errors of the disk and the device become ours."""

@@ -58,12 +58,13 @@ def test_the_value_network_learns_and_loads(tmp_path):
     loading."""
     features = torch.randn(32, 8, generator=torch.Generator().manual_seed(0))
     rewards = torch.nn.functional.layer_norm(features, (8,))[:, 0].sigmoid()
-    first = ValueNetwork(8, 42, rate=1e-2, steps=50)
+    first = ValueNetwork(8, 42)
     before = (first.predict(features) - rewards).square().mean()
-    first.fit(features, rewards)
+    for _ in range(30):
+        first.fit(features, rewards)
     assert (first.predict(features) - rewards).square().mean() < before / 4
     first.save(tmp_path)
-    second = ValueNetwork(8, 7, rate=1e-2, steps=50)
+    second = ValueNetwork(8, 7)
     second.load(tmp_path)
     for network in (first, second):
         network.fit(features, rewards)
@@ -73,7 +74,7 @@ def test_the_value_network_learns_and_loads(tmp_path):
 def test_the_value_network_is_drawn_by_seed_alone():
     """Its weights depend on the seed only, and no global generator is used."""
     before = torch.random.get_rng_state()
-    first, second = (ValueNetwork(4, 42, rate=1e-3, steps=1) for _ in range(2))
+    first, second = (ValueNetwork(4, 42) for _ in range(2))
     assert torch.equal(first.predict(torch.eye(4)), second.predict(torch.eye(4)))
     assert torch.equal(before, torch.random.get_rng_state())
 
@@ -131,14 +132,14 @@ def test_groups_of_equal_answers_have_equal_rewards(encoder, text, reward):
 
 
 def test_the_vote_needs_no_encoder_and_edits_mix_in():
-    """The majority reward reads texts only, no target; the edit term is a share of the sum."""
+    """The majority reward reads texts only, no target; useful edits are a share of the sum."""
     assert load_encoder(load("paper", ['reward.kind="majority"'])) is None
     vote = GroupReward(None, RewardConfig(kind="majority"), 4)
     assert vote.score(SOURCES, TARGETS, GROUPS)[0][0].tolist() == [1, 0, 1, 0]
-    mixed = GroupReward(None, RewardConfig(kind="majority", edit_weight=0.5), 4)
+    mixed = GroupReward(None, RewardConfig(kind="majority", useful_weight=0.5), 4)
     found, figures = mixed.score(SOURCES, TARGETS, GROUPS)
     assert found.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]
-    assert figures["reward_edit"] == pytest.approx(0.5)
+    assert figures["reward_useful"] == pytest.approx(0.5)
     copies = GroupReward(None, RewardConfig(kind="majority", unchanged=0.3), 4)
     paid = copies.score(SOURCES, TARGETS, GROUPS)[0]
     assert paid.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]  # a price for copies needs the target

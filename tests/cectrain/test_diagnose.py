@@ -191,9 +191,9 @@ def test_the_command_prints_text_and_json(dataset_path, tmp_path, capsys):
 
 
 def test_the_diagnosed_reward_is_the_one_of_training(dataset, encoder):
-    """Figures equal those of the trainer's rewards of the same texts: edit term and copies
+    """Figures equal those of the trainer's rewards of the same texts: useful edits and copies
     included."""
-    told = RewardConfig(edit_weight=0.9, unchanged=0.2)
+    told = RewardConfig(useful_weight=0.9, unchanged=0.2)
     pairs = shards.sample(dataset, "validation", 30, 42)
     found = diagnosis.diagnose(pairs, encoder, told)
     wrong = [pair for pair in pairs if pair.source != pair.target]
@@ -203,18 +203,18 @@ def test_the_diagnosed_reward_is_the_one_of_training(dataset, encoder):
     rewards = GroupReward(encoder, told, 4).score(sources, targets, lone)[0]
     wins = (rewards[:, 0] > rewards[:, 1] + 1e-9).mean()
     assert found.rewards["as given"].lone_wins == pytest.approx(wins)
-    assert found.suggested.edit_weight == 0.9
+    assert found.suggested.useful_weight == 0.9
     assert found.suggested.unchanged is None  # where near misses are paid, a copy's price is none
 
 
 def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
-    """A reward of the edit term alone ranks nearly always correctly, and the verdict has its
+    """A reward of useful edits alone ranks nearly always correctly, and the verdict has its
     weight."""
-    flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999, edit_weight=1.0)
+    flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999, useful_weight=1.0)
     pairs = shards.sample(dataset, "validation", 30, 42)
     found = diagnosis.diagnose(pairs, encoder, flat)
     assert found.rewards["as given"].lone_wins == 1.0
-    assert any("edit term 1" in line for line in found.verdict)
+    assert any("useful term 1" in line for line in found.verdict)
 
 
 def test_the_text_names_the_split_of_its_pairs(found):

@@ -21,10 +21,9 @@ from cectrain.reward.batch import Batch, dbscan, distances, largest_cluster
 from cectrain.reward.function import RewardFunctionError, load, values_P_L
 from cectrain.reward.terms import (
     CONSENSUS,
-    EDIT,
     PAIR,
+    USEFUL,
     alpha_star,
-    edit_rewards,
     majority_rewards,
     total_reward,
     useful_rewards,
@@ -133,18 +132,6 @@ def test_majority_vote_and_its_ties():
     assert majority_rewards(groups).tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
 
 
-def test_edit_term_mixes_in():
-    """(1 − w) R + w r_edit; a copy of an erroneous source has r_edit 0, of a clean one 1."""
-    sources, targets, groups = ["己", "好"], ["已", "好"], [["己", "已"], ["好", "坏"]]
-    edits = edit_rewards(sources, targets, groups)
-    assert edits.tolist() == [[0, 1], [1, 0]]
-    config = RewardConfig(kind="majority", min_samples=1, edit_weight=0.2)
-    mixed = total_reward(Batch(config, sources, targets, groups))
-    votes = majority_rewards(groups, 1)
-    np.testing.assert_allclose(mixed.total_P_L, 0.8 * votes + 0.2 * edits)
-    assert mixed.figures() == {"reward_majority": 0.5, "reward_edit": 0.5}
-
-
 def test_useful_edits_by_hand():
     """η = (d(S, G) − d(P, G)) / d(S, P): one of two edits right is 0, because the other takes the
     text as far away again; of three edits two right are 1/3; a copy is 1 where nothing is wrong."""
@@ -196,11 +183,11 @@ def test_a_copy_of_an_error_earns_its_own_reward():
     """It replaces the terms' reward; copies of clean sources and other candidates keep R."""
     sources, targets = ["己", "好"], ["已", "好"]
     groups = [["己", "已", "乙"], ["好", "坏", "好"]]
-    plain = RewardConfig(edit_weight=0.5)
+    plain = RewardConfig(useful_weight=0.5)
     vectors = np.random.default_rng(1).normal(size=(2, 4, 5))
     embedded = (vectors[:, :3], vectors[:, 3])
     before = total_reward(Batch(plain, sources, targets, groups, *embedded))
-    np.testing.assert_allclose(before.terms[EDIT], [[0, 1, 0], [1, 0, 1]])
+    np.testing.assert_allclose(before.terms[USEFUL], [[0, 1, 0], [1, 0, 1]])
     priced = total_reward(Batch(replace(plain, unchanged=0.3), sources, targets, groups, *embedded))
     expected = before.total_P_L.copy()
     expected[0, 0] = 0.3
@@ -235,7 +222,10 @@ def test_a_copy_at_half_of_f1_rewards_the_choice_of_the_greatest_f1_most(chances
         ({"tau": 1.0}, r"reward\.tau must be .*cosine below 1; it is 1\.0"),
         ({"beta": -1.5}, r"reward\.beta must be .*cosine below 1; it is -1\.5"),
         ({"epsilon": -0.1}, r"reward\.epsilon must be .*at least 0; it is -0\.1"),
-        ({"edit_weight": 1.1}, r"reward\.edit_weight must be a fraction from 0 to 1; it is 1\.1"),
+        (
+            {"useful_weight": 1.1},
+            r"reward\.useful_weight must be a fraction .*it is 1\.1",
+        ),
         ({"kind": "x"}, "no reward 'x'"),
         ({"min_samples": 0}, r"reward\.min_samples must be .*at least 1; it is 0"),
     ],
@@ -522,14 +512,14 @@ def answers_to(row):
 
 def test_the_numbers_are_those_of_our_reward(rows, encoder):
     """The terms are those of `total_reward` with α = 1 and the same weights."""
-    config = RewardConfig(alpha=1.0, tau=0.7, edit_weight=0.4, useful_weight=0.1)
+    config = RewardConfig(alpha=1.0, tau=0.7, useful_weight=0.4)
     for row in rows:
         source, target = row["extra_info"]["source"], row["reward_model"]["ground_truth"]
         group = answers_to(row)
         vectors = np.asarray(encoder.encode([*group, target]))
         batch = Batch(config, [source], [target], [group], vectors[None, :-1], vectors[-1:])
         ours = total_reward(batch).total_P_L[0]
-        weights = {"pair_weight": 0.5, "edit_weight": 0.4, "useful_weight": 0.1}
+        weights = {"pair_weight": 0.6, "useful_weight": 0.4}
         theirs = [scored(row, text, **weights)["score"] for text in group]
         assert theirs == pytest.approx(ours.tolist(), abs=1e-6)
 
