@@ -85,9 +85,12 @@ _NOT_PROSE = re.compile(
 )
 _SIGNS = re.compile(r"[`<{$%\\\[\]@:/~.=\ufffc]")  # each place that is no prose has one of these
 _FILE = re.compile(rf".*?(?:{_SUFFIX})+")
-# The prose before a name of ASCII, or before the beginning of a path: 请看README.md, 运行./按装.sh.
+# The prose before a name of ASCII, before the beginning of a path, and before a name of at most 40
+# characters after a word that introduces one: 请看README.md, 运行./按装.sh, 请看我门.docx.
+_INTRODUCES = "请看|参见|详见|打开|下载|上传|查看|运行|执行|编辑|删除|名为|叫做|附件|在|把"
 _GLUED = re.compile(
     rf"[^/\\@]*[{_HAN}](?=[A-Za-z0-9]{{3,}}(?:[._%+-][A-Za-z0-9]+)*\Z|\.{{1,2}}/|~/|/(?:{_ROOTS})/|www\.)"
+    rf"|[^/\\@]*(?:{_INTRODUCES})(?=[^./\\@]{{1,40}}{_SUFFIX}\Z)"
 )
 
 

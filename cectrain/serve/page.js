@@ -54,15 +54,16 @@
     plain(done, points.length, points);
   };
 
-  // Text as written, with what was not looked at marked.
+  // Text as written, with what was not looked at marked; such spans may lie within each other.
   const written = (correction, start, end, points) => {
     const parts = [];
     let done = start;
     for (const kept of correction.kept) {
-      if (!UNREAD.includes(kept.reason) || kept.start < done || kept.end > end) continue;
-      parts.push(points.slice(done, kept.start).join(""));
-      parts.push(element("span", "unread", points.slice(kept.start, kept.end).join("")));
-      done = kept.end;
+      const from = Math.max(kept.start, done), to = Math.min(kept.end, end);
+      if (!UNREAD.includes(kept.reason) || from >= to) continue;
+      parts.push(points.slice(done, from).join(""));
+      parts.push(element("span", "unread", points.slice(from, to).join("")));
+      done = to;
     }
     return [...parts, points.slice(done, end).join("")];
   };
@@ -113,11 +114,14 @@
       corrections = answer.corrections;
       decide(false);
       const count = corrections.reduce((sum, correction) => sum + correction.edits.length, 0);
-      const unread = corrections.flatMap((correction) => correction.kept)
-        .filter((kept) => UNREAD.includes(kept.reason))
-        .reduce((sum, kept) => sum + kept.end - kept.start, 0);
-      const told = count === 1 ? words.one : say_of("many", count);
-      say(unread ? `${told}; ${say_of("unread", unread)}` : told);
+      const unread = get("answer").querySelectorAll(".unread");
+      const told = [count === 1 ? words.one : say_of("many", count)];
+      const length = [...unread].reduce((sum, node) => sum + [...node.textContent].length, 0);
+      if (length) told.push(say_of("unread", length));
+      if (corrections.some(({ kept }) => kept.some(({ reason }) => reason === "unfamiliar"))) {
+        told.push(words.script);
+      }
+      say(told.join("; "));
     } catch (error) {
       say(error.message, true);
     } finally {

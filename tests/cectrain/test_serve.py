@@ -11,6 +11,7 @@ import os
 import pickle
 import platform
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -397,6 +398,27 @@ def test_a_lone_surrogate_is_answered():
         assert status == 200
         targets = [one["target"] for one in json.loads(body)["corrections"]]
         assert targets == ["今天天气很好。", "他已经\ud83d来了。"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize("first", ["short", "long"])
+def test_all_that_is_not_read_is_dotted(first):
+    """Also where a short span lies in a long one, whichever is named first; and the page says how
+    traditional text is read."""
+    source = "服物態度很差。"
+    spans = [(0, 1, "unreadable"), (0, 7, "unfamiliar"), (2, 3, "unreadable")]
+    if first == "long":
+        spans = [spans[1], spans[0], spans[2]]
+    kept = [{"start": start, "end": end, "reason": reason} for start, end, reason in spans]
+    answer = {"corrections": [{"source": source, "target": source, "edits": [], "kept": kept}]}
+    script = Path(__file__).with_name("page_answer.js")
+    folder = Path(__file__).parents[2] / "cectrain" / "serve"
+    words = ["node", script, folder / "page.js", folder / "page.words.json", json.dumps(answer)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    status, dotted = json.loads(done.stdout)
+    assert "".join(dotted) == source
+    assert status.startswith("0 corrections; 7 characters were not looked at; ")
+    assert "--script auto" in status
 
 
 @pytest.mark.slow
