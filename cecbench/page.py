@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -60,11 +61,11 @@ def _head(runs: Sequence[Run]) -> str:
 def _curves(runs: Sequence[Run]) -> str:
     """Return the first section: what systems with confidences correct for what they spoil."""
     rows = []
-    for run in runs:
+    for run, name in name_runs(runs):
         if "curve" in run.values:
             curve = run.values["curve"]
             best = [percent(point["f"]) for point in curve["points"]]
-            rows.append([run.system, run.benchmark, percent(curve["area"]), *best])
+            rows.append([name, run.benchmark, percent(curve["area"]), *best])
     if not rows:
         return ""
     heads = ["system", "benchmark", f"mean up to {REACH:.0%}", *(f"≤ {s:.1%}" for s in SHARES)]
@@ -98,19 +99,19 @@ def _behaviour(runs: Sequence[Run]) -> str:
     heads += ["other length", "copied", "sentences/s"]
     rows = [
         [
-            run.system,
+            name,
             run.benchmark + (" (synthetic)" if run.values["synthetic"] else ""),
             f"{run.values['rows_scored']} of {run.values['rows_read']}",
             _clean(run),
             percent(run.values.get("behaviour.length_violation_rate"), unit=" %"),
             percent(run.values.get("behaviour.copy_rate"), unit=" %"),
             run.values["usage"].get("sentences_per_s", "–"),
-            *(run.values["answers"].get(name, 0) for name in present),
+            *(run.values["answers"].get(status, 0) for status in present),
         ]
-        for run in runs
+        for run, name in name_runs(runs)
     ]
     meanings = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
-    signatures = [[run.system, run.benchmark, run.values["signature"]] for run in runs]
+    signatures = [[name, run.benchmark, run.values["signature"]] for run, name in name_runs(runs)]
     signed = table(["system", "benchmark", "signature"], signatures, words=(2,))
     return (
         f"<section><h2>What each run did</h2>{table([*heads, *present], rows)}"
@@ -127,7 +128,7 @@ def _clean(run: Run) -> Html:
 
 def _categories(runs: Sequence[Run]) -> str:
     """Return the section with F by category; a column for each run that changed something."""
-    shown = [(run, name) for run, name in zip(runs, row_names(runs), strict=True) if run.active]
+    shown = [(run, name) for run, name in name_runs(runs) if run.active]
     heads = ["category", *(Html(f"{escape(n)}, {escape(r.benchmark)}") for r, n in shown)]
     rows: list[list[object]] = []
     for kind in CATEGORIES:
@@ -162,14 +163,14 @@ def _sentences(runs: Sequence[Run]) -> str:
     """Return the section with the misjudged sentences of the runs that changed something."""
     heads = ["id", "judgement", "category", "source", "prediction", "reference"]
     parts = []
-    for run in runs:
+    for run, name in name_runs(runs):
         wrong = [(row, said) for row in run.rows if (said := judgement(row))] if run.active else []
         rows = []
         for row, said in wrong[:MOST_SENTENCES]:
             kind = errortypes.sentence_type(row.source, row.target)
             rows.append([row.id, said, kind, row.source, row.prediction, row.target])
         if rows:
-            title = f"{run.system}, {run.benchmark}: {len(rows)} of {len(wrong)}"
+            title = f"{name}, {run.benchmark}: {len(rows)} of {len(wrong)}"
             parts.append(fold(title, table(heads, rows, words=(3, 4, 5))))
     return (
         "<section><h2>Misjudged sentences</h2><p>Missed: an error was not changed. Wrong: a "
@@ -191,22 +192,25 @@ class Cell:
 def scores_of(runs: Sequence[Run]) -> dict[str, dict[str, Cell]]:
     """Return the headlines of each system by benchmark."""
     scores: dict[str, dict[str, Cell]] = {}
-    for run, name in zip(runs, row_names(runs), strict=True):
+    for run, name in name_runs(runs):
         scores.setdefault(name, {})[run.benchmark] = cell_of(run.values)
     return scores
 
 
-def row_names(runs: Sequence[Run]) -> list[str]:
-    """Return the systems' names, with the scoring where it is not the default.
+def name_runs(runs: Sequence[Run]) -> list[tuple[Run, str]]:
+    """Return each run and the name of its system, with the scoring where it is not the default.
 
-    Runs of one name on one benchmark get their folders behind it.
+    Runs of one name on one benchmark get their folders behind it, below the one that all share.
     """
+    folders = [Path(run.folder).absolute() for run in runs]
     names = [name_of(run) for run in runs]
     often = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
     twice = {name for (_, name), count in often.items() if count > 1}
     return [
-        f"{name} [{run.folder}]" if name in twice else name
-        for run, name in zip(runs, names, strict=True)
+        (run, f"{name} [{folder.relative_to(os.path.commonpath(folders))}]")
+        if name in twice
+        else (run, name)
+        for run, name, folder in zip(runs, names, folders, strict=True)
     ]
 
 

@@ -16,6 +16,7 @@ from cecdata.builds.build import build as build_dataset
 from cecdata.builds.output import sync_copy
 from cecdata.builds.pairs import pairs_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.common.settings import require
 from cecdata.common.store import is_remote
 from cecdata.config import load
 from cecdata.shards.manifest import SPLITS, Manifest
@@ -32,13 +33,15 @@ def perturb(text: str, recipe: str = "paper", **settings: object) -> list[dict[s
     """Return the pairs of one sentence, calibrated on itself, as `cecdata preview` shows them.
 
     Each has the columns of a dataset (docs/reference/format.md). `settings` are those of a recipe,
-    such as ``seed=7`` or ``copies=8``. Raises InputError where the text is no sentence.
+    such as ``seed=7`` or ``copies=8``. Raises InputError where the text is no sentence, and
+    UsageError where it is no text.
 
     >>> import cecdata
     >>> pair = cecdata.perturb("他的病情已经好转。", recipe="typed", seed=1)[0]
     >>> pair["target"], pair["source"] == pair["target"], pair["distance"]
     ('他的病情已经好转。', False, 1)
     """
+    require(isinstance(text, str), "text", text, "a sentence, in a str")
     return pairs_of(text, load(recipe, **settings))
 
 

@@ -79,6 +79,8 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
     }
     sections = (
         *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}", command),
+        "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
+        _browser(),
         _counts(manifest, counts),
         _rejects(manifest, sample),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
@@ -88,8 +90,6 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
         *(histogram(title, column) for title, column in figures.items()),
         "</div>",
         _confusions(replaced),
-        "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
-        _browser(),
     )
     listed = [(c.target, c.source, c.operator, c.count) for c in replaced]
     data = {"pairs": _pairs(sample), "confusions": listed}

@@ -1,7 +1,7 @@
 """PPO with the cluster-consensus reward in one file, to be read and edited.
 
     cecdata build sample --out out/data
-    python examples/ppo_loop.py out/data
+    python examples/ppo_loop.py out/data        # a batch takes about a minute on one CPU core
 
 Pairs come in; the policy writes L candidates of each source; candidates near the reference and near
 the largest cluster of their group earn more; a value network says what was to be expected; the

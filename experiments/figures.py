@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from cecbench.benchmarks import published
-from cecbench.page import row_names, scores_of
+from cecbench.page import name_runs, scores_of
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse
@@ -224,7 +224,7 @@ def correlation(own: Mapping[str, Point]) -> Figure:
 def scores(runs: Sequence[Run]) -> Figure:
     """Return headlines with intervals of systems that change text; published ones are lines."""
     found = scores_of(runs)
-    names = [name for run, name in zip(runs, row_names(runs), strict=True) if run.active]
+    names = [name for run, name in name_runs(runs) if run.active]
     names = list(dict.fromkeys(names))
     labels = list(dict.fromkeys(benchmark for name in names for benchmark in found[name]))
     series = {

@@ -301,7 +301,7 @@ def _check_words(words: list[str]) -> None:
 
 
 def _print_interrupted() -> None:
-    text = "Interrupted. Run the same command again to continue."
+    text = "Interrupted. The same command, given again, continues the folder that it was writing."
     click.secho(text, fg="yellow", err=True, color=colour())
 
 

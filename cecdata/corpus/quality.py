@@ -33,6 +33,13 @@ class Quality:
     detail: str
 
 
+def _short_signs(text: pl.Expr) -> pl.Expr:
+    """Return the text without quotation marks, and with one sign for ……, —— and ！！！."""
+    return text.str.replace_all("[“”‘’「」『』]", "").str.replace_all(
+        "([…—！？!?.。~～])[…—！？!?.。~～]+", "$1"
+    )
+
+
 def _share(text: pl.Expr, pattern: str) -> pl.Expr:
     """Return the share of a text's characters that match a pattern."""
     return text.str.count_matches(pattern) / text.str.len_chars()
@@ -99,8 +106,8 @@ QUALITY: dict[str, Quality] = {
         f"more than {MOST_OTHERS:.0%} of its Han characters are not standard simplified ones",
     ),
     "signs": Quality(
-        lambda text: _share(text, _SIGNS) > MOST_SIGNS,
-        f"more than {MOST_SIGNS:.0%} of its characters are digits or signs",
+        lambda text: _share(_short_signs(text), _SIGNS) > MOST_SIGNS,
+        f"more than {MOST_SIGNS:.0%} of its characters are digits or signs, …… counted as one",
     ),
     "repeated": Quality(
         _repeats, f"less than {LEAST_DISTINCT:.0%} of its first {HEAD} characters are distinct"

@@ -42,7 +42,11 @@ def suffix_format(path: Path) -> str:
     if suffix in FORMATS:
         return suffix
     listed = ", ".join(FORMATS)
-    raise UsageError(f"{path.name}: unknown suffix. Set --format to one of {listed}")
+    raise UsageError(
+        f"{path.name}: unknown suffix. Set --format to one of {listed}. Other formats are a line "
+        'of Polars: pl.read_parquet("OUT/data/train-*.parquet").select("source", "target")'
+        '.write_csv("FILE.csv"), or write_parquet, write_json'
+    )
 
 
 def _jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:

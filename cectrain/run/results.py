@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from shlex import quote
 
 from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json, encode, parse, seal_object, unseal_object
@@ -264,13 +265,14 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> str:
         "train with several seeds: <code>python -m experiments evidence</code> does so."
     )
     log = out / metrics_log.FILE
-    tables = [_scores(summary), _course(log, "heldout"), (["run", "value"], facts)]
-    if metrics_log.lines(log, "watch"):
-        tables.insert(2, _course(log, "watch"))
+    phases = [phase for phase in ("heldout", "watch") if metrics_log.lines(log, phase)]
+    courses = [_course(log, phase) for phase in phases]
+    tables = [_scores(summary), _samples(out / ANSWERS), *courses, (["run", "value"], facts)]
     title = f"Training run {out.resolve().name}"
     shown = "".join(html.table(*table) for table in tables)
     words = f"<h1>{escape(title)}</h1>\n<p>{_change(summary)}</p>\n<p>{note}</p>\n"
-    durable.write_beside(out, {PAGE: html.page(title, words + shown)})
+    steps = f"<p>Next: <code>cectrain correct --model {escape(quote(str(out)))} TEXT</code></p>"
+    durable.write_beside(out, {PAGE: html.page(title, words + shown + steps)})
     return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
 
 
@@ -289,6 +291,16 @@ def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
         for name in stages["after ppo"]
     ]
     return ["held out, %", *stages], rows
+
+
+def _samples(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return three held-out sentences with errors, first those that PPO corrects otherwise."""
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    wrong = [line for line in lines if line["source"] != line["target"]]
+    wrong.sort(key=lambda line: line["before"] == line["after"])
+    names = ("source", "target", "before", "after")
+    rows = [[line[name] for name in names] for line in wrong[:3]]
+    return ["written", "right", "before PPO", "after PPO"], rows
 
 
 def _course(path: Path, phase: str) -> tuple[list[str], list[list[str]]]:

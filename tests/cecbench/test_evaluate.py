@@ -343,6 +343,18 @@ def test_a_system_has_one_name_on_all_benchmarks(bench, tmp_path):
     assert set(record["scores"]["mine"]) == {"own", "other"}
 
 
+def test_two_runs_of_one_system_have_two_names(bench, tmp_path):
+    """In each table and list of the page, where runs of one name are of one benchmark."""
+    for folder in ("one", "two"):
+        system = f"predictions:{tmp_path / 'good.txt'}"
+        run(bench, system, "--name", "mine", "--out", tmp_path / "runs" / folder)
+    cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    counts = [text.count(f"mine [{folder}]") for folder in ("one", "two")]
+    assert counts[0] == counts[1] == text.count("mine [") / 2 >= 5
+    assert not re.search(r"mine(?! \[)", text.split("<body")[-1].split("<footer")[0])
+
+
 def test_a_large_predictions_file_takes_time_in_step_with_its_rows(tmp_path):
     """The time for predictions is linear in the rows: 15,000 are scored within seconds."""
     sources = [f"第{number}句。" for number in range(15_000)]

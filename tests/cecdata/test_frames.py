@@ -92,6 +92,13 @@ def test_what_cannot_be_read_is_refused_by_name(given, said):
         cecdata.build(**given)
 
 
+@pytest.mark.parametrize("text", [None, 3, ["他来了。"], b"\xe4\xbb\x96"])
+def test_what_is_no_text_is_not_perturbed(text):
+    """The message names the argument and says what it must be."""
+    with pytest.raises(UsageError, match="text must be a sentence, in a str; it is"):
+        cecdata.perturb(text)
+
+
 def test_scan_has_every_pair_with_its_split_and_types(built):
     """`cecdata.scan` has the pairs of both splits, and one split on demand."""
     lazy = cecdata.scan(built)

@@ -595,6 +595,9 @@ def test_a_training_run_has_a_page(tmp_path):
 
     heldout = '{"phase":"heldout","step":%d,"heldout_exact":0.3,"heldout_over_correction":0.1}\n'
     (tmp_path / "metrics.jsonl").write_text(heldout % 0 + heldout % 50, "utf-8")
+    answers = {"source": "他己经来了。", "target": "他已经来了。", "before": "他己经来了。"}
+    line = json.dumps(answers | {"after": "他已经来了。"}, ensure_ascii=False)
+    (tmp_path / "heldout.jsonl").write_text(line + "\n", "utf-8")
     scores = {"heldout_exact": 0.3125, "heldout_f1": None}
     summary = {"heldout_after_sft": scores, "heldout_after_ppo": scores, "heldout_rows": 300}
     facts = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
@@ -604,6 +607,8 @@ def test_a_training_run_has_a_page(tmp_path):
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "31.2" in page
     assert "1,234" in page
+    assert "<td>他己经来了。</td><td>他已经来了。</td>" in page
+    assert "cectrain correct --model" in page
     assert "<td>50</td><td>30.0</td><td>–</td><td>10.0</td>" in page
 
 
