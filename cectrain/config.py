@@ -25,7 +25,6 @@ CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
 DTYPES = ("float32", "bfloat16")
 ROLLOUTS = ("auto", "generate")
-KINDS = ("consensus", "majority")  # of rewards
 _WEIGHT = "_weight"  # ends the names of shares
 
 
@@ -123,9 +122,8 @@ class RewardConfig:
     A field NAME_weight is the share of the term NAME of `terms.ADDITIONAL`.
     """
 
-    reward: str = ""  # "package:function": a function of your own in place of `kind`
+    reward: str = ""  # "package:function": a function of your own in place of the paper's terms
     functions: Mapping[str, float] = field(default_factory=dict)  # further ones: share, 0–1
-    kind: str = "consensus"  # or "majority": TTRL's vote, which needs no reference and no encoder
     alpha: float = 0.5  # weight of the pair term, 0–1
     tau: float = 0.70  # cosine to the reference that earns 0
     beta: float = 0.75  # cosine to the centroid that earns 0
@@ -135,7 +133,6 @@ class RewardConfig:
     unchanged: float | None = None  # reward of leaving an error as it is, 0–1; None: not set apart
 
     def __post_init__(self) -> None:
-        require_known("reward", self.kind, KINDS)
         shares = [f"{name}_weight" for name in self.weights()]
         require_fractions(self, "alpha", "unchanged", *shares, section="reward.")
         for name in ("tau", "beta"):
@@ -151,7 +148,7 @@ class RewardConfig:
     @property
     def is_consensus(self) -> bool:
         """Whether the reward has the pair and consensus terms, which need an encoder."""
-        return self.kind == "consensus" and not self.reward
+        return not self.reward
 
     def weights(self) -> dict[str, float]:
         """Return the shares of the additional terms by their names."""

@@ -315,7 +315,7 @@ def length_P_L(batch: Batch) -> FloatArray:
 LENGTH = Term("length", length_P_L)
 
 '''
-TABLE = "#: `reward.kind` → its terms"
+TABLE = "#: the terms of the paper's reward"
 #: file → what is replaced there, and what by
 EDITS = {
     "cectrain/reward/terms.py": {
@@ -341,11 +341,12 @@ from cectrain.reward.batch import Batch
 from cectrain.reward.terms import total_reward
 from cectrain.run import metrics_log
 
-made = config.load("exact-match", ["reward.length_weight=0.25", 'reward.kind="majority"'])
+exact = "reward.reward=cectrain.reward.function:exact_match"
+made = config.load("exact-match", ["reward.length_weight=0.25", exact])
 assert "length term 0.25" in made.reward.words()
 rewards = total_reward(Batch(made.reward, ["己来"], ["已来"], [["已来", "已来", "己"]]))
 assert rewards.total_P_L.tolist() == [[1.0, 1.0, 0.0]]
-assert rewards.figures() == {"reward_majority": 2 / 3, "reward_length": 2 / 3}
+assert rewards.figures() == {"reward_function": 2 / 3, "reward_length": 2 / 3}
 assert metrics_log.rename_figures({"reward_length": 0.5}) == {"reward_length": 0.5}
 with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
     config.load("exact-match", ["reward.length_weight=1.5"])

@@ -98,8 +98,7 @@ def diagnose(
     Raises InputError with fewer than 8 pairs that contain an error, UsageError for another reward.
     """
     if not config.is_consensus:
-        name = config.reward or config.kind
-        raise UsageError(f"only the consensus reward can be diagnosed, not {name!r}")
+        raise UsageError(f"only the consensus reward can be diagnosed, not {config.reward!r}")
     wrong = [pair for pair in pairs if pair.source != pair.target]
     if len(wrong) < 8:
         raise InputError(f"a diagnosis needs at least 8 pairs with an error, not {len(wrong)}")

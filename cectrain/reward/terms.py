@@ -7,7 +7,6 @@ in config.py and a row in docs/reference/metrics.md.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -115,30 +114,6 @@ USEFUL = Term(
 )
 
 
-def majority_rewards(candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2) -> FloatArray:
-    """Return 1 for candidates equal to their group's most frequent text, else 0, shape [P, L].
-
-    A text needs `min_samples` votes; of texts with equally many the first wins. Empty candidates
-    have no vote.
-
-    >>> majority_rewards([["好", "坏", "好", ""]])
-    array([[1., 0., 1., 0.]])
-    """
-    rows = []
-    for group in candidates_P_L:
-        votes = Counter(text for text in group if text).most_common(1)
-        won = bool(votes) and votes[0][1] >= min_samples
-        rows.append([float(won and text == votes[0][0]) for text in group])
-    return np.array(rows, dtype=np.float64)
-
-
-MAJORITY = Term(
-    "majority",
-    lambda batch: majority_rewards(batch.candidates_P_L, batch.config.min_samples),
-    lambda _config: 1.0,
-)
-
-
 def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: float) -> FloatArray:
     """Return R, but `unchanged` for each candidate that leaves an error as it is, shape [P, L].
 
@@ -156,12 +131,11 @@ def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: floa
     return np.where(np.array(copied), unchanged, rewards_P_L)
 
 
-#: `reward.kind` → its terms, whose weights sum to 1
-BASE: Mapping[str, tuple[Term, ...]] = {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
+#: the terms of the paper's reward, whose weights sum to 1
+BASE: tuple[Term, ...] = (PAIR, CONSENSUS)
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
 ADDITIONAL: tuple[Term, ...] = (USEFUL,)
-_BASE_TERMS = (*(term for terms in BASE.values() for term in terms), FUNCTION)
-TERMS = (*_BASE_TERMS, *ADDITIONAL, FUNCTIONS)
+TERMS = (*BASE, FUNCTION, *ADDITIONAL, FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +157,12 @@ class Rewards:
 def total_reward(batch: Batch) -> Rewards:
     """Return R = (1 − Σw) Σ base terms + Σ w · additional terms, unchanged errors set apart.
 
-    For `kind = "consensus"` the base is α r_pair + (1 − α) r_cons (paper eq. final_reward). A
-    function of the user's own may be the base. Only the consensus reward has a reward of unchanged
-    errors, because that looks at the target, which a vote must not see.
+    The base is α r_pair + (1 − α) r_cons (paper eq. final_reward), or a function of the user's
+    own, which has no reward of unchanged errors: it may be one that must not see the target.
     Training and diagnosis both take their rewards from here.
     """
     config = batch.config
-    base = (FUNCTION,) if config.reward else BASE[config.kind]
+    base = (FUNCTION,) if config.reward else BASE
     values = {term: term.compute(batch) for term in base}
     total_P_L = _weighted_sum(values, config)
     additional = {t: t.compute(batch) for t in (*ADDITIONAL, FUNCTIONS) if t.weight(config)}

@@ -281,7 +281,7 @@ def choose_constants(job: Job) -> RewardConfig:
     if not config.ppo.updates:
         return config.reward
     if not config.reward.is_consensus:
-        name = config.reward.reward or f"the {config.reward.kind} vote"
+        name = config.reward.reward
         job.log(f"the reward is {name}, which uses no α, τ, β, ε and no reward.unchanged")
         return config.reward
     if not distributed.is_rank0():

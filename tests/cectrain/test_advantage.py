@@ -131,16 +131,19 @@ def test_groups_of_equal_answers_have_equal_rewards(encoder, text, reward):
             assert scored[0, 0] == pytest.approx(reward)
 
 
+VOTE = "experiments.training.vote:reward_majority"
+
+
 def test_the_vote_needs_no_encoder_and_edits_mix_in():
-    """The majority reward reads texts only, no target; useful edits are a share of the sum."""
-    assert load_encoder(load("paper", ['reward.kind="majority"'])) is None
-    vote = GroupReward(None, RewardConfig(kind="majority"), 4)
+    """A majority vote reads texts only, no target; useful edits are a share of the sum."""
+    assert load_encoder(load("paper", [f"reward.reward={VOTE}"])) is None
+    vote = GroupReward(None, RewardConfig(reward=VOTE), 4)
     assert vote.score(SOURCES, TARGETS, GROUPS)[0][0].tolist() == [1, 0, 1, 0]
-    mixed = GroupReward(None, RewardConfig(kind="majority", useful_weight=0.5), 4)
+    mixed = GroupReward(None, RewardConfig(reward=VOTE, useful_weight=0.5), 4)
     found, figures = mixed.score(SOURCES, TARGETS, GROUPS)
     assert found.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]
     assert figures["reward_useful"] == pytest.approx(0.5)
-    copies = GroupReward(None, RewardConfig(kind="majority", unchanged=0.3), 4)
+    copies = GroupReward(None, RewardConfig(reward=VOTE, unchanged=0.3), 4)
     paid = copies.score(SOURCES, TARGETS, GROUPS)[0]
     assert paid.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]  # a price for copies needs the target
 

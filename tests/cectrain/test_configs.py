@@ -42,7 +42,7 @@ def test_the_papers_recipes_have_nothing_else(name):
     supervised steps or pairs, no choice of sources by the reference and no reward of copies."""
     loaded = config.load(name)
     assert (loaded.sft.steps, loaded.ppo.supervised, loaded.reward.unchanged) == (0, 0, None)
-    assert loaded.reward.kind == "consensus"
+    assert loaded.reward.reward == ""
     assert (loaded.ppo.oversampling, loaded.ppo.ppo_only_share) == (1, 0)
     assert (loaded.ppo.epochs, loaded.ppo.clip, loaded.ppo.baseline) == (2, 0.05, "value")
     assert (loaded.ppo.decay, loaded.ppo.top_p, loaded.ppo.whiten) == (0.5, 0.95, "none")

@@ -94,7 +94,7 @@ def test_too_few_pairs_and_other_rewards_are_refused(encoder):
     """Seven pairs with an error are too few; the vote has no constants to diagnose."""
     with pytest.raises(InputError, match="at least 8"):
         diagnosis.diagnose([PAIR] * 7, encoder, RewardConfig())
-    vote = replace(RewardConfig(), kind="majority")
+    vote = replace(RewardConfig(), reward="experiments.training.vote:reward_majority")
     with pytest.raises(UsageError, match="consensus"):
         diagnosis.diagnose([PAIR] * 9, encoder, vote)
 

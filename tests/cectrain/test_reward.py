@@ -24,12 +24,12 @@ from cectrain.reward.terms import (
     PAIR,
     USEFUL,
     alpha_star,
-    majority_rewards,
     total_reward,
     useful_rewards,
     with_unchanged_reward,
 )
 from cectrain.run.results import run_identity
+from experiments.training.vote import reward_majority
 
 PAPER = RewardConfig()
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -128,8 +128,11 @@ def test_one_group_in_company_is_the_group_alone():
 
 def test_majority_vote_and_its_ties():
     """The most frequent text wins, of equals the first, and a single vote does not win."""
-    groups = [["甲", "乙", "甲", "乙"], ["甲", "乙", "丙", ""], ["", "", "", "丁"]]
-    assert majority_rewards(groups).tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
+    texts, sources = (
+        [*"甲乙甲乙", *"甲乙丙", *[""] * 4, "丁"],
+        [*"子子子子", *"丑丑丑丑", *"寅寅寅寅"],
+    )
+    assert reward_majority(texts, source=sources) == [1, 0, 1, 0, *[0] * 8]
 
 
 def test_useful_edits_by_hand():
@@ -172,10 +175,10 @@ def test_useful_edits_are_counted_one_by_one(texts):
 def test_useful_edits_take_a_share_only_where_asked():
     """It is a share of the whole, off by default, and its mean is logged."""
     sources, targets, groups = ["己在"], ["已在"], [["已在", "已再"]]
-    config = RewardConfig(kind="majority", min_samples=1, useful_weight=0.5)
+    config = RewardConfig(reward="cectrain.reward.function:exact_match", useful_weight=0.5)
     mixed = total_reward(Batch(config, sources, targets, groups))
     np.testing.assert_allclose(mixed.total_P_L, [[0.5 + 0.5, 0.0]])
-    assert mixed.figures() == {"reward_majority": 0.5, "reward_useful": 0.5}
+    assert mixed.figures() == {"reward_function": 0.5, "reward_useful": 0.5}
     assert RewardConfig().useful_weight == 0
 
 
@@ -226,7 +229,6 @@ def test_a_copy_at_half_of_f1_rewards_the_choice_of_the_greatest_f1_most(chances
             {"useful_weight": 1.1},
             r"reward\.useful_weight must be a fraction .*it is 1\.1",
         ),
-        ({"kind": "x"}, "no reward 'x'"),
         ({"min_samples": 0}, r"reward\.min_samples must be .*at least 1; it is 0"),
     ],
 )
@@ -368,7 +370,8 @@ def test_a_function_replaces_the_terms_and_others_take_a_share():
 
 def test_the_vote_sees_no_reference():
     """With `reward.unchanged`, which looks at the target, the vote stays the same for others."""
-    vote = config.load("exact-match", ["reward.kind=majority"]).reward
+    name = "experiments.training.vote:reward_majority"
+    vote = config.load("exact-match", [f"reward.reward={name}"]).reward
     assert vote.unchanged is not None
     groups = [["己来", "己来", "已来"]]
     for target in ("已来", "己来"):
