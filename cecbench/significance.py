@@ -192,7 +192,13 @@ def compare_simulated(rows: Sequence[Example], f: float) -> tuple[Comparison, in
     if errors == 0:
         raise UsageError("no row of this benchmark has an error, so no system can have an F score")
     first, two = simulate_counts(errors, len(rows) - errors, f, np.random.default_rng(SEED))
-    return paired_randomisation(first, two, f_statistic(0, 1, 2), draws=1), len(rows)
+    comparison = paired_randomisation(first, two, f_statistic(0, 1, 2), draws=1)
+    if not comparison.detectable:
+        raise UsageError(
+            f"{len(rows)} rows are too few: both simulated systems judge them alike. Take a larger "
+            "benchmark, or an --f1 nearer to 50"
+        )
+    return comparison, len(rows)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

@@ -23,6 +23,7 @@ from cecdata.common.plugins import import_object, source_sha256
 from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, Term
 
+_MOST = 1e6  # beyond it the squares of differences lose their digits
 Function = Callable[..., Sequence[float]]
 
 
@@ -93,7 +94,7 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
         if not _is_reward(value):
             raise RewardFunctionError(
                 f"reward function {name} returned {value!r:.80} for the candidate {text!r} of "
-                f"{source!r}: a reward must be a finite number"
+                f"{source!r}: a reward must be a number within ±{_MOST:g}"
             )
     return np.array(rewards, np.float64).reshape(len(groups), -1)
 
@@ -105,8 +106,8 @@ def functions_of(config: RewardConfig) -> list[str]:
 
 def _is_reward(value: object) -> bool:
     try:
-        return math.isfinite(value)  # type: ignore[arg-type]
-    except TypeError:
+        return math.isfinite(value) and abs(value) <= _MOST  # type: ignore[arg-type]
+    except (TypeError, OverflowError):
         return False
 
 

@@ -258,6 +258,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "takes nothing after the name"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
+        (["power", "{own}", "--f1", "99"], 2, "too few"),
         (["power", "{own}", "--f1", "nan"], 2, "finite"),
         (["suite", "--system", "copi"], 2, "did you mean 'copy'"),
         (["report", "nowhere"], 1, "no such run"),

@@ -323,6 +323,12 @@ def short(completions, **_):
 def nan(completions, **_):
     return [float("nan") for _ in completions]
 
+def huge(completions, **_):
+    return [10**400 for _ in completions]
+
+def wide(completions, **_):
+    return [-1e308 for _ in completions]
+
 def words(completions, **_):
     return ["good" for _ in completions]
 
@@ -385,9 +391,14 @@ def test_the_vote_sees_no_reference():
         ("raising", r"raised KeyError: 'lost' \(own_rewards.py, line 9\)"),
         ("short", "returned 1 values for 6 candidates"),
         ("nan", "returned nan for the candidate '已来' of '己来'"),
+        (
+            "huge",
+            r"returned 10+.* for the candidate '已来' .* must be a number within",
+        ),
+        ("wide", r"returned -1e\+308 .* a reward must be a number within ±1e\+06"),
         ("words", "returned 'good'"),
         ("nothing", "raised TypeError: 'NoneType' object is not iterable"),
-        ("breaking", r"raised KeyError: 'lost' \(own_rewards.py, line 25\)"),
+        ("breaking", r"raised KeyError: 'lost' \(own_rewards.py, line 31\)"),
     ],
 )
 def test_a_bad_function_is_named(name, message):
