@@ -13,8 +13,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig
 from cectrain.reward.baseline import ValueNetwork
-from cectrain.run import heldout, metrics_log
-from cectrain.run.heldout import HeldOut
+from cectrain.run import metrics_log
 from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
 
 _FLAT_LINES = 5  # lines of PPO whose groups of equal rewards are looked at together
@@ -47,7 +46,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         self,
         ppo: PpoConfig,
         metrics: MetricsLog,
-        evaluate: Callable[[int], HeldOut],
+        evaluate: Callable[[int], object],
         log: Logger,
     ) -> None:
         """`evaluate` scores the policy after a batch, and every rank calls it."""
@@ -80,8 +79,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:
             return
-        for line in heldout.format_samples(self._evaluate(batch)):
-            self._log(line)
+        self._evaluate(batch)
 
     def _explain_flat_groups(self, batch: int) -> None:
         """Say what to do about groups of equal rewards, after the fifth line and each 50th."""

@@ -33,7 +33,6 @@ class HeldOut:
     length_differs: float | None
     f1: float | None
     by_operator: dict[str, float]
-    samples: tuple[tuple[str, ...], ...]  # (source, answer, target)
     answers: tuple[str, ...] = ()  # to all sentences: first the pairs, then the clean ones
 
 
@@ -52,19 +51,6 @@ def read_held_out(path: Path) -> HeldOut:
         raise VerificationError(
             f"{path}: damaged ({error}): remove the file, and run the same command again"
         ) from error
-
-
-def format_samples(scores: HeldOut, count: int = 3) -> list[str]:
-    """Return a few samples, one per line: source, answer, and the target if it differs.
-
-    >>> format_samples(HeldOut(1, 0.0, 0.0, None, 0.0, None, {}, (("己经", "己经", "已经"),)))
-    ['  己经 → 己经  ✗ 已经']
-    """
-    lines = []
-    for source, answer, target in scores.samples[:count]:
-        mark = "✓" if answer == target else f"✗ {target}"
-        lines.append(f"  {source} → {answer}  {mark}")
-    return lines
 
 
 def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> HeldOut:
@@ -93,7 +79,6 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
         length_differs=_share([len(row.prediction) != len(row.source) for row in rows]),
         f1=_f1(rows),
         by_operator=exact_by_operator(pairs, exact),
-        samples=tuple((row.source, row.prediction, row.target) for row in wrong[:5]),
         answers=tuple(answers),
     )
 

@@ -288,19 +288,20 @@ def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
             name.removeprefix("heldout_"),
             *(shown_rate(summary, scores.get(name)) for scores in stages.values()),
         ]
-        for name in stages["after ppo"]
+        for name in metrics_log.HELD_OUT
     ]
     return ["held out, %", *stages], rows
 
 
 def _samples(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Return three held-out sentences with errors, first those that PPO corrects otherwise."""
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    wrong = [line for line in lines if line["source"] != line["target"]]
-    wrong.sort(key=lambda line: line["before"] == line["after"])
-    names = ("source", "target", "before", "after")
+    """Return three held-out sentences with errors, first those that are corrected otherwise now."""
+    lines = map(json.loads, path.read_text("utf-8").splitlines())
+    # runs of the first days published the policy after PPO
+    wrong = [{"best": line["after"], **line} for line in lines if line["source"] != line["target"]]
+    wrong.sort(key=lambda line: line["before"] == line["best"])
+    names = ("source", "target", "before", "best")
     rows = [[line[name] for name in names] for line in wrong[:3]]
-    return ["written", "right", "before PPO", "after PPO"], rows
+    return ["written", "right", "before PPO", "published"], rows
 
 
 def _course(path: Path, phase: str) -> tuple[list[str], list[list[str]]]:

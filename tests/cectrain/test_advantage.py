@@ -173,4 +173,4 @@ def test_held_out_scores_by_hand(small_policy):
     assert (found.rows, found.exact, found.over_correction) == (3, 0.0, 1.0)
     assert found.by_operator == {"homophone": 0.0}
     alone = list(corrections(random, [SOURCES[0]]))
-    assert alone[0] == found.samples[0][1]
+    assert alone[0] == found.answers[0]

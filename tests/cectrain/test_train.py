@@ -289,7 +289,7 @@ def test_every_logged_name_is_explained():
 
 def test_held_out_scores_come_back_from_disk(tmp_path):
     """A resumed run reads what was written; a damaged file is refused."""
-    found = HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, (("a", "b", "c"),))
+    found = HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, ("a",))
     path = tmp_path / "after_sft.json"
     write_held_out(path, found)
     assert read_held_out(path) == found
