@@ -232,6 +232,8 @@ def main() -> None:
         name: {least: [] for least in sorted({*THRESHOLDS, judge.least})} for name in systems
     }
     usual = dict.fromkeys(systems, LEAST) | ({} if judge is plain else {JUDGE: judge.least})
+    if options.json or options.svg:
+        judge.least = min(THRESHOLDS)  # so that the model judges what the whole curve needs
     for name in options.sets:
         held = [(row.source, row.target) for row in load(name, options.data).rows]
         if options.margins:

@@ -24,6 +24,7 @@ import cecbench.cli
 import cecdata.cli
 import cectrain.cli
 from cecdata.common.command_group import INTERRUPTED, LazyGroup, run
+from cecdata.common.durable import Workspace
 from cecdata.common.errors import how_to_install
 
 
@@ -203,6 +204,20 @@ def ran(monkeypatch, capfd):
         return run(group, ["works"]), capfd.readouterr().err
 
     return made
+
+
+def test_only_what_continues_is_said_to_continue(ran, tmp_path):
+    """A command without an output folder begins again."""
+
+    def work() -> None:
+        raise KeyboardInterrupt
+
+    def work_in_folder() -> None:
+        with Workspace(tmp_path / "out", {}):
+            raise KeyboardInterrupt
+
+    assert ran(work)[1] == "Interrupted.\n"
+    assert ran(work_in_folder)[1].endswith(f"given again, continues {tmp_path / 'out'}.\n")
 
 
 @pytest.mark.parametrize("name", ERRORS)

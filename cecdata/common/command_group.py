@@ -103,8 +103,8 @@ class LazyGroup(click.Group):
         """Run the command; turn whatever ends it into one line and an exit code."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            _print_interrupted()
+        except KeyboardInterrupt as error:
+            _print_interrupted(error)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except click.Abort as error:
             if isinstance(error.__context__, EOFError):  # a question that nobody answered
@@ -202,8 +202,8 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
             error.message = escape_controls(error.message)  # type: ignore[misc]  # it repeats a word
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):  # while click itself still parsed the words
-        _print_interrupted()
+    except (KeyboardInterrupt, click.Abort) as error:  # while click itself still parsed the words
+        _print_interrupted(error)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader of our output has closed the pipe, as `| head` does; click then raises
@@ -300,8 +300,8 @@ def _check_words(words: list[str]) -> None:
             )
 
 
-def _print_interrupted() -> None:
-    text = "Interrupted. The same command, given again, continues the folder that it was writing."
+def _print_interrupted(error: BaseException) -> None:
+    text = " ".join(["Interrupted.", *error.args])
     click.secho(text, fg="yellow", err=True, color=colour())
 
 

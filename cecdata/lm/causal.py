@@ -13,6 +13,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +35,8 @@ _LIMITS_CPU, _LIMITS_GPU = (1 << 10, 1 << 28), (1 << 14, 1 << 30)
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LETTER = re.compile(r"[^\W\d_]")
-_ALIKE = 0.05  # nats by which a packed pass may differ from a plain one, rounding being coarse
+# Nats by which a packed pass may differ from a plain one, in float32 and with bfloat16.
+_ALIKE, _ALIKE_MIXED = 0.05, 0.5
 _PROBE = ("今天天气很好，我们去公园。", ((2, 4, "夭汽"), (9, 10, "")))
 
 
@@ -67,13 +69,17 @@ class CausalScorer(LanguageModel):
 
         reach: tokens behind a change that are judged with it.
         """
-        model, tokenizer = load_causal(name, "lm", gguf=True)
+        model, tokenizer = load_causal(name, "lm", dtype="fast", gguf=True)
         import torch
 
         self._torch = torch
         self.name = Path(name).resolve().name if Path(name).exists() else name
         self._tokenizer, self._model = tokenizer, model.eval()
         self.device, self.dtype = self._model.device.type, self._model.dtype
+        self._mixed = self.device == "cpu" and self.dtype == torch.bfloat16
+        if self._mixed:  # products in bfloat16, sums over the layers in float32
+            embeddings = self._model.get_input_embeddings()
+            embeddings.register_forward_hook(lambda *call: call[-1].float())
         limits = _LIMITS_CPU if self.device == "cpu" else _LIMITS_GPU
         self._most_tokens, self._most_bytes = limits
         text = self._model.config.get_text_config()
@@ -173,7 +179,7 @@ class CausalScorer(LanguageModel):
         for n, row in enumerate(rows):
             ids[n, : len(row)] = self._torch.tensor(row)
             seen[n, : len(row)] = 1
-        with self._torch.inference_mode():
+        with self._computing():
             logits = self._model(
                 input_ids=ids.to(self.device), attention_mask=seen.to(self.device), use_cache=False
             ).logits
@@ -215,9 +221,9 @@ class CausalScorer(LanguageModel):
                 asked += [(n, suffix.start - 1 + k, id_) for k, id_ in enumerate(suffix.old)]
                 signs += [(count, 1.0)] * len(suffix.new) + [(count, -1.0)] * len(suffix.old)
                 count, at = count + 1, at + own
-        mask = torch.zeros(visible.shape, dtype=self.dtype)
-        mask.masked_fill_(~visible, torch.finfo(self.dtype).min)
-        with torch.inference_mode():
+        mask = torch.zeros(visible.shape, dtype=torch.float32 if self._mixed else self.dtype)
+        mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
+        with self._computing():
             states = self._model.base_model(
                 input_ids=ids.to(self.device),
                 attention_mask=mask[:, None].to(self.device),
@@ -233,10 +239,10 @@ class CausalScorer(LanguageModel):
         """Return log P of tokens behind states [rows, places, D], among those that compete."""
         torch = self._torch
         places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
-        flat = states.flatten(0, 1)[places]
-        whole = torch.cat([self._head(part).logsumexp(-1) for part in flat.split(512)])[which]
         weight, bias = self._output
-        wanted = (flat[which] * weight[asked[:, 2]]).sum(-1).float()
+        flat = states.flatten(0, 1)[places].to(weight.dtype)
+        whole = torch.cat([self._head(part).logsumexp(-1) for part in flat.split(64)])[which]
+        wanted = (flat[which].float() * weight[asked[:, 2]]).sum(-1)
         if bias is not None:
             wanted += bias[asked[:, 2]]
         outside = ~self._competes[asked[:, 2]]  # then it competes with those that do
@@ -260,6 +266,13 @@ class CausalScorer(LanguageModel):
         weight, bias = self._rows
         return self._torch.nn.functional.linear(states, weight, bias).float()
 
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Let the model compute without gradients, and in the formats that it was loaded for."""
+        mixed = self._torch.autocast("cpu", self._torch.bfloat16, enabled=self._mixed)
+        with self._torch.inference_mode(), mixed:
+            yield
+
     def _zeros(self, rows: list[list[int]]) -> Tensor:
         return self._torch.zeros((len(rows), max(map(len, rows))), dtype=self._torch.long)
 
@@ -282,7 +295,8 @@ class CausalScorer(LanguageModel):
         if packs:
             ratios[packs[0].places] = self._judge_packs(packs)[0]
         whole = super().log_ratios_of([text], [changes])[0]
-        return bool(np.allclose(ratios, whole, atol=_ALIKE, equal_nan=True))
+        alike = _ALIKE_MIXED if self._mixed else _ALIKE
+        return bool(np.allclose(ratios, whole, atol=alike, equal_nan=True))
 
 
 def _batches(sizes: list[int], most: int) -> Iterator[range]:

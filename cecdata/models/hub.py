@@ -131,7 +131,8 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     let whoever made it do anything here.
     """
     refuse_missing_folder(checkpoint)
-    if not sys.stderr.isatty():  # a bar of moving lines would fill a log
+    # a bar would fill a log; on a terminal only a download takes long enough for one
+    if Path(checkpoint).is_dir() or not sys.stderr.isatty():
         _, transformers = torch_and_transformers()
         transformers.utils.logging.disable_progress_bar()
     settings = {"trust_remote_code": False, **settings}

@@ -4,6 +4,7 @@ where local models compute: in which batches, with how many threads.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cecdata.common.errors import InputError
 from cecdata.common.machine import free_memory
+from cecdata.common.progress import say
+from cecdata.models.gguf import find_conversion, keep_conversion
 from cecdata.models.hub import first_line, load_pretrained, torch_and_transformers
 
 if TYPE_CHECKING:
@@ -36,8 +39,10 @@ def load_causal(
     It is on its device, and its tokenizer comes with it.
 
     extra: the one that brings the packages. dtype: `auto` is the format of the files on a GPU; on a
-    processor it is float32, unless that takes more than half of the free memory. Raises InputError
-    for what is not a causal model, is damaged, does not fit its own settings or exceeds the memory.
+    processor it is float32, unless that takes more than half of the free memory. `fast` is bfloat16
+    where the processor multiplies in it and the model is not small, otherwise `auto`. Raises
+    InputError for what is not a causal model, is damaged, does not fit its own settings or exceeds
+    the memory.
     """
     path = Path(name)
     alone = [] if (path / "config.json").is_file() else sorted(path.glob("*.gguf"))
@@ -47,37 +52,61 @@ def load_causal(
             "--rescore, --plausibility or --perplexity. To train a model or ask one, name a folder "
             "with config.json and safetensors, or OWNER/NAME"
         )
-    folder, file = _locate_file(name) if gguf else (name, None)
-    torch, transformers = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
+    file = _locate_gguf(name) if gguf else None
+    torch, _ = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
     place = pick_device(torch, device)
-    refuse_pointers(Path(folder), file)
-    of_file = {} if file is None else {"gguf_file": file}
-    config = _causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
-    chosen = _fitting_dtype(name, config, place, dtype)
-    tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
+    if file is None:
+        refuse_pointers(path)
+        model, tokenizer = _load(name, name, place, dtype)
+        check_finite(name, model)
+        return model, tokenizer
+    _refuse_pointer(file)
+    if folder := find_conversion(file):
+        return _load(name, str(folder), place, dtype)
+    say(f"{name} is read for the first time, which takes a minute or two")
+    reader = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    vars(reader)["tqdm"] = lambda tensors, **_: tensors  # in place of its bar
     # a GGUF file is no safetensors, but no pickle either
-    settings = {"dtype": chosen, "use_safetensors": file is None, **of_file}
-    model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)
-    _check_tokenizer(name, tokenizer, model)
+    model, tokenizer = _load(
+        name, str(file.parent), place, dtype, gguf_file=file.name, use_safetensors=False
+    )
     check_finite(name, model)
+    keep_conversion(file, model, tokenizer)
     return model, tokenizer
 
 
-def refuse_pointers(folder: Path, file: str | None = None) -> None:
-    """Raise InputError where weights are empty, or what Git leaves in place of a large file.
+def _load(
+    name: str, folder: str, place: str, dtype: str, **settings: Any
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model of a folder or a hub name, and its tokenizer; `name` is for messages."""
+    import transformers
 
-    The weights are this file of the folder, or all that are in safetensors.
-    """
-    for path in [folder / file] if file else sorted(folder.glob("*.safetensors")):
-        with path.open("rb") as stream:
-            start = stream.read(len(_POINTER))
-        if not start:
-            raise InputError(f"{path} is empty: copy or download it again")
-        if start == _POINTER:
-            raise InputError(
-                f"{path} is a pointer of Git LFS and not the file itself: run `git lfs pull` in "
-                "its folder, or download the file"
-            )
+    of_file = {key: value for key, value in settings.items() if key == "gguf_file"}
+    config = _causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
+    settings["dtype"] = _fitting_dtype(name, config, place, dtype)
+    tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
+    model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)
+    _check_tokenizer(name, tokenizer, model)
+    return model, tokenizer
+
+
+def refuse_pointers(folder: Path) -> None:
+    """Raise InputError where weights in safetensors are empty, or what Git leaves in place."""
+    for path in sorted(folder.glob("*.safetensors")):
+        _refuse_pointer(path)
+
+
+def _refuse_pointer(path: Path) -> None:
+    """Raise InputError where a file is empty, or what Git leaves in place of a large one."""
+    with path.open("rb") as stream:
+        start = stream.read(len(_POINTER))
+    if not start:
+        raise InputError(f"{path} is empty: copy or download it again")
+    if start == _POINTER:
+        raise InputError(
+            f"{path} is a pointer of Git LFS and not the file itself: run `git lfs pull` in "
+            "its folder, or download the file"
+        )
 
 
 def check_finite(name: str, model: Any) -> None:
@@ -94,13 +123,13 @@ def check_finite(name: str, model: Any) -> None:
                 )
 
 
-def _locate_file(name: str) -> tuple[str, str | None]:
-    """Return the folder or hub name, and the GGUF file in it, if that is what it holds."""
+def _locate_gguf(name: str) -> Path | None:
+    """Return the GGUF file of this name, or the one in the folder; None where there is none."""
     path = Path(name)
     if path.is_file():
-        return str(path.parent), path.name
+        return path
     if not path.is_dir() or (path / "config.json").is_file():
-        return name, None
+        return None
     files = sorted(path.glob("*.gguf"))
     if len(files) != 1:
         raise InputError(
@@ -108,7 +137,7 @@ def _locate_file(name: str) -> tuple[str, str | None]:
             if files
             else f"{name} is not a model: it has neither config.json nor a .gguf file"
         )
-    return name, files[0].name
+    return files[0]
 
 
 def _causal_config(name: str, config: Any) -> Any:
@@ -147,7 +176,9 @@ def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dt
     on_gpu = device.startswith("cuda")
     free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory()
     dtype: torch.dtype
-    if wanted != "auto":
+    if wanted == "fast" and device == "cpu" and count >= SMALL and multiplies_bfloat16():
+        dtype = torch.bfloat16
+    elif wanted not in {"auto", "fast"}:
         dtype = getattr(torch, wanted)
     elif device == "cpu" and (free is None or 8 * count < free):
         dtype = torch.float32
@@ -161,6 +192,13 @@ def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dt
             f"free on {device}: choose a smaller model"
         )
     return dtype
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether the processor has instructions for products in bfloat16."""
+    import torch
+
+    return bool(torch.cpu._is_avx512_bf16_supported())  # noqa: SLF001 - no public name
 
 
 def _check_tokenizer(name: str, tokenizer: Any, model: Any) -> None:

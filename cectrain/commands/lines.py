@@ -33,8 +33,7 @@ _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
 _PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
 _EXAMPLES = 12  # unreadable characters that stderr shows
-_TOGETHER = 256  # lines that a process gets at once
-_AHEAD = 2  # such parts of a process that wait
+_AHEAD = 2  # parts of a process that wait
 _SAMPLE = 2048  # lines of a file from which its share of errors is estimated
 
 Source = tuple[str, Sequence[str]]  # what texts are called, and the texts
@@ -51,6 +50,7 @@ def correct_in_processes(
     corrector: Corrector, sources: Iterable[Source], *, workers: int
 ) -> Iterator[tuple[str, Correction]]:
     """Yield the same in the same order from several processes, each of which loads the model."""
+    together = corrector.proposer.together
     waiting: deque[tuple[str, Future[list[Correction]]]] = deque()
 
     def finish(most: int) -> Iterator[tuple[str, Correction]]:
@@ -62,8 +62,8 @@ def correct_in_processes(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _start, (corrector,)) as pool:
         for origin, texts in sources:
-            for at in range(0, len(texts), _TOGETHER):
-                waiting.append((origin, pool.submit(_work, texts[at : at + _TOGETHER])))
+            for at in range(0, len(texts), together):
+                waiting.append((origin, pool.submit(_work, texts[at : at + together])))
                 yield from finish(_AHEAD * workers)
         yield from finish(0)
 

@@ -66,6 +66,7 @@ def calibrate(
 
     Example: cectrain calibrate Qwen/Qwen3-0.6B-Base
     """
+    from cecdata.common.progress import Progress
     from cecdata.lm import open_scorer
     from cectrain.corrector import calibration
     from cectrain.corrector.combined import CombinedProposer
@@ -75,7 +76,8 @@ def calibrate(
     proposer = CombinedProposer(lm=lm, rescore=scorer)
     texts = calibration.sample(sentences, seed, corpus)
     pairs = calibration.synthetic(texts, seed)
-    changes = calibration.judge_changes(proposer, scorer, open_scorer(lm), pairs)
+    with Progress():
+        changes = calibration.judge_changes(proposer, scorer, open_scorer(lm), pairs)
     fitted = calibration.calibrate(changes, proposer.weights)
     facts = {"model": scorer.name, "pairs": len(pairs), **fitted._asdict()}
     ngrams = str(proposer.channel.identity["model"])

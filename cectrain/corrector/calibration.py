@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError
+from cecdata.common.progress import step
 from cecdata.corpus.reading import read
 from cecdata.hanzi.edits import align
 from cecdata.lm import LanguageModel
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.correction import Change
 from cectrain.corrector.edit_guard import pieces
-from cectrain.corrector.rescoring import TRUSTED, Weights
+from cectrain.corrector.rescoring import TOGETHER, TRUSTED, Weights
 
 RECIPE = "typed"  # of the synthetic pairs
 Doubles = NDArray[np.float64]
@@ -104,7 +105,12 @@ def judge_changes(
     texts = [text for text, *_ in parts]
     evidence = proposer.evidence(texts, proposer.channel.readings(texts))
     asked = [list(changes) for changes in evidence]
-    model, by_ngrams = (judge.log_ratios_of(texts, asked) for judge in (scorer, ngrams))
+    model: list[Doubles] = []
+    for first in range(0, len(texts), TOGETHER):
+        some = slice(first, first + TOGETHER)
+        model += scorer.log_ratios_of(texts[some], asked[some])
+        step("judge", len(texts[some]), len(texts))
+    by_ngrams = ngrams.log_ratios_of(texts, asked)
     right = [
         is_right((start + begin, end + begin, text), gold(source, target))
         for changes, (_, begin, source, target) in zip(asked, parts, strict=True)

@@ -79,6 +79,7 @@ class CombinedProposer(Proposer):
             judge = open_scorer(rescore) if isinstance(rescore, str) else rescore
             self.rescorer = Rescorer(judge, self.weights, tables.model)
             self.note = self.rescorer.note
+            self.together = rescoring.TOGETHER
         self.least = (self.rescorer or self).weights.least if least is None else least
 
     @property
@@ -133,7 +134,8 @@ class CombinedProposer(Proposer):
                 {c: values for c, values in changes.items() if c not in reading.terms}
                 for changes, reading in zip(evidence, readings, strict=True)
             ]
-            more = self.rescorer.logits(pieces, others)
+            least = logit(self.least) if self.least else -math.inf
+            more = self.rescorer.logits(pieces, others, least)
             logits = [values | judged for values, judged in zip(logits, more, strict=True)]
         confidences = []
         for piece, reading, values in zip(pieces, readings, logits, strict=True):

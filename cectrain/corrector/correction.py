@@ -142,12 +142,14 @@ class Proposer(Protocol):
     longest: the most characters that a longer text is cut to, where it has marks to cut at. most:
     the most characters that it can be asked at once. None: any number. least: the least confidence
     of the edits that it proposes. note: what a user should know of its settings; '' is nothing.
+    together: pieces that it is asked at once; a slow model has few, so that answers come soon.
     """
 
     longest: int | None = None
     most: int | None = None
     least: float = 0.0
     note: str = ""
+    together: int = 256
 
     @property
     def identity(self) -> Mapping[str, object]:

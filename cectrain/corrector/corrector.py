@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
 _FEW = 2  # most unreadable Han characters with which it is asked whatever their share
 
-_CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream corrects together
-_TOGETHER = 256  # pieces that a model is asked together
+_CHUNK_CHARS = 1 << 16  # most characters of the texts that a stream corrects together
 MOST_MORE = 1_000  # terms that are added to a loaded model
 loading = RLock()  # so that several threads do not load one model each
 _after = loading.release  # a fork waits, as the new process has no thread to free the lock
@@ -134,9 +133,9 @@ class Corrector:
         prepared = [_Text(text, proposer, self._script, self._words, least) for text in texts]
         questions = [q.text for text in prepared for q in text.questions]
         proposals: list[Sequence[Edit]] = []
-        for first in range(0, len(questions), _TOGETHER):
+        for first in range(0, len(questions), proposer.together):
             stop_if_given_up()
-            proposals += proposer.propose(questions[first : first + _TOGETHER])
+            proposals += proposer.propose(questions[first : first + proposer.together])
         answers = iter(proposals)
         shares = [list(islice(answers, len(text.questions))) for text in prepared]
         return [text.corrected(share) for text, share in zip(prepared, shares, strict=True)]
@@ -187,7 +186,7 @@ class Corrector:
         for text in _each(texts):
             chunk.append(text)
             size += len(text)
-            if len(chunk) == _CHUNK or size >= _CHUNK_CHARS:
+            if len(chunk) == self.proposer.together or size >= _CHUNK_CHARS:
                 yield from self.correct(chunk)
                 chunk, size = [], 0
         yield from self.correct(chunk)

@@ -39,6 +39,7 @@ from cectrain.corrector.correction import Change
 LEAST = 0.4
 MARGIN = 8.0  # nats that a change may lose by the n-grams, which know less than the model
 JUDGED = 0.001  # least posterior of a change that the model may judge
+TOGETHER = 8  # pieces that it is asked at once, which take about a second of a processor
 MOST = 16  # changes of a text that it judges, those with the highest posteriors
 HOPELESS = -6.0  # logit without the model below which it is not asked
 _PLAUSIBLE = -4.0  # least logit of a change that is judged together with another one
@@ -98,18 +99,29 @@ class Rescorer:
         self._lock = Lock()  # tokenizers are not for several threads
 
     def logits(
-        self, pieces: Sequence[str], evidence: Sequence[Evidence]
+        self, pieces: Sequence[str], evidence: Sequence[Evidence], least: float = -math.inf
     ) -> list[dict[Change, float]]:
-        """Return logit P(c) of the changes of each piece."""
-        single = [
-            {c: self.plain.logit(values) for c, values in changes.items()} for changes in evidence
-        ]
+        """Return logit P(c) of the changes of each piece.
+
+        A change that cannot reach `least`, whatever the model says, is not judged.
+        """
         if not self.weights.model:
-            return single
-        ratios = self._ratios(pieces, [list(logits) for logits in single])
-        for logits, values, r in zip(single, evidence, ratios, strict=True):
-            known = {c: x for c, x in r.items() if not math.isnan(x)}
-            logits |= {c: self.weights.logit(values[c], x) for c, x in known.items()}
+            return [
+                {c: self.plain.logit(values) for c, values in changes.items()}
+                for changes in evidence
+            ]
+        asked = [
+            [c for c, values in changes.items() if self.weights.logit(values, TRUSTED) >= least]
+            for changes in evidence
+        ]
+        ratios = self._ratios(pieces, asked)
+        single = [
+            {
+                c: (self.plain if math.isnan(r.get(c, 0)) else self.weights).logit(v, r.get(c, 0))
+                for c, v in changes.items()
+            }
+            for changes, r in zip(evidence, ratios, strict=True)
+        ]
         pairs = [_near(logits, r) for logits, r in zip(single, ratios, strict=True)]
         pair_ratios = self._ratios(
             pieces,
@@ -137,7 +149,7 @@ def _near(
     logits: Mapping[Change, float], ratios: Mapping[Change, float]
 ) -> list[tuple[Change, Change]]:
     """Return the pairs of plausible changes, alike or near, that do not overlap."""
-    plausible = [c for c, x in logits.items() if x >= _PLAUSIBLE and not math.isnan(ratios[c])]
+    plausible = [c for c, r in ratios.items() if logits[c] >= _PLAUSIBLE and not math.isnan(r)]
     likeliest = sorted(plausible, key=lambda c: (-logits[c], c))[:_TOGETHER]
     pairs = itertools.combinations(sorted(likeliest), 2)
     near = [(a, b) for a, b in pairs if a[2] == b[2] or b[0] - a[1] <= _NEAR]

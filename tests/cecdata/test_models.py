@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import struct
@@ -270,3 +271,64 @@ def test_a_template_that_takes_no_prompt_is_refused(folder):
     (folder / "chat_template.jinja").write_text("{{ raise_exception('no chats') }}", "utf-8")
     with pytest.raises(InputError, match=r"chat template of .*no chats.*--prompt"):
         ask(folder)
+
+
+def test_a_gguf_file_is_converted_once(tmp_path, monkeypatch):
+    """The second start reads the safetensors in the cache, and gives the same numbers."""
+    from tiny_models import llama_gguf
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = llama_gguf(tmp_path / "judge.gguf")
+    nats = open_scorer(path).log_prob(["他来了。"])[0]
+    (folder,) = (tmp_path / "cache/cec-zero/gguf").iterdir()
+    made = (folder / "model.safetensors").stat()
+    (path.parent / "other").mkdir()
+    moved = path.rename(path.parent / "other/moved.gguf")
+    assert open_scorer(moved).log_prob(["他来了。"])[0] == nats
+    assert (folder / "model.safetensors").stat() == made
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", ".record.json"])
+@pytest.mark.parametrize("damage", ["cut", "absent"])
+def test_a_damaged_conversion_is_made_again(tmp_path, monkeypatch, name, damage):
+    """Whichever of its files was cut or removed."""
+    from tiny_models import llama_gguf
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = llama_gguf(tmp_path / "judge.gguf")
+    nats = open_scorer(path).log_prob(["他来了。"])[0]
+    (folder,) = (tmp_path / "cache/cec-zero/gguf").iterdir()
+    whole = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if damage == "cut":
+        (folder / name).write_bytes(whole[:-1])
+    assert open_scorer(path).log_prob(["他来了。"])[0] == nats
+    assert (folder / name).read_bytes() == whole
+
+
+def test_another_file_of_the_same_name_replaces_its_conversion(tmp_path, monkeypatch):
+    """The cache has one folder for each file, and nothing of a process that was killed."""
+    from tiny_models import llama_gguf
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "cache/cec-zero/gguf"
+    (root / ".999999999-0123").mkdir(parents=True)
+    path = llama_gguf(tmp_path / "judge.gguf")
+    open_scorer(path)
+    path.write_bytes(path.read_bytes() + b"\0")
+    open_scorer(path)
+    (folder,) = root.iterdir()
+    assert folder.name == hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch, capsys):
+    """The model is read all the same."""
+    from tiny_models import llama_gguf
+
+    from cecdata.common import progress
+
+    monkeypatch.setattr(progress, "command_runs", True)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert open_scorer(llama_gguf(tmp_path / "judge.gguf")).log_prob(["他来了。"])[0] < 0
+    assert "has to be read again next time" in capsys.readouterr().err

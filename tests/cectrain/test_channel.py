@@ -523,6 +523,24 @@ def test_only_proposals_are_judged_and_only_where_there_are_some():
             assert any(change[0] == one[0] and change[1] > one[1] for one in proposed)
 
 
+def test_a_change_that_cannot_be_made_is_not_judged():
+    """Where even the greatest ratio that counts leaves it below the least confidence."""
+    scorer = Opinion(default=99.0)
+    rescorer = Rescorer(scorer, SHIPPED, "none", Weights(0.0, 1.0, 0.0, 0.0, 0.1))
+    near, far = (0, 1, "一"), (1, 2, "二")
+    evidence = [{near: (-0.5, 0.0, 0.0), far: (-1.5, 0.0, 0.0)}, {far: (-1.5, 0.0, 0.0)}]
+    logits = rescorer.logits(["甲乙", "丙丁"], evidence, 0.0)
+    assert scorer.asked == [("甲乙", [near])]
+    assert logits == [{near: 0.5, far: -1.5}, {far: -1.5}]
+
+
+def test_a_judged_text_is_answered_before_many_are_read():
+    """A language model takes its time, and people wait for the first answer."""
+    read = iter([TEXTS[0]] * 100)
+    next(weighed(Opinion()).stream(read))
+    assert len(list(read)) >= 90
+
+
 @pytest.mark.parametrize(("between", "new"), [("乙", "二"), ("乙" * 40, "一")])
 def test_changes_that_belong_together_are_judged_together(between, new):
     """Two changes, near or alike, each improbable alone, are made where both are probable."""

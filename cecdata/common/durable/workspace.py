@@ -72,8 +72,10 @@ class Workspace:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: object, __: object) -> None:
         self._lock.release()
+        if isinstance(error, KeyboardInterrupt):
+            error.args = (f"The same command, given again, continues {self.root}.",)
 
     def write(
         self, name: str, fill: Callable[[Path], None], check: Callable[[Path], None] | None = None

@@ -87,6 +87,21 @@ def test_a_shared_pass_gives_the_ratios_of_whole_texts(scorer):
     assert short[0] == pytest.approx(slow(scorer, "她的") - slow(scorer, "他的"), abs=1e-3)
 
 
+def test_products_in_bfloat16_give_nearly_the_same(tiny, scorer, monkeypatch):
+    """Where the processor multiplies so and the model is not small; the states stay exact."""
+    from cecdata.models import loading
+
+    monkeypatch.setattr(loading, "SMALL", 0)
+    monkeypatch.setattr(loading, "multiplies_bfloat16", lambda: True)
+    fast = open_scorer(tiny)
+    assert (fast.dtype, fast._packs) == (torch.bfloat16, True)
+    assert fast.identity != scorer.identity
+    texts = [TEXT, "他的"]
+    assert fast.log_prob(texts) == pytest.approx(scorer.log_prob(texts), rel=0.01)
+    ratios = scorer.log_ratios(TEXT, CHANGES)
+    assert fast.log_ratios(TEXT, CHANGES).tolist() == pytest.approx(ratios, abs=0.5)
+
+
 def test_the_unchanged_text_is_read_once(scorer, monkeypatch):
     """All changes of a text are one call of the model, and no row is longer than needed."""
     calls = []
