@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -313,7 +314,11 @@ def _written_with(tokenizer: Any, size: int) -> Tensor:
     """Return which tokens Chinese text is written with: those with a Han character or no letter."""
     import torch
 
-    texts = tokenizer.batch_decode([[number] for number in range(min(size, len(tokenizer)))])
+    numbers = [[number] for number in range(min(size, len(tokenizer)))]
+    decode = tokenizer.batch_decode
+    if tokenizer.is_fast:  # without what transformers does around it, three times as fast
+        decode = partial(tokenizer.backend_tokenizer.decode_batch, skip_special_tokens=False)
+    texts = decode(numbers)
     kept = [bool(_HAN.search(text)) or not _LETTER.search(text) for text in texts]
     competing = torch.zeros(size, dtype=torch.bool)
     competing[: len(kept)] = torch.tensor(kept)

@@ -58,7 +58,7 @@ def load_causal(
     if file is None:
         refuse_pointers(path)
         model, tokenizer = _load(name, name, place, dtype)
-        check_finite(name, model)
+        _check_model(name, model, tokenizer)
         return model, tokenizer
     _refuse_pointer(file)
     if folder := find_conversion(file):
@@ -70,7 +70,7 @@ def load_causal(
     model, tokenizer = _load(
         name, str(file.parent), place, dtype, gguf_file=file.name, use_safetensors=False
     )
-    check_finite(name, model)
+    _check_model(name, model, tokenizer)
     keep_conversion(file, model, tokenizer)
     return model, tokenizer
 
@@ -86,7 +86,6 @@ def _load(
     settings["dtype"] = _fitting_dtype(name, config, place, dtype)
     tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
     model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)
-    _check_tokenizer(name, tokenizer, model)
     return model, tokenizer
 
 
@@ -201,8 +200,13 @@ def multiplies_bfloat16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported())  # noqa: SLF001 - no public name
 
 
-def _check_tokenizer(name: str, tokenizer: Any, model: Any) -> None:
-    """Raise InputError where a tokenizer is empty, reads no Chinese, or exceeds the model."""
+def _check_model(name: str, model: Any, tokenizer: Any) -> None:
+    """Raise InputError where weights of a model are not finite, or its tokenizer does not fit.
+
+    A tokenizer that is empty, reads no Chinese, or exceeds the model does not. What a GGUF file was
+    converted into was checked then.
+    """
+    check_finite(name, model)
     tokens = tokenizer(_COMMON, add_special_tokens=False)["input_ids"]
     if not tokens:
         # transformers makes one without its files
