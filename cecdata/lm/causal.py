@@ -133,7 +133,9 @@ class CausalScorer(LanguageModel):
             else:
                 packs += self._packs_of(n, ids, text, of_text, ratios[n])
         packs.sort(key=lambda pack: pack.size)
-        for batch in _batches([pack.size for pack in packs], self._most_tokens):
+        # with coarse products, what stands beside a text moves its ratios; alone it is as fast
+        most = 0 if self._mixed else self._most_tokens
+        for batch in _batches([pack.size for pack in packs], most):
             members = [packs[at] for at in batch]
             for pack, values in zip(members, self._judge_packs(members), strict=True):
                 ratios[pack.text][pack.places] = values

@@ -99,7 +99,9 @@ def test_products_in_bfloat16_give_nearly_the_same(tiny, scorer, monkeypatch):
     texts = [TEXT, "他的"]
     assert fast.log_prob(texts) == pytest.approx(scorer.log_prob(texts), rel=0.01)
     ratios = scorer.log_ratios(TEXT, CHANGES)
-    assert fast.log_ratios(TEXT, CHANGES).tolist() == pytest.approx(ratios, abs=0.5)
+    alone = fast.log_ratios(TEXT, CHANGES).tolist()
+    assert alone == pytest.approx(ratios, abs=0.5)
+    assert fast.log_ratios_of([TEXT, "他的"], [CHANGES, [(0, 1, "她")]])[0].tolist() == alone
 
 
 def test_the_unchanged_text_is_read_once(scorer, monkeypatch):
