@@ -1,5 +1,7 @@
 """Fit the weights of the combined corrector on synthetic pairs, and score each threshold.
 
+The constants of the estimated share of sentences with errors are fitted as well.
+
     cecdata build CLEAN --out PAIRS --recipe typed --copies 1 --unchanged 0.5 --holdout 0
     python benchmarks/fit_combined.py PAIRS --lm words
 
@@ -24,6 +26,7 @@ import polars as pl
 from cecbench.benchmarks.catalogue import load
 from cecbench.scorers import score
 from cecdata.hanzi.edits import align
+from cectrain.corrector import prevalence
 from cectrain.corrector.calibration import fit
 from cectrain.corrector.combined import JUDGED, CombinedProposer, choose_changes
 from cectrain.corrector.correction import Change, apply
@@ -89,12 +92,32 @@ def main() -> None:
     confidences: list[dict[Change, float]] = [{} for _ in parts]
     for (part, change), chance in zip(changes, chances, strict=True):
         confidences[part][change] = float(chance)
+    print_prevalence(rows, parts, confidences)
     print("threshold  precision  recall     F1  over-correction")
     for threshold in THRESHOLDS:
         answers = [""] * len(rows)
         for (number, _, text), own in zip(parts, confidences, strict=True):
             answers[number] += apply(text, choose_changes(text, own, threshold))
         report(threshold, rows, answers)
+
+
+def print_prevalence(
+    rows: list[tuple[str, str]],
+    parts: list[tuple[int, int, str]],
+    confidences: list[dict[Change, float]],
+) -> None:
+    """Print the constants of cectrain/corrector/prevalence.py."""
+    greatest = np.zeros(len(rows))
+    for (number, _, _), own in zip(parts, confidences, strict=True):
+        greatest[number] = max(greatest[number], *own.values(), 0.0)
+    wrong = np.array([source != target for source, target in rows])
+    seen = greatest >= prevalence.SEEN
+    share = np.minimum(greatest[seen], 0.9999)
+    weights = fit(np.column_stack([np.ones(len(share)), np.log(share / (1 - share))]), wrong[seen])
+    print(
+        f"BIAS {weights[0]:.2f}, SLOPE {weights[1]:.2f}, RIGHT {wrong[seen].mean():.3f}, "
+        f"RECALL {seen[wrong].mean():.2f}, FALSE {seen[~wrong].mean():.3f}"
+    )
 
 
 def report(threshold: float, rows: list[tuple[str, str]], answers: list[str]) -> None:

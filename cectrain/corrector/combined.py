@@ -35,8 +35,8 @@ from cectrain.corrector.wordlists import Term
 
 JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that the policy judges
 #: By the name of the channel's n-gram model; other models take those of the input-method model.
-SHIPPED = Weights(0.12, 0.90, 0.31)
-INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
+SHIPPED = Weights(0.09, 0.89, 0.31)
+INPUT_METHOD = Weights(0.01, 1.10, 0.31)
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
 #: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
 KNOWN, LEAST_RATIO = 0.75, -8.0
