@@ -40,7 +40,7 @@ def test_it_trains_on_a_dataset(loop, dataset_path, capsys, monkeypatch):
 
 
 def test_the_clipped_objective_favours_what_earned_more(loop):
-    """After an update, an answer with a positive advantage is likelier, another one less so."""
+    """After an update, an answer of negative advantage is less likely, and more so than another."""
     policy = loop.Policy(str(Path(loop.files("cectrain") / "weights")))
     prompts = policy.prompts(["他己经来了。", "他己经来了。"])
     texts = ["他已经来了。<|end|>", "他己经来了。<|end|>"]
@@ -54,4 +54,4 @@ def test_the_clipped_objective_favours_what_earned_more(loop):
     first = chances()
     loop.update(policy, optimizer, prompts, answers, torch.tensor([1.0, -1.0]))
     change = chances() - first
-    assert change[0] > 0 > change[1]
+    assert change[1] < min(0, change[0])
