@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import os
 import pydoc
 import re
 import sys
-from html import escape
 from pathlib import Path
 
 import click
@@ -26,9 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # mkdocs takes them back when this is read
 import settings  # noqa: E402
 
-from cecdata.common import html  # noqa: E402
 from cecdata.common.command_group import EXPLAINS_ALL  # noqa: E402
-from experiments.corpora.results import TITLE, figures  # noqa: E402
 
 #: page of the site → file at the top level, whose relative links are rewritten
 TOP = {
@@ -49,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, source in TOP.items():
         text = (ROOT / source).read_text("utf-8")
         files.append(File.generated(config, page, content=text))
-    made = {"reference/settings.md": settings.page(), **command_pages(), **evidence_pages()}
+    made = {"reference/settings.md": settings.page(), **command_pages()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     return files
@@ -136,17 +132,6 @@ def _listed(item: object) -> list[str]:
     about = LINK.sub(r"\1", about.removeprefix("- "))
     told = "" if about.startswith(("#", "|", "```")) else f": {about}"
     return [f"- [{item.title}]({_twin(item.file.src_uri)}){told}"]
-
-
-def evidence_pages() -> dict[str, str]:
-    """Return a page with the figures of each comparison in docs/evidence."""
-    pages = {}
-    for path in sorted((ROOT / "docs/reports/evidence").glob("*.json")):
-        facts = json.loads(path.read_text("utf-8"))
-        command = f"<p><code>{escape(facts['command'])}</code></p>"
-        body = f"<h1>{TITLE}</h1>\n{command}\n{''.join(figures(facts))}"
-        pages[f"reports/evidence/{path.stem}.html"] = html.page(TITLE, body)
-    return pages
 
 
 def command_pages() -> dict[str, str]:
