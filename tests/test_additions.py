@@ -129,7 +129,7 @@ import pyarrow as pa
 
 from cecdata.corpus.lines import blocks, numbers
 from cecdata.corpus.rows import gather
-from cecdata.corpus.sources import Columns, Format, Record, Rows, Source, opened
+from cecdata.corpus.sources import Columns, Format, Record, Rows, Source, open_source
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:

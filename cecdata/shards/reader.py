@@ -147,9 +147,21 @@ def read_batches(
             names = list(columns) if columns else list(PAIR.names)
             stored = [n for n in names if n not in ADDED or n in file.schema_arrow.names]
             batches = file.iter_batches(batch_size=rows, columns=stored)
-            yield from (as_current(batch, names) for batch in batches)
+            yield from (as_current(_check_columns(path, b, stored), names) for b in batches)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a name that is not UTF-8
         raise VerificationError(f"{path}: damaged ({error}); run `cecdata verify`") from error
+
+
+def _check_columns(path: Path, batch: pa.RecordBatch, wanted: list[str]) -> pa.RecordBatch:
+    """Return a batch; raise VerificationError where it lacks a column, or a value that it needs."""
+    for name in wanted:
+        at = batch.schema.get_field_index(name)
+        needed = name in PAIR.names and not PAIR.field(name).nullable
+        if at < 0 or (needed and batch.column(at).null_count):
+            raise VerificationError(
+                f"{path}: column {name!r}, or a value in it, is missing; run `cecdata verify`"
+            )
+    return batch
 
 
 @dataclass(frozen=True, slots=True)

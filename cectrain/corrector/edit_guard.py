@@ -150,7 +150,7 @@ class Plain:
 def _decode_form(form: str) -> str:
     """Return the one Han character that a radical or a compatibility form stands for; '' if none.
 
-    >>> [_meant(form) for form in "\\u2f47\\uf9b6\\u2e80"]
+    >>> [_decode_form(form) for form in "\\u2f47\\uf9b6\\u2e80"]
     ['日', '禮', '']
     """
     meant = unicodedata.normalize("NFKC", form)

@@ -22,7 +22,7 @@ SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def told_and_soon(ended, number):
     assert ended.code == 130, ended.text
     assert ended.answered_s < WITHIN_S
-    assert "to continue" in ended.text
+    assert "given again, continues" in ended.text
     assert "Traceback" not in ended.text
 
 

@@ -328,7 +328,7 @@ def reluctance(pair: tuple[str, str]) -> float:
 def _with_lost_words(model: Ngrams) -> Ngrams:
     """Return the model with the words that a conversion of its texts replaced, as likely as those.
 
-    >>> from cecdata.lm.ngrams import shipped
+    >>> from cecdata.lm.ngrams import load_shipped
     >>> "哪吒" in load_shipped().words, "哪吒" in _with_lost_words(load_shipped()).words
     (False, True)
     """
