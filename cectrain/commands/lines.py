@@ -80,9 +80,19 @@ def _work(texts: Sequence[str]) -> list[Correction]:
 
 
 def sample_lines(path: Path, encoding: str | None) -> list[str]:
-    """Return lines of a file by the digests of their bytes, which do not depend on their order."""
-    lines = (line for _, some in read_file_lines(path, encoding) for line in some if line.strip())
-    return heapq.nsmallest(_SAMPLE, lines, key=lambda line: xxhash.xxh3_64_intdigest(line.encode()))
+    """Return lines of a file by the digests of their bytes, which do not depend on their order.
+
+    Of a damaged file, the lines before the damage count: who corrects them names it.
+    """
+
+    def read_good_lines() -> Iterator[str]:
+        with contextlib.suppress(InputError):
+            for _, lines in read_file_lines(path, encoding):
+                yield from filter(str.strip, lines)
+
+    return heapq.nsmallest(
+        _SAMPLE, read_good_lines(), key=lambda line: xxhash.xxh3_64_intdigest(line.encode())
+    )
 
 
 def print_corrections(

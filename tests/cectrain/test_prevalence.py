@@ -93,6 +93,16 @@ def test_the_command_takes_a_share_or_estimates_it(tmp_path, capsys):
     assert "--prevalence is for combined" in capsys.readouterr().err
 
 
+def test_lines_before_a_bad_byte_are_answered(tmp_path, capsys):
+    """The estimate takes what can be read, and the correction names the place of the damage."""
+    path = tmp_path / "lines.txt"
+    path.write_bytes("".join(f"第{n}次己经来了。\n" for n in range(150)).encode() + b"\xff\xfe\xff")
+    assert run(cli, ["correct", "--lm", "words", "--file", str(path), "--encoding", "utf-8"]) == 1
+    output = capsys.readouterr()
+    assert output.out.count("已经") == 150
+    assert str(path) in output.err
+
+
 def test_processes_answer_in_order(tmp_path, capsys):
     """Lines that two processes share come out as from one."""
     path = tmp_path / "lines.txt"
