@@ -250,8 +250,8 @@ def realism(file: Path, recipe: str, seed: int | None) -> None:
 def figures(sources: tuple[Path, ...], out: Path) -> None:
     """Redraw the paper's figures as SVG, with your results beside the published numbers.
 
-    SOURCES are folders of runs (`cecbench run`) and of studies, and files with the output of
-    `tools/encoder/compare.py --json`. Without any, the published numbers are drawn alone.
+    SOURCES are folders of runs (`cecbench run`) and of studies. Without any, the published
+    numbers are drawn alone.
     """
     from experiments.figures import redraw
 

@@ -49,9 +49,9 @@ Figure = tuple[Drawing, float]  # what draws it, and its width in inches
 def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
     """Write each figure to `out` as SVG, and a page that lists them; return the paths.
 
-    `sources` are folders or files with runs of cecbench (score.json), studies (STUDY.json) and
-    outputs of `tools/encoder/compare.py --json`. Without any the published numbers are drawn alone.
-    Raises InputError for a source that has none of these.
+    `sources` are folders or files with runs of cecbench (score.json) and studies (STUDY.json).
+    Without any the published numbers are drawn alone. Raises InputError for a source that has
+    none of these.
     """
     figures = from_the_paper()
     runs, documents = _read(sources)
@@ -59,11 +59,8 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
         figures["scores"] = scores(runs)
     for file, document in documents.items():
         try:
-            if "study" in document:
-                name = inside(str(document["study"])).replace("/", "-")
-                figures[f"study-{name}"] = _of_study(document)
-            else:
-                figures["paper-encoders"] = correlation(_correlations(document))
+            name = inside(str(document["study"])).replace("/", "-")
+            figures[f"study-{name}"] = _of_study(document)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{file}: a value is missing or wrong ({error})") from error
     out.mkdir(parents=True, exist_ok=True)
@@ -160,7 +157,7 @@ def from_the_paper() -> dict[str, Figure]:
         "paper-categories": bars("CS by error category, four of twelve systems", columns, series),
         "paper-scaling": _scaling(),
         "paper-ablation": _ablation(),
-        "paper-encoders": correlation({}),
+        "paper-encoders": correlation(),
     }
 
 
@@ -209,16 +206,12 @@ def recomputed_average(source: published.Table, row: tuple[str, ...]) -> float |
     return mean
 
 
-def correlation(own: Mapping[str, Point]) -> Figure:
-    """Return Pearson's r of cosines with human ratings: the paper's two, and `own`."""
+def correlation() -> Figure:
+    """Return the paper's two values of Pearson's r of cosines with human ratings."""
     source = published.table("encoders")
     printed = {row[0]: r for row in source.rows if (r := source.number(row, "pearson_r"))}
-    # The paper leaves out the owners of models on the hub.
-    yours = {name.rsplit("/", 1)[-1]: point for name, point in own.items()}
-    both = {"yours": yours, "published": {name: Point(100 * r) for name, r in printed.items()}}
-    labels = list(dict.fromkeys((*printed, *yours)))
-    title = "Pearson correlation of cosine and human rating, × 100"
-    return bars(title, labels, {name: points for name, points in both.items() if points})
+    series = {"published": {name: Point(100 * r) for name, r in printed.items()}}
+    return bars("Pearson correlation of cosine and human rating, × 100", list(printed), series)
 
 
 def scores(runs: Sequence[Run]) -> Figure:
@@ -256,7 +249,7 @@ def _row(source: published.Table, row: tuple[str, ...], columns: Sequence[str]) 
 
 
 def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, object]]]:
-    """Return the runs below the sources, and the studies and comparisons by their files."""
+    """Return the runs below the sources, and the studies by their files."""
     with_runs: list[Path] = []
     documents: dict[Path, dict[str, object]] = {}
     for source in sources:
@@ -265,8 +258,7 @@ def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, obje
         has_runs = source.name == SCORE or any(source.rglob(SCORE))
         if not known and not has_runs:
             raise InputError(
-                f"{source}: no runs of `cecbench run`, study of `python -m experiments study` or "
-                "output of `tools/encoder/compare.py --json`"
+                f"{source}: no runs of `cecbench run`, and no study of `python -m experiments study`"
             )
         documents |= known
         with_runs += [source] if has_runs and not known else []
@@ -274,27 +266,14 @@ def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, obje
 
 
 def _document(file: Path) -> dict[str, object] | None:
-    """Return the study or the comparison of encoders in a file; None for JSON of another kind."""
+    """Return the study in a file; None for JSON of another kind."""
     try:
         document = parse(file.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: not readable as JSON ({error})") from error
-    kinds = ({"study", "rows"}, {"pairs", "encoders"})
-    if isinstance(document, dict) and any(kind <= document.keys() for kind in kinds):
+    if isinstance(document, dict) and {"study", "rows"} <= document.keys():
         return dict(document)
     return None
-
-
-def _correlations(comparison: Mapping[str, object]) -> dict[str, Point]:
-    """Return each encoder's r with its interval, in hundredths."""
-    encoders = comparison["encoders"]
-    if not isinstance(encoders, list):
-        raise TypeError  # the caller names the file
-    points = {}
-    for one in encoders:
-        values = (one["pearson"], *one["pearson_interval"])
-        points[one["encoder"]] = Point(*(100 * value for value in values))
-    return points
 
 
 def _of_study(study: Mapping[str, object]) -> Figure:

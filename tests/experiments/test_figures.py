@@ -98,18 +98,6 @@ def test_a_study_without_f1_is_titled_by_its_first_column(tmp_path, drawn):
     assert {name: point.value for name, point in series["yours"].items()} == {"one": 20, "two": 30}
 
 
-def test_own_correlations_stand_beside_the_published_ones(tmp_path, drawn):
-    """The output of `tools/encoder/compare.py --json` is drawn, with its intervals."""
-    measured = {"encoder": "owner/mine", "pearson": 0.5, "pearson_interval": [0.4, 0.6]}
-    (tmp_path / "encoders.json").write_text(json.dumps({"pairs": 3, "encoders": [measured]}))
-    draw(tmp_path / "figures", tmp_path / "encoders.json")
-    labels, series, _ = drawn["Pearson correlation of cosine and human rating, × 100"]
-    assert "mine" in labels
-    assert series["published"]["bge-large-zh-v1.5"].value == 89
-    mine = series["yours"]["mine"]
-    assert (mine.value, mine.low, mine.high) == (50, 40, 60)
-
-
 def test_a_source_without_runs_is_refused(tmp_path):
     """The message names the folder and what writes one that can be drawn."""
     from cecdata.common.command_group import run

@@ -41,7 +41,6 @@ MISSPELT = (
 )
 HELD_OUT = 0.02  # share of sentences that neither this model nor a policy sees
 OF_TEXT = 0.5  # weight of the text's counts in the unigrams; the rest is the word lists'
-LEAST_TRIPLES = 3  # occurrences; with rarer trigrams the table is larger and corrects no better
 ERROR = 4.5  # θ, tuned on synthetic pairs of origins that the model has not seen
 
 
