@@ -258,7 +258,8 @@ def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, obje
         has_runs = source.name == SCORE or any(source.rglob(SCORE))
         if not known and not has_runs:
             raise InputError(
-                f"{source}: no runs of `cecbench run`, and no study of `python -m experiments study`"
+                f"{source}: no runs of `cecbench run`, and no study of `python -m "
+                "experiments study`"
             )
         documents |= known
         with_runs += [source] if has_runs and not known else []
