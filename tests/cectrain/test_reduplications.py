@@ -36,6 +36,8 @@ def test_reduplications_are_never_shortened(corrector, text):
     ("text", "word"),
     [
         ("法院应当在七日内作出决定。", "作出"),
+        ("请填写您的定单。", "定单"),
+        ("人材难得。", "人材"),
         ("道路两旁绿树成阴。", "成阴"),
         ("他是惟一的证人。", "惟一"),
     ],
