@@ -49,6 +49,7 @@ _SPECIAL = re.compile(
     r"<\|[a-z_]{1,24}\|>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?INST\]|<｜[^<>｜]{1,24}｜>",
     re.IGNORECASE,
 )
+_SPECIALS = re.compile(rf"\A(?:(?:{_SPECIAL.pattern})\s*)+", re.IGNORECASE)
 #: emphasis, and what is struck out
 _EMPHASIS = re.compile(
     r"\*\*|__|~~[^~\n]{0,200}~~|<(?P<tag>del|s)>[^<\n]{0,200}</(?P=tag)>"
@@ -146,8 +147,7 @@ def _first_turn(text: str) -> str:
     turn = _TURN.search(text)
     if turn and _SPECIAL.match(text):
         text = text[turn.end() :].strip()
-    while token := _SPECIAL.match(text):
-        text = text[token.end() :].lstrip()
+    text = _SPECIALS.sub("", text, count=1)
     return _SPECIAL.split(text, maxsplit=1)[0]
 
 
