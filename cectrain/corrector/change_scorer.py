@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from cecdata.common.blas import BLAS_THREADS
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 from cecdata.models import prompts
 from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change
 from cectrain.corrector.folder import longest_source, model_folder, prove_weights, trained_prompt
-from cectrain.corrector.numpy_policy import BLAS_THREADS, Ints, NumpyPolicy
+from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
 _END = "\0"  # stands for the end token, which has no character

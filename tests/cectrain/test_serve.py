@@ -27,11 +27,11 @@ import threadpoolctl
 from browser import CHROMIUM, Browser
 from proposers import Silent
 
+from cecdata.common.blas import BLAS_THREADS
 from cecdata.common.command_group import run
 from cectrain.cli import cli
 from cectrain.corrector.correction import Alternative, Edit, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.numpy_policy import BLAS_THREADS
 from cectrain.serve.server import Limits, Server
 
 LIMITS = Limits(bytes=10_000)

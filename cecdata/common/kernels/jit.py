@@ -86,11 +86,6 @@ def compiled(kernel: Kernel) -> Kernel:
     return _compile_cached(kernel, sources())
 
 
-def fused(kernel: Kernel) -> Kernel:
-    """Compile a kernel as `compiled` does; a product that is added to a sum is rounded once."""
-    return _compile_cached(kernel, sources(), fastmath={"contract"})
-
-
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `compiled` for kernels of their folder's files and `packages`."""
     return lambda kernel: _of_folder(packages, kernel)
@@ -130,7 +125,7 @@ def sources(*folders: Path) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
 
 
-def _compile_cached(kernel: Kernel, digest: str, **options: bool | set[str]) -> Kernel:
+def _compile_cached(kernel: Kernel, digest: str, **options: bool) -> Kernel:
     dispatcher = numba.njit(nogil=True, **options)(kernel)
     # what `cache=True` sets, with a cache that bears damage and folders that cannot be written
     counted = options.get("_nrt") is not False
