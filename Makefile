@@ -37,9 +37,14 @@ $(DOCS): $(BASE) requirements/docs.lock
 	@touch $@
 
 # Otherwise both processes of the tests would compile the same kernels at the same time.
-$(KERNELS): $(DEV) $(shell grep -rlE '^@(compiled|entry|fused|inlined|called)' cec*/ --include=*.py)
+$(KERNELS): $(DEV) $(shell grep -rlE '^@(compiled|entry|inlined|called)' cec*/ --include=*.py)
 	@echo "compiling the kernels …"
-	@$(BIN)/cecdata doctor --compile
+	@$(BIN)/cecdata build sample --limit 1500 --out $@.tmp --copies 1 --recipe typed --encoder builtin \
+		--cosine all --mask --quality han --quality repeated --perplexity words --near-duplicates \
+		--decontaminate cecdata/sample/cars.txt --overwrite >/dev/null
+	@$(BIN)/cectrain correct --model channel 他的病情己经好转。 >/dev/null
+	@$(BIN)/cecbench run --system copy --benchmark $@.tmp --scorer cherrant --mode nosimp >/dev/null
+	@rm -r $@.tmp
 	@touch $@
 
 CORPUS ?= sample

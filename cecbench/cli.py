@@ -14,10 +14,6 @@ COMMANDS = {
     "Score": {
         "run": ("run", "Run a system on a benchmark and score it."),
         "suite": ("run", "Run systems on all benchmarks of this machine, and write a report."),
-        "export-task": (
-            "export_task",
-            "Write a benchmark as a task of lm-evaluation-harness or Inspect.",
-        ),
         "score": ("score", "Score a file of predictions with a published scorer."),
     },
     "Compare scores": {

@@ -1,4 +1,4 @@
-"""A table for papers, in LaTeX or Markdown: precision, recall, F and over-correction by benchmark.
+"""A table for papers, in Markdown: precision, recall, F and over-correction by benchmark.
 
 The best value of a column is bold; systems whose F differs significantly from the best are marked.
 """
@@ -19,14 +19,6 @@ from cecdata.common.markdown import Markdown
 LEVEL = 0.05  # of significance, after correction for all comparisons of the table
 COLUMNS = ("P", "R", "F", "OC")
 _MARK = "†"
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    **{sign: f"\\{sign}" for sign in "&%#_${}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    _MARK: r"$^\dagger$",
-    "±": r"$\pm$",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +46,20 @@ class Entry:
         return values
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of the table: its text, whether it is the best of its column."""
-
-    text: str = ""
-    best: bool = False
-
-
-Rows = dict[str, list[Cell]]
-
-
-def paper_table(groups: Mapping[str, Mapping[str, Entry]], form: str, quoted: Sequence[str]) -> str:
+def paper_table(groups: Mapping[str, Mapping[str, Entry]], quoted: Sequence[str]) -> str:
     """Return the table: one line a system, four columns a benchmark.
 
-    groups: the systems by benchmark and name. form: `latex` or `markdown`. quoted: the rows of the
-    paper's main table that are shown below them. Raises UsageError for one that it does not have.
+    groups: the systems by benchmark and name. quoted: the rows of the paper's main table that are
+    shown below them. Raises UsageError for one that it does not have.
     """
-    rows = _rows(groups)
-    printed = _quoted_rows(groups, quoted)
-    caption = _caption(groups, quoted=bool(quoted))
-    write = _latex if form == "latex" else _markdown
-    return "\n".join(write(list(groups), rows, printed, caption)) + "\n"
+    heads = [f"{name} {column}" for name in groups for column in COLUMNS]
+    lines = [*_rows(groups), *_quoted_rows(groups, quoted)]
+    caption = md.text(" ".join(_caption(groups, quoted=bool(quoted))))
+    return f"{md.table(['system', *heads], lines)}\n\n{caption}\n"
 
 
-def _rows(groups: Mapping[str, Mapping[str, Entry]]) -> Rows:
-    rows: Rows = {name: [] for group in groups.values() for name in group}
+def _rows(groups: Mapping[str, Mapping[str, Entry]]) -> Iterator[list[Markdown]]:
+    rows = {name: [md.text(name)] for group in groups.values() for name in group}
     for group in groups.values():
         numbers = {name: entry.numbers for name, entry in group.items()}
         idle = {name for name, e in group.items() if not any(run.active for run, _ in e.runs)}
@@ -89,33 +69,33 @@ def _rows(groups: Mapping[str, Mapping[str, Entry]]) -> Rows:
             best = (min if column == "OC" else max)(rivals, default=None)
             for name, cells in rows.items():
                 if name not in means:
-                    cells.append(Cell("–" if name in group else ""))
+                    cells.append(Markdown("–" if name in group else ""))
                     continue
                 values = numbers[name][column]
                 spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
                 mark = _MARK if column == "F" and group[name].worse else ""
                 is_best = means[name] == best and not (column == "OC" and name in idle)
-                cells.append(Cell(f"{means[name]:.2f}{spread}{mark}", is_best))
-    return rows
+                text = f"{means[name]:.2f}{spread}{mark}"
+                cells.append(Markdown(f"**{text}**" if is_best else text))
+    yield from rows.values()
 
 
-def _quoted_rows(groups: Iterable[str], quoted: Sequence[str]) -> Rows:
-    """Return the rows that are quoted from the paper, which prints an F1 alone."""
+def _quoted_rows(groups: Iterable[str], quoted: Sequence[str]) -> Iterator[list[Markdown]]:
+    """Yield the rows that are quoted from the paper, which prints an F1 alone."""
     source = published.table("main")
     known = {row[0]: row for row in source.rows}
     set_of = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
-    rows: Rows = {}
     for name in quoted:
         if name not in known:
             hint = did_you_mean(name, list(known))
             raise UsageError(f"--published: the paper has no row {name!r}: {hint}")
-        rows[name] = []
+        cells = [Markdown(f"*{md.text(name)}*")]
         for benchmark in groups:
             column = set_of.get(benchmark)
             value = source.number(known[name], column) if column else None
             shown = "" if value is None else f"{value:.2f}"
-            rows[name] += [Cell(), Cell(), Cell(shown), Cell()]
-    return rows
+            cells += [Markdown(), Markdown(), Markdown(shown), Markdown()]
+        yield cells
 
 
 def _caption(groups: Mapping[str, Mapping[str, Entry]], *, quoted: bool) -> Iterator[str]:
@@ -139,50 +119,3 @@ def _caption(groups: Mapping[str, Mapping[str, Entry]], *, quoted: bool) -> Iter
     firsts = (next(iter(group.values())).runs[0][0] for group in groups.values())
     signatures = (str(run.values["signature"]) for run in firsts)
     yield f"F is F{beta}. Signatures: {'; '.join(signatures)}."
-
-
-def _latex(
-    benchmarks: Sequence[str], rows: Rows, printed: Rows, caption: Iterable[str]
-) -> Iterator[str]:
-    """Yield the lines of a table that needs the package booktabs."""
-    yield r"\begin{table}"
-    yield r"\centering"
-    yield r"\begin{tabular}{l" + "rrrr" * len(benchmarks) + "}"
-    yield r"\toprule"
-    heads = (rf"\multicolumn{{4}}{{c}}{{{_escape_latex(name)}}}" for name in benchmarks)
-    yield " & ".join(["", *heads]) + r" \\"
-    yield " & ".join(["System", *list(COLUMNS) * len(benchmarks)]) + r" \\"
-    yield r"\midrule"
-    for name, cells in rows.items():
-        texts = (
-            rf"\textbf{{{_escape_latex(c.text)}}}" if c.best else _escape_latex(c.text)
-            for c in cells
-        )
-        yield " & ".join([_escape_latex(name), *texts]) + r" \\"
-    if printed:
-        yield r"\midrule"
-    for name, cells in printed.items():
-        yield " & ".join([rf"\textit{{{_escape_latex(name)}}}", *(c.text for c in cells)]) + r" \\"
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-    yield rf"\caption{{{_escape_latex(' '.join(caption))}}}"
-    yield r"\end{table}"
-
-
-def _markdown(
-    benchmarks: Sequence[str], rows: Rows, printed: Rows, caption: Iterable[str]
-) -> Iterator[str]:
-    heads = [f"{name} {column}" for name in benchmarks for column in COLUMNS]
-    lines = []
-    for name, cells in rows.items():
-        shown = (Markdown(f"**{c.text}**") if c.best else Markdown(c.text) for c in cells)
-        lines.append([md.text(name), *shown])
-    for name, cells in printed.items():
-        lines.append([Markdown(f"*{md.text(name)}*"), *(Markdown(c.text) for c in cells)])
-    yield md.table(["system", *heads], lines)
-    yield ""
-    yield md.text(" ".join(caption))
-
-
-def _escape_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in md.one_line(text))

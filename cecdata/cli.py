@@ -14,7 +14,6 @@ COMMANDS = {
     "Make a dataset": {
         "build": ("build", "Make training pairs from clean text."),
         "pool": ("build", "Gather clean, distinct sentences into a dataset."),
-        "status": ("datasets", "Show the progress of a build."),
     },
     "Check and use a dataset": {
         "verify": ("datasets", "Check that a dataset is undamaged and correct."),

@@ -169,8 +169,8 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 
 for words in (["a.toy"], ["a.toy.gz"], ["a.x", "--format", "toy"]):
-    assert run(cli, ["build", *words, "--dry-run", "--out", "out"]) == 0, words
-assert run(cli, ["build", "a.toy", "--dry-run", "--out", "out", "--text-column", "x"]) == 1
+    assert run(cli, ["pool", *words, "--overwrite", "--out", "out"]) == 0, words
+assert run(cli, ["pool", "a.toy", "--overwrite", "--out", "out", "--text-column", "x"]) == 1
 """
 
 USES = """
@@ -558,7 +558,7 @@ def test_a_system_is_two_files_of_any_package(bench):
     assert 'entry-points."cecbench.systems"' in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
     assert json.loads(cecbench(bench, "list", "--json"))["systems"]["toy"] == "toy:WRONG"
-    assert "Options of toy:\n  --toy-right TEXT" in cecbench(bench, "run", "--help-all")
+    assert "Options of toy:\n  --toy-right TEXT" in cecbench(bench, "run", "--help")
     words = ("run", "--benchmark", "own.tsv", "--json", "--system", "toy:己")
     values = json.loads(cecbench(bench, *words))
     assert (values["S_C_f1"], values["usage"]["tokens_out"]) == (100.0, 2)

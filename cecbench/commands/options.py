@@ -5,7 +5,7 @@ Each kind of system declares its own in its module. The help shows them by the k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
@@ -13,28 +13,7 @@ import click
 from click.core import ParameterSource
 
 from cecbench.scorers import OPTIONS, SCORERS
-from cecdata.common.command_group import LongCommand
-
-
-class SectionOption(click.Option):
-    """An option that the help shows under a title of its own."""
-
-    def __init__(self, declarations: Sequence[str], *, section: str, **settings: object) -> None:
-        super().__init__(declarations, **settings)  # type: ignore[arg-type]  # click's own settings
-        self.section = section
-
-
-class SectionCommand(LongCommand):
-    """A command that groups the options of its help by their sections."""
-
-    def sections(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """Return the options by section; those without one come first."""
-        sections: dict[str, list[click.Option]] = {"Options": []}
-        for option in super().sections(ctx)["Options"]:
-            title = option.section if isinstance(option, SectionOption) else "Options"
-            sections.setdefault(title, []).append(option)
-        return sections
-
+from cecdata.common.command_group import SectionOption
 
 Command = TypeVar("Command", bound=Callable[..., object])
 

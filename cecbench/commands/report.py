@@ -47,21 +47,21 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
         click.echo(str(path))
 
 
-@click.command(epilog="Example: cecbench compare out/a out/b --format latex --published GPT-4")
+@click.command(epilog="Example: cecbench compare out/a out/b --format markdown --published GPT-4")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Compare scores whose signatures differ.")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "latex", "markdown"]),
+    type=click.Choice(["text", "markdown"]),
     default="text",
-    help="Output format; latex and markdown print one table for a paper.",
+    help="Output format; markdown prints one table for a paper.",
 )
 @click.option(
     "--published",
     default="none",
     metavar="none|NAMES",
-    help="Rows of the CEC-Zero paper to add to a latex or markdown table, separated by commas.",
+    help="Rows of the CEC-Zero paper to add to the table, separated by commas.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare(
@@ -91,7 +91,7 @@ def compare(
         return
     if form != "text":
         quoted = [] if published == "none" else [name.strip() for name in published.split(",")]
-        click.echo(_for_papers(groups, pairs, form, quoted), nl=False)
+        click.echo(_for_papers(groups, pairs, quoted), nl=False)
         return
     for line in different:
         click.echo(f"the signatures differ: {line}")
@@ -211,7 +211,6 @@ def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
 def _for_papers(
     groups: Sequence[Sequence[_Side]],
     pairs: Sequence[Mapping[str, Any]],
-    form: str,
     quoted: Sequence[str],
 ) -> str:
     from cecbench.page import name_of
@@ -237,7 +236,7 @@ def _for_papers(
             worse = all(differ(side, rival) for side in sides for rival in best)
             entry = Entry(tuple((side.run, side.score) for side in sides), worse)
             entries.setdefault(benchmark, {})[name] = entry
-    return paper_table(entries, form, quoted)
+    return paper_table(entries, quoted)
 
 
 def _in_words(pair: Mapping[str, Any]) -> str:

@@ -16,7 +16,6 @@ from cecbench.benchmarks.readers import validation_shards
 from cecbench.commands.list import DATA
 from cecbench.commands.options import (
     LIMIT,
-    SectionCommand,
     options_from,
     scoring_from,
     scoring_options,
@@ -28,6 +27,7 @@ from cecbench.results import RunScore, find_runs
 from cecbench.run import Settings, evaluate
 from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
+from cecdata.common.command_group import SectionCommand
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.html import percent
 from cecdata.common.progress import Progress, suggest, tell
@@ -35,10 +35,6 @@ from cecdata.common.progress import Progress, suggest, tell
 
 @click.command(
     cls=SectionCommand,
-    usual=(
-        *("--system", "--benchmark", "--data", "--out", "--scorer", "--name", "--limit"),
-        *("--allow-missing", "--overwrite", "--json"),
-    ),
     epilog="Example: cecbench run --system predictions:answers.tsv --benchmark lemon/car --json",
 )
 @click.option(

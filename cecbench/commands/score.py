@@ -9,11 +9,12 @@ from pathlib import Path
 
 import click
 
-from cecbench.commands.options import SectionCommand, scoring_from, scoring_options
+from cecbench.commands.options import scoring_from, scoring_options
 from cecbench.metrics.base import Report, remarks
 from cecbench.resampling import DRAWS
 from cecbench.results import signed_name
 from cecbench.scorers import score_file
+from cecdata.common.command_group import SectionCommand
 
 
 @click.command(

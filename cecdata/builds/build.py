@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from cecdata.builds.blocks import Input, identity_of, paths_read, take_input
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
@@ -24,12 +23,10 @@ from cecdata.builds.publish import (
     run_of,
 )
 from cecdata.builds.read import Read, look
-from cecdata.common.codec import Json
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.settings import require
 from cecdata.config import MOST_COPIES, Config
-from cecdata.corpus.reading import FileReport, empty_corpus
-from cecdata.filters.cosine import choose_policy
+from cecdata.corpus.reading import empty_corpus
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import About, Manifest
 
@@ -65,13 +62,10 @@ def build(
             engine_of(engine, workers) as runner,
         ):
             finished = output.finished()
-            if finished is not None and embeddings_whole(output):
+            if finished is not None and embeddings_whole(output, finished, config):
                 output.drop()
                 return restate(output, finished, about)
             run = Run(output.place, output.build, runner)
-            buckets = 1 if config.near_duplicates else 1 << source.bits
-            plan = {"read": len(source.blocks), "distinct": buckets}
-            output.plan(plan)
             try:
                 found = run.pool(source, config, counts=not pool)
                 histogram = None if pool else run.histogram(found, config)
@@ -79,7 +73,6 @@ def build(
                 output.forget()
                 raise
             stage = run.last_stage(found, config, histogram)
-            output.plan({**plan, stage.name: stage.count, "sentences": found.sentences})
             chunks = run.all(stage, stage.count)
             finished_build = Finished(
                 source, found, chunks, run_of(started, workers, command), about
@@ -101,36 +94,6 @@ def copies_of(config: Config, sentences: int) -> tuple[int, int]:
     most = f"at most {MOST_COPIES * sentences:,}, which is {MOST_COPIES:,} of each sentence"
     require(copies <= MOST_COPIES, "pairs", config.pairs, most)
     return copies, config.pairs - (copies - 1) * sentences
-
-
-def survey(
-    corpus: Sequence[str], config: Config, *, workers: int = 1
-) -> tuple[dict[str, Json], tuple[FileReport, ...]]:
-    """Run the first two stages in a temporary folder; return what a build would do, and read.
-
-    Nothing is written to its output.
-    """
-    with take_input(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
-        identity_of(source, config)  # opens all models: a bad one is refused before rows are read
-        run = Run(Place(folder), "survey", Threads(workers))
-        pool = run.pool(source, config, counts=True)
-        config = replace(config, copies=copies_of(config, pool.sentences)[0])
-        rates = histogram_of(run.place, pool, config).rates()
-        chunks = -(-pool.sentences // config.shard_sentences)
-        policy = choose_policy(config, pool.sentences)
-        facts: dict[str, Json] = {
-            "bytes": sum(file.bytes for file in source.given),
-            "rows": pool.rows,
-            "sentences": pool.sentences,
-            "rejected": dict(pool.rejected),
-            "pairs": config.pairs or pool.sentences * config.copies,
-            "shards": chunks,
-            "tasks": {"read": len(source.blocks), "distinct": 1 << source.bits, "corrupt": chunks},
-            "reachable": {name: round(rate.reachable, 6) for name, rate in rates.items()},
-            "cosine": policy.name,
-            "cosine_all_core_s": round(policy.estimate_s),
-        }
-        return facts, pool.inputs
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,15 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from cecdata.builds.place import DONE, PUBLISHED, Place
-from cecdata.common.codec import parse
-from cecdata.common.durable import STATE, Workspace, running, sha256_of
+from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.durable.workspace import FINGERPRINT, fingerprint, refuse_another
-from cecdata.common.errors import InputError, RefusedError, VerificationError, without_userinfo
+from cecdata.common.errors import InputError, RefusedError, without_userinfo
 from cecdata.common.store import Store, fetch_copies, is_remote
 from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
 from cecdata.shards.reader import OWNED, take_inventory
 
-PLAN = f"{STATE}/plan.json"
 # The tasks whose files a finished dataset does not need; a repair makes them again.
 _PASSING = ("read", "distinct")
 _FINGERPRINT = f"{STATE}/{FINGERPRINT}"
@@ -55,10 +52,6 @@ class _Output:
     def document(self, name: str, data: bytes) -> File:
         """Write a file of the finished dataset."""
         return self.place.write(name, lambda path: path.write_bytes(data))
-
-    def plan(self, tasks: Mapping[str, int]) -> None:
-        """Write the numbers of tasks by stage, for `cecdata status`."""
-        self.document(PLAN, json.dumps(tasks).encode())
 
     def _read_manifest(self) -> Manifest | None:
         """Return the manifest, if there is one; raise RefusedError if it is of another build."""
@@ -183,53 +176,6 @@ class Remote(_Output):
         for name in self._store.list():
             if name.startswith(passing):
                 self._store.remove(name)
-
-
-def status(out: Path | str) -> dict[str, Any]:
-    """Return the state of the build in `out`, read from its plan and its markers.
-
-    `stage` is the first that is not done, or "done"; the `total` of tasks of a stage is None before
-    it is known; `holder` is the process that builds in a folder. Raises InputError if there is no
-    build.
-    """
-    place = Place(str(Path(out).absolute()) if isinstance(out, Path) else out)
-    every = ("read", "distinct", "publish", "corrupt")
-    marked = dict(zip(every, place.marked(*every), strict=True))
-    plan, name = read_plan(place), without_userinfo(str(out))
-    finished = place.read(MANIFEST) is not None
-    if not plan and not finished:
-        raise InputError(f"{name} has no build: name the --out of a `cecdata build`")
-    names = ("read", "distinct", "publish" if "publish" in plan else "corrupt")
-    # of a finished build, the markers of the first stages are gone
-    done = plan if finished else marked
-    stages: list[dict[str, Any]] = [
-        {"name": n, "done": done.get(n, 0), "total": plan.get(n)} for n in names if plan
-    ]  # a copy of a dataset has no plan
-    left = [s["name"] for s in stages if s["total"] is None or s["done"] < s["total"]]
-    return {
-        "out": name,
-        "stage": "done" if finished else (left or names[-1:])[0],
-        "sentences": plan.get("sentences"),
-        "stages": stages,
-        "holder": "" if place.store else running(place.root / STATE / "lock") or "",
-    }
-
-
-def read_plan(place: Place) -> dict[str, int]:
-    """Return the numbers of tasks by stage, and of sentences; nothing before a build has begun.
-
-    Raises VerificationError where the file is damaged.
-    """
-    data = place.read(PLAN)
-    try:
-        plan: Any = {} if data is None else parse(data)
-        if not isinstance(plan, dict) or not all(type(count) is int for count in plan.values()):
-            raise ValueError("it must have a number for each stage")  # noqa: TRY301
-    except ValueError as error:
-        raise VerificationError(
-            f"{place}/{PLAN} is damaged ({error}): run the build again to replace it"
-        ) from error
-    return dict(plan)
 
 
 def sync_copy(uri: str) -> Path:

@@ -9,7 +9,6 @@ these files have their sums, so a task is repeated exactly where it must be, by 
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -134,15 +133,6 @@ class Place:
         except ValueError:  # damaged, or it leads out of the folder: the task is repeated
             return None
         return done if (done.task, done.build) == (task, build) else None
-
-    def marked(self, *stages: str) -> list[int]:
-        """Return the number of markers of each stage."""
-        if self.store is not None:
-            below = [name.removeprefix(f"{DONE}/") for name in self.store.list()]
-            return [sum(name.startswith(f"{stage}/") for name in below) for stage in stages]
-        folders = [self.root / DONE / stage for stage in stages]
-        listings = [os.scandir(folder) if folder.is_dir() else () for folder in folders]
-        return [sum(entry.name.endswith(".json") for entry in entries) for entries in listings]
 
     def mark(self, done: Done) -> None:
         """Write the marker of a task whose files are written."""

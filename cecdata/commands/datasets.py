@@ -1,4 +1,4 @@
-"""`cecdata status`, `verify`, `stats`, `report` and `export`, which read a build or a dataset."""
+"""`cecdata verify`, `stats`, `report` and `export`, which read a dataset."""
 
 from __future__ import annotations
 
@@ -9,35 +9,12 @@ from typing import Any
 
 import click
 
-from cecdata.commands.show import DatasetPath, OutPath, print_json
+from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import VerificationError
 from cecdata.common.progress import Progress, suggest
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
-
-
-@click.command()
-@click.argument("out", type=OutPath())
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def status(out: Path | str, as_json: bool) -> None:
-    """Show how many tasks of each stage the build in the folder OUT has done.
-
-    \b
-    cecdata status out/big
-    """
-    from cecdata.builds.output import status as read
-
-    now = read(out)
-    if as_json:
-        print_json(now)
-        return
-    by = f", in use by {now['holder']}" if now["holder"] else ""
-    at = "done" if now["stage"] == "done" else f"in the stage `{now['stage']}`"
-    click.echo(f"{now['out']}: {at}{by}")
-    for stage in now["stages"]:
-        total = "?" if stage["total"] is None else f"{stage['total']:,}"
-        click.echo(f"  {stage['name']:<9}{stage['done']:>9,} of {total}")
 
 
 @click.command()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
-import time
 from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
@@ -19,51 +15,20 @@ import click
 
 from cecdata import __version__
 from cecdata.commands.show import print_json
-from cecdata.common.errors import CecError
 from cecdata.common.machine import total_memory, usable_cores
 
 DISTRIBUTION = "cec-zero"
-# Commands that call every kernel (a test counts them), on `FILES`.
-_BUILD = (
-    "cecdata build text.txt --out built --copies 1 --workers 1 --recipe typed --encoder builtin "
-    "--cosine all --split-sentences --mask --quality han --quality repeated --perplexity words "
-    "--near-duplicates --decontaminate other.txt --protect names.txt"
-)
-CALLS = (
-    _BUILD,
-    "cecdata pool gb18030.txt --out pool",
-    "cectrain correct --model channel --terms names.txt 他的病情己经好转。",
-    "cecbench score few.tsv --scorer cherrant --mode nosimp",  # needs no OpenCC
-)
-_ANSWER = "他的病情己经好转。\t他的病情已经好转。\t他的病情已经好转。\n"
-_TEXT = "".join(f"我们在第{n}个会议室讨论方案，{n * n}天以后出发。\n" for n in range(1500))
-FILES = {
-    "text.txt": _TEXT,
-    "gb18030.txt": _TEXT,
-    "other.txt": "这句话不在语料里面，只用来比较。\n",
-    "names.txt": "会议室\n",
-    "few.tsv": f"1\t{_ANSWER}",
-}
 
 
 @click.command()
-@click.option("--compile", "compiles", is_flag=True, help="Compile all kernels now.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def doctor(compiles: bool, as_json: bool) -> None:
+def doctor(as_json: bool) -> None:
     """Show versions, cores, memory, disk, GPUs, and which optional packages are installed.
 
     \b
     cecdata doctor
     cecdata doctor --json
-    cecdata doctor --compile      makes the first use of each command faster
     """
-    if compiles:
-        facts = compile_kernels()
-        if as_json:
-            print_json(facts)
-        else:
-            click.echo(f"all kernels are compiled ({facts['seconds']} s)")
-        return
     facts = examine()
     if as_json:
         print_json(facts)
@@ -76,37 +41,6 @@ def doctor(compiles: bool, as_json: bool) -> None:
     click.echo("\noptional packages (install with: pip install 'cec-zero[NAME]')")
     for name, missing in facts["extras"].items():
         click.echo(f"  {name:14}{'missing ' + ', '.join(missing) if missing else 'installed'}")
-
-
-def compile_kernels() -> dict[str, Any]:
-    """Call every kernel, so that those that are not in the cache are compiled; return the seconds.
-
-    Raises CecError where a command fails.
-    """
-    from cecdata.embed import ENCODERS
-
-    began = time.perf_counter()
-    for make in ENCODERS.values():
-        make().encode(["他的病情已经好转。"])  # as a reward does
-    root = str(Path(__file__).parents[2])
-    paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in FILES.items():
-            encoding = "gb18030" if name == "gb18030.txt" else "utf-8"
-            (Path(folder) / name).write_text(text, encoding)
-        for call in CALLS:
-            program, *words = call.split()
-            done = subprocess.run(  # noqa: S603 - our own programs
-                [sys.executable, "-m", program, *words],
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": paths},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode:
-                raise CecError(f"{call}: {done.stderr.strip()[-300:]}")
-    return {"compiled": True, "seconds": round(time.perf_counter() - began, 1)}
 
 
 def examine() -> dict[str, Any]:

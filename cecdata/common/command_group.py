@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -119,60 +119,28 @@ class LazyGroup(click.Group):
             raise Failure(explain(error)) from error
 
 
-EXPLAINS_ALL = "explains all"  # in a context's `meta`: the help has every option
+class SectionOption(click.Option):
+    """An option that the help shows under a title of its own."""
+
+    def __init__(self, declarations: Sequence[str], *, section: str, **settings: object) -> None:
+        super().__init__(declarations, **settings)  # type: ignore[arg-type]  # click's own settings
+        self.section = section
 
 
-def _explain_all(ctx: click.Context, _option: click.Parameter, given: bool) -> None:
-    if given:
-        ctx.meta[EXPLAINS_ALL] = True
-        click.echo(ctx.get_help(), color=ctx.color)
-        ctx.exit()
-
-
-_HELP_ALL = click.Option(
-    ["--help-all"],
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_explain_all,
-    help="Explain all options and exit.",
-)
-
-
-class LongCommand(click.Command):
-    """A command whose `--help` explains the options of `usual` and names the others.
-
-    `--help-all` explains all, so that the first help fits a screen. Without `usual`, all are.
-    """
-
-    def __init__(self, *args: object, usual: Collection[str] = (), **settings: object) -> None:
-        super().__init__(*args, **settings)  # type: ignore[arg-type]  # click's own settings
-        self.usual = {"--help", "--help-all", *usual} if usual else set[str]()
-        if usual:
-            self.params.append(_HELP_ALL)
-
-    def sections(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """Return the options by the title of their section."""
-        return {"Options": [p for p in self.get_params(ctx) if isinstance(p, click.Option)]}
+class SectionCommand(click.Command):
+    """A command that groups the options of its help by their sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections, or the usual options of each and the names of the others."""
-        others: list[str] = []
-        every = not self.usual or ctx.meta.get(EXPLAINS_ALL)
-        for title, options in self.sections(ctx).items():
-            records = []
-            for option in options:
-                if every or self.usual.intersection(option.opts):
-                    record = option.get_help_record(ctx)
-                    records += [record] if record else []
-                else:
-                    others.append(option.opts[0])
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-        if others:
-            with formatter.section("More options (see --help-all)"):
-                formatter.write_text(", ".join(others))
+        """Write the options by section; those without one come first."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for option in self.get_params(ctx):
+            title = option.section if isinstance(option, SectionOption) else "Options"
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record:
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def start(group: LazyGroup) -> None:

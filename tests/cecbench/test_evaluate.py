@@ -213,13 +213,12 @@ def test_a_table_for_papers_marks_the_best_and_what_differs_from_it(tmp_path):
         (tmp_path / f"{name}.txt").write_text(text, "utf-8")
         folders.append(tmp_path / f"{name}-run")
         run(path, f"predictions:{tmp_path / name}.txt", "--out", folders[-1])
-    words = ("compare", *folders, "--format", "latex")
-    latex = cecbench(*words, "--published", "GPT-4").stdout
-    full = " & ".join([r"\textbf{100.00}"] * 3)
-    assert rf"good & {full} & \textbf{{0.00}} \\" in latex
-    assert r"$^\dagger$ & 100.00 \\" in latex
-    assert r"\textit{GPT-4}" in latex
-    assert r"bench:rows@" in latex
+    words = ("compare", *folders, "--format", "markdown")
+    table = cecbench(*words, "--published", "GPT-4").stdout
+    assert "| good | **100.00** | **100.00** | **100.00** | **0.00** |" in table
+    assert "† | 100.00 |" in table
+    assert "| *GPT-4* |" in table
+    assert "bench:rows@" in table
     for seed in (1, 2):  # runs of one name are one line, with their spread
         folders.append(tmp_path / f"seed-{seed}")
         answers = f"predictions:{tmp_path / 'good.txt'}"

@@ -332,14 +332,13 @@ def test_small_files_need_constant_memory(tmp_path):
         code = (
             "import resource, sys\n"
             "from cecdata.config import load\n"
-            "from cecdata.builds.build import survey\n"
-            "survey(sys.argv[1:], load('paper'))\n"
+            "from cecdata.builds.build import build\n"
+            "build(sys.argv[2:], sys.argv[1], load('paper'), pool=True)\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
         )
         pattern = small_files(tmp_path / str(count), count)
-        done = subprocess.run(
-            [sys.executable, "-c", code, pattern], capture_output=True, text=True, check=True
-        )
+        command = [sys.executable, "-c", code, str(tmp_path / f"out{count}"), pattern]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         return int(done.stdout)
 
     assert peak(1200) - peak(300) < 50 << 10  # kilobytes

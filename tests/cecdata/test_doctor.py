@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import pty
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -17,15 +15,12 @@ from importlib import metadata
 from pathlib import Path
 
 import polars as pl
-import pytest
 import tomllib
 from click.testing import CliRunner
 
 from cecdata import config
 from cecdata.builds.build import build
 from cecdata.cli import cli
-from cecdata.commands.doctor import CALLS, FILES
-from cecdata.common.kernels.jit import KernelCache
 from cecdata.common.machine import git_commit
 from cecdata.common.progress import Progress
 from cecdata.contamination.benchmarks import judge, load
@@ -51,59 +46,6 @@ def test_every_extra_is_listed():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     output = CliRunner().invoke(cli, ["doctor"]).output
     assert all(f"  {name:14}" in output for name in project["project"]["optional-dependencies"])
-
-
-def test_compiling_needs_no_extra(tmp_path, monkeypatch):
-    """An installation without extras, as in the image, has all that the scoring calls need."""
-    from cecbench.cli import cli as bench
-
-    monkeypatch.chdir(tmp_path)
-    for package in ("opencc", "torch", "transformers", "httpx"):
-        monkeypatch.setitem(sys.modules, package, None)
-    calls = [call.split()[1:] for call in CALLS if call.startswith("cecbench")]
-    for command, name, *options in calls:
-        rows = FILES[name].splitlines(keepends=True)[:100]
-        Path(name).write_text("".join(rows), "utf-8", newline="")
-        done = CliRunner().invoke(bench, [command, name, *options])
-        assert done.exit_code == 0, done.output
-
-
-@pytest.mark.slow
-def test_every_kernel_is_compiled(tmp_path):
-    """An image with this cache compiles nothing at its start: each kernel has a file in it."""
-    # without the kernels that this checkout has compiled, and the tables that the user has kept
-    for package in PACKAGES:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
-    done = subprocess.run(
-        [sys.executable, "-m", "cecdata", "doctor", "--compile", "--json"],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(tmp_path),
-            "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(done.stdout)["compiled"]
-    files = (tmp_path / "kept").rglob("*.kernel")
-    kept = {path.name.split("-")[0].partition(".")[2] for path in files}
-    # The first is called for a million characters of new words, the second by `cectrain adapt`.
-    missing = {kernel.py_func.__name__ for kernel in cached_kernels()} - kept
-    assert missing <= {"copy_trie", "cut_runs"}
-
-
-def cached_kernels():
-    """Every kernel of the product that has a cache."""
-    for path in ROOT.glob("cec*/**/*.py"):
-        if re.search("^@(compiled|entry)", path.read_text("utf-8"), re.MULTILINE):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            for value in vars(importlib.import_module(name)).values():
-                if isinstance(getattr(value, "_cache", None), KernelCache):
-                    yield value
 
 
 def test_the_commit_of_a_file_s_own_tree(tmp_path):

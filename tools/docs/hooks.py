@@ -24,8 +24,6 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # mkdocs takes them back when this is read
 import settings  # noqa: E402
 
-from cecdata.common.command_group import EXPLAINS_ALL  # noqa: E402
-
 #: page of the site → file at the top level, whose relative links are rewritten
 TOP = {
     "architecture.md": "ARCHITECTURE.md",
@@ -136,7 +134,7 @@ def _listed(item: object) -> list[str]:
 
 def command_pages() -> dict[str, str]:
     """Return one page for each command with what its help prints, and an index."""
-    intro = "Each page shows what `--help` prints, or `--help-all` where there are many options."
+    intro = "Each page shows what `--help` prints."
     pages, index = {}, ["# Commands", intro]
     for tool in TOOLS:
         group = importlib.import_module(f"{tool}.cli").cli
@@ -147,7 +145,6 @@ def command_pages() -> dict[str, str]:
             command = group.get_command(context, name)
             assert command is not None
             inner = click.Context(command, info_name=name, parent=context)
-            inner.meta[EXPLAINS_ALL] = True
             text = f"# {tool} {name}\n\n{about}\n\n```text\n{command.get_help(inner)}\n```\n"
             if isinstance(command, click.Group):
                 for sub in command.list_commands(inner):

@@ -191,22 +191,6 @@ def test_a_file_that_is_touched_costs_no_earlier_work(cecdata, tmp_path, monkeyp
     assert list((out / "data").glob("train*"))
 
 
-@pytest.mark.parametrize("plan", ["", "[1]", '{"read": "x"}', "[" * 100_000, '{"read": 1'])
-def test_a_damaged_plan_is_named_and_written_anew(cecdata, copy_of_built, corpus, flags, plan):
-    """`status` names the file, and the same command mends it and changes no row."""
-    path, before = copy_of_built / ".cecdata/plan.json", read_rows(copy_of_built)
-    (copy_of_built / "run.json").write_text("[" * 100_000)  # for people: the report does without
-    assert cecdata("report", copy_of_built)[0] == 0
-    path.write_text(plan)
-    code, _, said = cecdata("status", copy_of_built)
-    assert (code, "plan.json is damaged" in said) == (4, True)
-    assert cecdata("build", corpus, "--out", copy_of_built, *flags)[0] == 0
-    assert cecdata("status", copy_of_built)[0] == 0
-    path.unlink()  # as in a copy of a dataset
-    assert cecdata("status", copy_of_built)[1].strip() == f"{copy_of_built}: done"
-    assert read_rows(copy_of_built) == before
-
-
 @pytest.mark.parametrize("piped", [False, True])
 def test_overwrite_by_nothing_leaves_what_stands(zygote, tmp_path, tree_of, piped):
     """A corpus of which no sentence is kept replaces no dataset, also where it comes by a pipe."""
@@ -250,8 +234,8 @@ def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
     (tmp_path / "1.txt").write_text("".join(f"第{n}次列车准时到达。\n" for n in range(9)), "utf-8")
     (tmp_path / "2.txt").write_bytes(BINARY + b"abcdefg\n")
     out = tmp_path / "out"
-    for extra in ((), ("--dry-run",), ()):  # the last build finds a finished dataset
-        code, _, words = build(cecdata, out, tmp_path / "*.txt", *extra)
+    for _ in range(2):  # the last build finds a finished dataset
+        code, _, words = build(cecdata, out, tmp_path / "*.txt")
         assert code == 0
         assert "2.txt: 5 of 6 rows were rejected (invalid_utf8)" in words
         assert "--encoding gb18030" in words

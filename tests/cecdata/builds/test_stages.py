@@ -17,7 +17,7 @@ import pytest
 
 from cecdata.builds import blocks, read
 from cecdata.builds.blocks import take_input
-from cecdata.builds.build import Run, build, survey
+from cecdata.builds.build import Run, build
 from cecdata.builds.distinct import Distinct
 from cecdata.builds.engine import Threads, ahead
 from cecdata.builds.place import PLACED, Place, first_of_equal
@@ -112,7 +112,8 @@ def test_a_large_parquet_file_is_several_tasks(rows, tmp_path, monkeypatch):
     files = [str(path), str(tmp_path / "b.jsonl")]
 
     def made(name, tasks):
-        assert survey(files, CONFIG)[0]["tasks"]["read"] == tasks
+        with take_input(files, CONFIG) as source:
+            assert len(source.blocks) == tasks
         manifest = build(files, tmp_path / name, CONFIG, workers=2)
         bad = pa.concat_tables(map(pq.read_table, (tmp_path / name / "rejects").glob("rows-*")))
         return manifest.inputs, shards(tmp_path / name), sorted(map(str, bad.to_pylist()))
@@ -219,15 +220,6 @@ def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines
         (tmp_path / "part/.cecdata/done/distinct/00000.json").unlink()
         assert run.pool(source, config, counts=False) == first
     assert first.sentences == whole.rows.kept
-
-
-def test_a_survey_counts_the_tasks(rows, small, tmp_path):
-    """What a dry run prints: rows, sentences and the tasks of each stage; no output appears."""
-    files = written(tmp_path / "in", rows, 4, random.Random(4))
-    found, reports = survey(files, CONFIG, workers=2)
-    assert (found["rows"], found["sentences"], found["shards"], len(reports)) == (600, 300, 6, 4)
-    assert found["tasks"]["distinct"] > 3 < found["tasks"]["read"]
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
 def sent(stage, n):
