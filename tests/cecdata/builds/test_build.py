@@ -108,13 +108,6 @@ def test_copies_of_eight_begin_with_those_of_four(cecdata, built, corpus, flags,
     assert [row for row in rows_of(out) if row["copy"] < 4] == rows_of(built)
 
 
-def test_more_pairs_than_can_be_are_refused(cecdata, corpus, tmp_path):
-    """The message names the most pairs that so many sentences give, and no folder is left."""
-    code, _, errors = cecdata("build", corpus, "--out", tmp_path / "out", "--pairs", 10**9)
-    assert (code, "pairs must be at most 240,000" in errors) == (2, True)
-    assert not list((tmp_path / "out").glob("*.*"))
-
-
 def test_another_corpus_is_refused(cecdata, corpus, flags, tmp_path, lines_of):
     """A changed file, a file less or more: exit 5. The order of the files does not matter."""
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
