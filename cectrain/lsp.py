@@ -211,7 +211,7 @@ def _findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> Iterato
     for edit in edits:
         diagnostic = types.Diagnostic(
             types.Range(position(edit.start), position(edit.end)),
-            f"{edit.source or '∅'} → {edit.target or '∅'} ({edit.type}, {edit.confidence:.2f})",
+            edit.message,
             types.DiagnosticSeverity.Warning,
             source="cectrain",
         )

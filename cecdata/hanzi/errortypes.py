@@ -48,13 +48,14 @@ MEANING = {
     "mixed": "errors of several categories in one sentence",
     "clean": "no error",
 }
-#: types that only edits have: the first three by `edit_type`, the rest where a user asks for them
+#: types that only edits have: the first three by `edit_type`, the rest by rules
 EDITS = {
     "missing": "one or more characters were missing",
     "surplus": "one or more characters were too many",
     "word": "several characters whose errors are of different categories",
     "term": "a word of the user's list that sounds or looks like the text",
     "dictionary": "a replacement of the user's list",
+    "form": "a traditional or variant form within simplified text",
 }
 REACH = 4  # the largest distance, in code points, over which moved text counts as changed order
 

@@ -5,6 +5,7 @@ the text form of an n-gram model that every toolkit writes.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Sequence
@@ -201,7 +202,8 @@ def locate(named: str | Path | None = None) -> tuple[Path, ...]:
     text = "" if named is None else str(named)
     if text not in ("", SHIPPED):
         return (_file(Path(text)),)
-    has_two = not text and user_table().is_file()
+    # of a home that this user may not read, Path.is_file raises an error
+    has_two = not text and os.path.isfile(user_table())  # noqa: PTH113
     return (_SHIPPED_FILE, user_table()) if has_two else (_SHIPPED_FILE,)
 
 

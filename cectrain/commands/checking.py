@@ -10,7 +10,7 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote
@@ -20,7 +20,7 @@ import click
 from cecdata.common.errors import InputError
 from cecdata.common.progress import tell
 from cecdata.common.text import escape_controls, named_folder, unreadable
-from cecdata.hanzi.errortypes import EDITS, MEANING
+from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import read_lines
 from cectrain.documents.document import Document, correct_document, edits_of
@@ -37,15 +37,7 @@ class Suspicion:
     file: str
     line: int
     column: int
-    source: str
-    target: str
-    type: str
-    confidence: float
-
-    @property
-    def message(self) -> str:
-        """What is suspected, in one line."""
-        return f"{self.source or '∅'} → {self.target or '∅'} ({self.type}, {self.confidence:.2f})"
+    edit: Edit
 
 
 def check(corrector: Corrector, names: Sequence[str], form: str, reading: Reading) -> bool:
@@ -145,23 +137,34 @@ def _suspicions(corrector: Corrector, name: str, reading: Reading) -> Iterator[S
     for edit in edits:
         line = bisect_right(starts, edit.start)
         column = edit.start - starts[line - 1] + 1
-        yield Suspicion(name, line, column, edit.source, edit.target, edit.type, edit.confidence)
+        yield Suspicion(name, line, column, edit)
 
 
-def _text(one: Suspicion) -> str:
-    return escape_controls(f"{one.file}:{one.line}:{one.column}: {one.message}")
+def _text(place: Suspicion) -> str:
+    return escape_controls(f"{place.file}:{place.line}:{place.column}: {place.edit.message}")
 
 
-def _json(one: Suspicion) -> str:
-    return json.dumps({**asdict(one), "file": click.format_filename(one.file)}, ensure_ascii=False)
+def _json(place: Suspicion) -> str:
+    edit = place.edit
+    record = {
+        "file": click.format_filename(place.file),
+        "line": place.line,
+        "column": place.column,
+        "source": edit.source,
+        "target": edit.target,
+        "type": edit.type,
+        "confidence": edit.confidence,
+    }
+    return json.dumps(record, ensure_ascii=False)
 
 
-def _github(one: Suspicion) -> str:
+def _github(place: Suspicion) -> str:
     """Return a command of GitHub's workflows, which shows a warning beside the line."""
     codes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
-    name = click.format_filename(one.file).translate(codes).replace(":", "%3A").replace(",", "%2C")
-    message = one.message.translate(codes)
-    return f"::warning file={name},line={one.line},col={one.column}::{message}"
+    name = click.format_filename(place.file).translate(codes)
+    name = name.replace(":", "%3A").replace(",", "%2C")
+    message = place.edit.message.translate(codes)
+    return f"::warning file={name},line={place.line},col={place.column}::{message}"
 
 
 def _uri(name: str) -> str:
@@ -170,32 +173,31 @@ def _uri(name: str) -> str:
     return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
 
 
-def _sarif(found: Sequence[Suspicion]) -> dict[str, object]:
+def _sarif(suspicions: Sequence[Suspicion]) -> dict[str, object]:
     """Return the suspicions in SARIF 2.1.0, which code scanning and editors read."""
-    meaning = {**MEANING, **EDITS}
+    meanings = {place.edit.type: place.edit.meaning for place in suspicions}
     rules = [
-        {"id": name, "shortDescription": {"text": meaning[name]}}
-        for name in sorted({suspicion.type for suspicion in found})
+        {"id": name, "shortDescription": {"text": meanings[name]}} for name in sorted(meanings)
     ]
     results = [
         {
-            "ruleId": suspicion.type,
+            "ruleId": place.edit.type,
             "level": "warning",
-            "message": {"text": suspicion.message},
+            "message": {"text": place.edit.message},
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": _uri(suspicion.file)},
+                        "artifactLocation": {"uri": _uri(place.file)},
                         "region": {
-                            "startLine": suspicion.line,
-                            "startColumn": suspicion.column,
-                            "endColumn": suspicion.column + len(suspicion.source),
+                            "startLine": place.line,
+                            "startColumn": place.column,
+                            "endColumn": place.column + len(place.edit.source),
                         },
                     }
                 }
             ],
         }
-        for suspicion in found
+        for place in suspicions
     ]
     driver = {"name": "cectrain", "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}

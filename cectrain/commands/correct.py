@@ -209,6 +209,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
 )
 @click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
+@click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
 @click.option(
     "--interactive",
     is_flag=True,
@@ -250,6 +251,7 @@ def correct(
     encoding: str | None,
     column: str | None,
     date: datetime | None,
+    comments: bool,
     interactive: bool,
     as_json: bool,
     diff: bool,
@@ -291,7 +293,8 @@ def correct(
     lines = path if path and path.is_file() and not (column or find_format(path.name)) else None
     corrector = corrector_for_text(settings, prevalence, lines, encoding)
     report = KeptReport(simplified=settings["script"] == "simplified")
-    reading = Reading(encoding, column, f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None)
+    day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
+    reading = Reading(encoding, column, day, comments)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:

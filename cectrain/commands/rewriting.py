@@ -117,9 +117,8 @@ class Questions:
         line = source[begin : edit.start], source[edit.end : end if end >= 0 else None]
         old = click.style(f"[{edit.source}]", fg="red", strikethrough=True)
         click.echo(line[0] + old + click.style(edit.target, fg="green", bold=True) + line[1])
-        question = f"{edit.source} → {edit.target} ({edit.type}, {edit.confidence:.2f})"
         answers = click.Choice(["y", "n", "always", "never", "quit"])
-        answer = click.prompt(question, type=answers, default="y")
+        answer = click.prompt(edit.message, type=answers, default="y")
         if answer == "always":
             self._always.add(change)
         elif answer == "never":

@@ -63,6 +63,22 @@ class Edit:
 
         return self.rule or edit_type(self.source, self.target)
 
+    @property
+    def meaning(self) -> str:
+        """What its type means."""
+        from cecdata.hanzi.errortypes import EDITS, MEANING
+
+        return EDITS.get(self.type) or MEANING[self.type]
+
+    @property
+    def message(self) -> str:
+        """What is changed, in one line.
+
+        >>> Edit(start=1, end=2, source="己", target="已", confidence=0.987).message
+        '己 → 已 (same-stroke, 0.99)'
+        """
+        return f"{self.source or '∅'} → {self.target or '∅'} ({self.type}, {self.confidence:.2f})"
+
 
 def edits_of(
     piece: str,

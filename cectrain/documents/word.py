@@ -6,22 +6,32 @@ Fields, what others inserted or deleted, and all parts of the file without prose
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import zipfile
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime, timezone
-from itertools import count
 from typing import Any, NamedTuple
 
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cectrain.corrector.correction import Edit
 from cectrain.documents.document import OBJECT, Passage, join_parts
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_XML = "{http://www.w3.org/XML/1998/namespace}"
+try:
+    from lxml import etree
+    from lxml.builder import ElementMaker
+except ImportError as error:
+    raise MissingPackageError(f"Word files need lxml: {how_to_install('documents')}") from error
+
+_SPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_W = f"{{{_SPACE}}}"
+_MAKE = ElementMaker(namespace=_SPACE, nsmap={"w": _SPACE})
+_RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/comments"
+_TYPES = "[Content_Types].xml"
+_COMMENTS = "application/vnd.openxmlformats-officedocument.wordprocessingml.comments+xml"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _PROSE = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml")
 _MOST = 1 << 28  # bytes of all parts; more is a trap rather than a text
 _SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
@@ -30,8 +40,10 @@ _KEPT = {
     f"{_W}{name}" for name in ("ins", "moveTo", "fldSimple", "rubyBase")
 }  # read, but not changed
 _DELETED = {f"{_W}{name}" for name in ("del", "moveFrom", "rt")}
+#: what has no comments in a word processor
+_ASIDE = [f"{_W}{name}" for name in ("hdr", "ftr", "footnote", "endnote", "txbxContent")]
 Element = Any  # of lxml, which has no types
-Change = tuple[int, int, str]
+Change = tuple[int, int, Edit]  # start and end in a text
 
 
 class _Text(NamedTuple):
@@ -45,13 +57,18 @@ class _Text(NamedTuple):
 class WordDocument:
     """A Word file; its source has a line for each paragraph.
 
-    date: of the changes, in the form of ISO 8601; None: now.
+    date: of the changes, in the form of ISO 8601; None: now. comments: whether they say why.
     """
 
-    def __init__(self, data: bytes, date: str | None = None) -> None:
-        self._data = data
-        self._date = date or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._roots = {name: _parse(name, part) for name, part in _read_parts(data).items()}
+    def __init__(self, data: bytes, date: str | None = None, comments: bool = False) -> None:
+        date = date or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._marks = {f"{_W}author": "CEC-Zero", f"{_W}date": date}
+        self._data, self._comments = data, comments
+        self._parts = _read_parts(data)
+        parts = {info.filename: part for info, part in self._parts}
+        self._roots = {
+            name: _parse(name, part) for name, part in parts.items() if _PROSE.fullmatch(name)
+        }
         self._texts: list[_Text] = []
         self._paragraphs: list[list[tuple[int, int] | str]] = []
         source: list[str] = []
@@ -77,47 +94,85 @@ class WordDocument:
 
     def write(self, edits: Sequence[Edit]) -> bytes:
         """Return the file with tracked changes; a document is written once."""
+        if not edits:
+            return self._data
         changes: dict[Element, list[Change]] = {}
-        parts: set[str] = set()
+        made: dict[str, Element] = {}  # parts by name
         for edit in edits:
             place = bisect_right(self._texts, edit.start, key=lambda text: text.start) - 1
             start, element, part = self._texts[place]
-            changes.setdefault(element, []).append(
-                (edit.start - start, edit.end - start, edit.target)
-            )
-            parts.add(part)
-        numbers = re.findall(rb'w:id="(\d{1,9})"', b"".join(_read_parts(self._data).values()))
-        identities = count(max(map(int, numbers), default=0) + 1)
-        for run in dict.fromkeys(element.getparent() for element in changes):
-            _track_changes(run, changes, identities, self._date)
-        return _replace_parts(self._data, {name: self._roots[name] for name in parts})
+            changes.setdefault(element, []).append((edit.start - start, edit.end - start, edit))
+            made[part] = self._roots[part]
+        parts = {info.filename: part for info, part in self._parts}
+        texts = b"".join(part for name, part in parts.items() if name.endswith(".xml"))
+        self._number = max(map(int, re.findall(rb':id="(\d{1,9})"', texts)), default=0)
+        runs = dict.fromkeys(element.getparent() for element in changes)
+        comments = [comment for run in runs for comment in self._track_changes(run, changes)]
+        if comments:
+            made |= _add_comments(parts, comments)
+        return _write_parts(self._parts, made)
+
+    def _track_changes(
+        self, run: Element, changes: Mapping[Element, list[Change]]
+    ) -> list[Element]:
+        """Replace a run by its pieces and tracked changes; return the comments on these."""
+        pieces: list[Element] = []
+        comments: list[Element] = []
+        says_why = self._comments and next(run.iterancestors(*_ASIDE), None) is None
+        for child in [*run]:
+            if child not in changes:
+                pieces += [_copy_run(run, child)] if child.tag != f"{_W}rPr" else []
+                continue
+            done = 0
+            for start, end, edit in changes[child]:
+                pieces += _copy_text(run, child.text[done:start])
+                tracked = [
+                    self._mark(kind, piece)
+                    for kind, name, text in (
+                        ("del", "delText", child.text[start:end]),
+                        ("ins", "t", edit.target),
+                    )
+                    for piece in _copy_text(run, text, name)
+                ]
+                if says_why:
+                    reason = _MAKE.p(_MAKE.r(_MAKE.t(f"{edit.message}: {edit.meaning}")))
+                    comments.append(self._mark("comment", reason))
+                    tracked = _refer_to(comments[-1], tracked)
+                pieces += tracked
+                done = end
+            pieces += _copy_text(run, child.text[done:])
+        pieces[-1].tail = run.tail
+        parent, place = run.getparent(), run.getparent().index(run)
+        parent[place : place + 1] = pieces
+        return comments
+
+    def _mark(self, name: str, content: Element) -> Element:
+        """Return an element of ours around another, with a number of its own."""
+        self._number += 1
+        return _MAKE(name, {f"{_W}id": str(self._number), **self._marks}, content)
 
 
-def _read_parts(data: bytes) -> dict[str, bytes]:
-    """Return the parts with prose of a Word file; raise InputError where it is none."""
+def _read_parts(data: bytes) -> list[tuple[zipfile.ZipInfo, bytes]]:
+    """Return the parts of a Word file; raise InputError where it is none."""
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise InputError("has a password, or is of Word 97: save it as .docx without a password")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
-            names = file.namelist()
-            if (size := sum(info.file_size for info in file.infolist())) > _MOST:
-                raise InputError(f"unpacks to {size:,} bytes: at most {_MOST:,} are read")
-            if any(name.endswith("vbaProject.bin") for name in names):
-                raise InputError("has macros: save it as .docx, which has none")
-            parts = {name: file.read(name) for name in names if _PROSE.fullmatch(name)}
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+        file = zipfile.ZipFile(io.BytesIO(data))
+        names, size = file.namelist(), sum(info.file_size for info in file.infolist())
+        parts = [(info, file.read(info)) for info in file.infolist() if size <= _MOST]
+    except Exception as error:  # zipfile and zlib raise a dozen of them for a damaged file
         raise InputError(f"is no Word file, or a damaged one ({error})") from error
-    if not any(name.startswith("word/document") for name in parts):
-        raise InputError("is no Word file: it has no word/document.xml")
+    if size > _MOST:
+        raise InputError(f"unpacks to {size:,} bytes: at most {_MOST:,} are read")
+    if any(name.endswith("vbaProject.bin") for name in names):
+        raise InputError("has macros: save it as .docx, which has none")
+    if not any(name.startswith("word/document") for name in names) or _TYPES not in names:
+        raise InputError(f"is no Word file: it has no word/document.xml or no {_TYPES}")
     return parts
 
 
 def _parse(name: str, data: bytes) -> Element:
     """Return the root of a part; nothing that its entities name is read."""
-    try:
-        from lxml import etree
-    except ImportError as error:
-        raise MissingPackageError(f"Word files need lxml: {how_to_install('documents')}") from error
     try:
         root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
     except etree.XMLSyntaxError as error:
@@ -155,71 +210,61 @@ def _ancestors(element: Element, top: Element) -> Iterator[Element]:
         yield element
 
 
-def _track_changes(
-    run: Element, changes: Mapping[Element, list[Change]], identities: Iterator[int], date: str
-) -> None:
-    """Replace a run by its pieces, and those that a change deletes and inserts."""
-    pieces: list[Element] = []
-
-    def add(text: str, kind: str = "") -> None:
-        if not text:
-            return
-        piece = _copy_run(run)
-        made = piece.makeelement(
-            f"{_W}{'delText' if kind == 'del' else 't'}", {f"{_XML}space": "preserve"}
-        )
-        made.text = text
-        piece.append(made)
-        if kind:
-            marks = {"id": str(next(identities)), "author": "CEC-Zero", "date": date}
-            change = run.makeelement(f"{_W}{kind}", {f"{_W}{key}": marks[key] for key in marks})
-            change.append(piece)
-            piece = change
-        pieces.append(piece)
-
-    for child in [*run]:
-        if child.tag == f"{_W}rPr":
-            continue
-        if child not in changes:
-            piece = _copy_run(run)
-            piece.append(child)
-            pieces.append(piece)
-            continue
-        done = 0
-        for start, end, target in changes[child]:
-            add(child.text[done:start])
-            add(child.text[start:end], "del")
-            add(target, "ins")
-            done = end
-        add(child.text[done:])
-    pieces[-1].tail = run.tail
-    parent, place = run.getparent(), run.getparent().index(run)
-    parent[place : place + 1] = pieces
-
-
-def _copy_run(run: Element) -> Element:
-    """Return a run with the properties of another and no content."""
+def _copy_run(run: Element, *content: Element) -> Element:
+    """Return a run with the properties of another and content of its own."""
     copy = run.makeelement(run.tag, dict(run.attrib), run.nsmap)
     copy.extend(deepcopy(child) for child in run.iterchildren(f"{_W}rPr"))
+    copy.extend(content)
     return copy
 
 
-def _replace_parts(data: bytes, roots: Mapping[str, Element]) -> bytes:
-    """Return a file in which parts are replaced, and all others are the same byte for byte."""
-    if not roots:
-        return data
-    from lxml import etree
+def _copy_text(run: Element, text: str, name: str = "t") -> list[Element]:
+    """Return a run with a text, and none without one."""
+    kept = {"{http://www.w3.org/XML/1998/namespace}space": "preserve"}
+    return [_copy_run(run, _MAKE(name, text, kept))] if text else []
 
+
+def _refer_to(comment: Element, pieces: list[Element]) -> list[Element]:
+    """Return pieces of a paragraph between the marks that a comment is about them."""
+    number = {f"{_W}id": comment.get(f"{_W}id")}
+    anchor = _MAKE.r(_MAKE.commentReference(number))
+    return [_MAKE.commentRangeStart(number), *pieces, _MAKE.commentRangeEnd(number), anchor]
+
+
+def _add_comments(parts: Mapping[str, bytes], comments: list[Element]) -> dict[str, Element]:
+    """Return the parts that hold comments: they themselves, and what a file says of a new part."""
+    main = next(name for name in parts if name.startswith("word/document"))
+    relations = f"word/_rels/{posixpath.basename(main)}.rels"
+    empty = f'<Relationships xmlns="{_PACKAGE}/relationships"/>'.encode()
+    links = _parse(relations, parts.get(relations, empty))
+    name = next((link.get("Target", "") for link in links if link.get("Type") == _RELATED), None)
+    path = posixpath.join("/word", name or "comments.xml")
+    root = _parse(path, parts[path[1:]]) if path[1:] in parts else _MAKE.comments()
+    root.extend(comments)
+    if name is not None:
+        return {path[1:]: root}
+    link = {"Id": "cecComments", "Type": _RELATED, "Target": path}
+    etree.SubElement(links, f"{{{_PACKAGE}/relationships}}Relationship", link)
+    types = _parse(_TYPES, parts[_TYPES])
+    override = {"PartName": path, "ContentType": _COMMENTS}
+    etree.SubElement(types, f"{{{_PACKAGE}/content-types}}Override", override)
+    return {path[1:]: root, relations: links, _TYPES: types}
+
+
+def _write_parts(
+    parts: Sequence[tuple[zipfile.ZipInfo, bytes]], roots: Mapping[str, Element]
+) -> bytes:
+    """Return a file in which some parts are others, and the rest is the same byte for byte."""
+    texts = {
+        name: etree.tostring(
+            root.getroottree(), encoding="UTF-8", xml_declaration=True, standalone=True
+        )
+        for name, root in roots.items()
+    }
     made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w") as new:
-        for info in old.infolist():
-            root = roots.get(info.filename)
-            part = (
-                old.read(info)
-                if root is None
-                else etree.tostring(
-                    root.getroottree(), encoding="UTF-8", xml_declaration=True, standalone=True
-                )
-            )
-            new.writestr(info, part)
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+        for info, part in parts:
+            file.writestr(info, texts.pop(info.filename, part))
+        for name, text in texts.items():
+            file.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     return made.getvalue()

@@ -295,18 +295,17 @@ def test_other_white_space_parts(text):
     assert Plain.of(text).text == text
 
 
-@pytest.mark.parametrize("rule", ["", "term", "dictionary"])
+@pytest.mark.parametrize("rule", ["", "term", "dictionary", "form"])
 def test_every_edit_has_a_type_with_a_meaning(rule):
     """Of the one list that benchmarks and correctors share, whatever is replaced by what."""
     known = {*errortypes.LEAVES, *errortypes.EDITS}
     texts = ["", "己", "已经", "再见", "口天", "吴", "，", "经已"]
     for source, target in itertools.permutations(texts, 2):
-        assert (
-            Edit(
-                start=0, end=len(source), source=source, target=target, confidence=0.5, rule=rule
-            ).type
-            in known
+        edit = Edit(
+            start=0, end=len(source), source=source, target=target, confidence=0.5, rule=rule
         )
+        assert edit.type in known
+        assert edit.meaning
 
 
 class InSimplified(Proposer):

@@ -2,8 +2,12 @@
 
 import io
 import json
+import os
+import signal
 import stat
 import subprocess
+import sys
+import tempfile
 import time
 from itertools import islice
 from pathlib import Path
@@ -19,6 +23,7 @@ from proposers import Corrects
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import splice
 from cectrain.cli import cli
+from cectrain.commands.rewriting import Rewriter
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
 from cectrain.documents.table import FORMATS, Reading, read_document
@@ -435,16 +440,98 @@ def test_a_check_names_the_line_and_the_column_in_the_file(folder):
 
 
 def test_one_bad_file_is_named_and_the_next_goes_on(folder):
-    """Nothing of it changes; the exit code is 1."""
-    Path("a.md").write_text("他己经来了。" * 200_000, "utf-8")
+    """Nothing of it changes; the exit code is 1. The first is one line of 10 MB."""
+    Path("a.md").write_text("他己经来了。" * 600_000, "utf-8")
     Path("b.txt").write_bytes(b"PK\x03\x04\xff\xfe")
     Path("c.md").write_text("他己经来了。", "utf-8")
     begin = time.monotonic()
     done = run("--write", "a.md", "b.txt", "no.md", "c.md")
     assert done.exit_code == 1
     first, second, third = done.stderr.splitlines()
-    assert "a.md has a line of 1,200,001 characters" in first
+    assert "a.md has a line of 3,600,001 characters" in first
     assert "b.txt is compressed" in second
     assert "no.md: no file" in third
     assert Path("c.md").read_text("utf-8") == "他已经来了。"
     assert time.monotonic() - begin < 10
+
+
+def test_a_file_of_another_kind_than_its_name_says_is_named(folder):
+    """In one sentence each; nothing changes but the file that is what it says."""
+    signs = {
+        "a.html": b"PK\3\4",
+        "b.md": b"\x89PNG\r\n",
+        "c.tex": b"%PDF-1.7\n",
+        "d.doc": b"\xd0\xcf\x11",
+    }
+    signs |= {"e.srt": b"\x7fELF", "f.md": b"PAR1", "g.docm": b"\xd0\xcf\x11\xe0", "h.docx": b""}
+    for name, sign in signs.items():
+        Path(name).write_bytes(sign and sign + bytes(range(256)) * 9)
+    Path("i.md").write_text("他己经来了。", "utf-8")
+    done = run("--write", "*.*")
+    assert [line.split()[1] for line in done.stderr.splitlines()] == [*signs]
+    assert done.exit_code == 1
+    for name, sign in signs.items():
+        assert Path(name).read_bytes() == (sign and sign + bytes(range(256)) * 9)
+    assert Path("i.md").read_text("utf-8") == "他已经来了。"
+
+
+def test_entities_of_xml_stay_as_they_are_written():
+    """None is replaced, whether it names a file or itself a billion times."""
+    names = "".join(f'<!ENTITY b{n} "{f"&b{n - 1};" * 10}">' for n in range(1, 30))
+    source = f'<!DOCTYPE a [<!ENTITY b0 SYSTEM "file:///etc/passwd">{names}]><a>&b29;我门来了</a>'
+    assert correct("a.xml", source.encode())[0].decode() == source.replace("我门", "我们")
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_the_next_goes_on(capsys):
+    """Nothing in it changes, and nothing is left there."""
+    with tempfile.TemporaryDirectory() as top:
+        closed, free = Path(top) / "closed", Path(top) / "free"
+        for place in (closed, free):
+            place.mkdir()
+            (place / "a.md").write_text("他己经来了。", "utf-8")
+            (place / "a.md").chmod(0o666)
+        Path(top).chmod(0o755)
+        free.chmod(0o777)
+        closed.chmod(0o555)
+        rewriter = Rewriter(Corrector(Corrects()), Reading(), "", lambda *_: None, None)
+        user = os.geteuid()
+        if user == 0:  # root writes everywhere, so step down for a moment
+            os.seteuid(65534)
+        try:
+            assert not rewriter.write_files([f"{closed}/a.md", f"{free}/a.md"])
+        finally:
+            os.seteuid(user)
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"Error: {closed}/a.md: Permission denied")
+        assert [*closed.iterdir()] == [closed / "a.md"]
+        assert (closed / "a.md").read_text("utf-8") == "他己经来了。"
+        assert (free / "a.md").read_text("utf-8") == "他已经来了。"
+
+
+KILLED = """
+import os, signal, sys
+from cectrain.cli import cli
+calls = iter(range(int(sys.argv.pop(1))))
+def strike(event, arguments):
+    is_here = isinstance(arguments[0], (str, os.PathLike)) and b".md" in os.fsencode(arguments[0])
+    if event in {"open", "os.rename"} and is_here and next(calls, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(strike)
+cli()
+"""
+
+
+@pytest.mark.parametrize("calls", range(1, 12, 3))
+def test_a_killed_process_leaves_each_file_whole(calls, folder):
+    """As it was or corrected, wherever it dies; the same command then corrects the rest."""
+    for number in range(3):
+        Path(f"{number}.md").write_text(f"第{number}次，他己经来了。", "utf-8")
+    words = ["correct", "--model", "channel", "--lm", "words", "--write", "0.md", "1.md", "2.md"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(calls), *words], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    for number in range(3):
+        text = Path(f"{number}.md").read_text("utf-8")
+        assert text in {f"第{number}次，他己经来了。", f"第{number}次，他已经来了。"}
+    assert run("--write", "0.md", "1.md", "2.md").exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["0.md", "1.md", "2.md"]
+    assert all("已经" in Path(f"{number}.md").read_text("utf-8") for number in range(3))

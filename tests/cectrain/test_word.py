@@ -6,12 +6,14 @@ import shutil
 import subprocess
 import zipfile
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
 from lxml import etree
 from proposers import Corrects
 
+from cecdata.common.errors import InputError
 from cectrain.cli import cli
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
@@ -53,6 +55,7 @@ TYPES = """<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-
 OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml"
 RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 KINDS = {"document": "document.main", "header1": "header", "footnotes": "footnotes"}
+KINDS["comments7"] = "comments"
 
 
 def relations(*rows):
@@ -69,6 +72,7 @@ def word_file(body=BODY, **more):
     overrides = "".join(
         f'<Override PartName="/word/{name}.xml" ContentType="{OFFICE}.{kind}+xml"/>'
         for name, kind in KINDS.items()
+        if name != "comments7" or f"word/{name}.xml" in more
     )
     note = '<w:footnote w:id="{}"{}><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:footnote>'
     notes = note.format(0, ' w:type="separator"', "") + note.format(2, "", "注里按装程序")
@@ -94,9 +98,10 @@ def word_file(body=BODY, **more):
     return made.getvalue()
 
 
-def correct(data, name="a.docx"):
+def correct(data, *, comments=False):
     """Return a corrected file, and its edits."""
-    document = read_document(name, data, Reading(date="2026-01-02T03:04:05Z"))
+    reading = Reading(date="2026-01-02T03:04:05Z", comments=comments)
+    document = read_document("a.docx", data, reading)
     edits = edits_of(correct_document(Corrector(Corrects()), document))
     return document.write(edits), edits
 
@@ -115,6 +120,8 @@ def settle(part, *, accept):
             if accept != (change.tag == f"{{{W}}}ins"):
                 continue
             change = change.getparent()
+        if run.find(f"{{{W}}}commentReference") is not None:
+            continue
         shape = [etree.tostring(child) for child in run.iterchildren(f"{{{W}}}rPr")]
         path = tuple(element.tag for element in (change, *change.iterancestors()))
         for child in run:
@@ -154,6 +161,54 @@ def test_a_change_has_its_author_its_date_and_a_number_of_its_own():
     assert read_document("a.docx", made, Reading()).write([]) == made
 
 
+COMMENT = '<w:comment w:id="{}" w:author="某"><w:p><w:r><w:t>己经</w:t></w:r></w:p></w:comment>'
+#: comments of others, in a part of another name; no place in the text refers to them
+COMMENTED = {
+    "word/comments7.xml": f"<w:comments {NAMES}>{COMMENT.format(5)}{COMMENT.format(90)}"
+    "</w:comments>",
+    "word/_rels/document.xml.rels": relations(("rId3", "comments", "/word/comments7.xml", "")),
+}
+
+
+@pytest.mark.parametrize("more", [{}, COMMENTED])
+def test_a_comment_says_why(more):
+    """Beside each change outside of headers, notes and text boxes; comments of others stay."""
+    data = word_file(**more)
+    made, edits = correct(data, comments=True)
+    before, after = parts_of(data), parts_of(made)
+    name = "word/comments7.xml" if more else "word/comments.xml"
+    written = {"word/document.xml", "word/header1.xml", "word/footnotes.xml", name}
+    if not more:
+        written |= {"[Content_Types].xml", "word/_rels/document.xml.rels"}
+    assert {part for part in after if before.get(part) != after[part]} == written
+    comments = [*etree.fromstring(after[name])]
+    if more:
+        assert [etree.tostring(comment) for comment in comments[:2]] == [
+            etree.tostring(comment) for comment in etree.fromstring(before[name])
+        ]
+        del comments[:2]
+    numbers = [comment.get(f"{{{W}}}id") for comment in comments]
+    assert len({*numbers} | {"5", "90"}) == 8
+    reasons = {"".join(comment.itertext()) for comment in comments}
+    assert reasons == {f"{edit.message}: {edit.meaning}" for edit in edits}
+    text = etree.fromstring(after["word/document.xml"])
+    for number in numbers:
+        start, end, anchor = (
+            text.find(f".//{{{W}}}{kind}[@{{{W}}}id='{number}']")
+            for kind in ("commentRangeStart", "commentRangeEnd", "commentReference")
+        )
+        assert [element.tag for element in (start.getnext(), end.getprevious())] == [
+            f"{{{W}}}del",
+            f"{{{W}}}ins",
+        ]
+        assert end.getnext() is anchor.getparent()
+    for part in ("word/document.xml", "word/header1.xml", "word/footnotes.xml"):
+        assert settle(after[part], accept=False) == settle(before[part], accept=False)
+    assert f'"/{name}" ContentType="{OFFICE}.comments+xml"' in after["[Content_Types].xml"].decode()
+    assert after["word/_rels/document.xml.rels"].decode().count(f"{RELATED}/comments") == 1
+    assert correct(data, comments=True)[0] == made
+
+
 ENTITIES = (
     f'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><w:document {NAMES}>&b;</w:document>'
 )
@@ -188,6 +243,22 @@ def test_a_bad_file_is_named_and_the_next_goes_on(data, message, tmp_path, monke
     assert re.match(f"Error: a.docx {message}", line)
     assert Path("a.docx").read_bytes() == data
     assert Path("b.md").read_text("utf-8") == "他已经来了。"
+
+
+def test_however_a_file_is_damaged_it_is_refused_or_read():
+    """No other error comes up, nor does a warning."""
+    whole, random = word_file(), Random(7)
+    refusals = 0
+    for _ in range(400):
+        data = bytearray(whole)
+        for _ in range(random.choice([1, 2, 5])):
+            at = len(data) - 1 - random.randrange(random.choice([900, len(data)]))
+            data[at : at + random.choice([0, 1, 4])] = random.randbytes(random.choice([0, 1, 4]))
+        try:
+            correct(bytes(data), comments=True)
+        except InputError:
+            refusals += 1
+    assert 200 < refusals < 400
 
 
 def test_the_command_line_writes_a_copy(tmp_path, monkeypatch):
@@ -228,15 +299,20 @@ library:readonly="false" library:passwordprotected="false">
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("soffice"), reason="needs Debian's libreoffice-writer-nogui")
-def test_libreoffice_agrees(tmp_path):
-    """It opens the file; all changes accepted are the corrected texts, rejected those before."""
+@pytest.mark.parametrize("comments", [False, True])
+def test_libreoffice_agrees(comments, tmp_path):
+    """It opens the file; all changes accepted are the corrected texts, rejected those before.
+
+    Comments stay with both; they shorten what LibreOffice shows of a bookmark that a field names.
+    """
     profile, basic = tmp_path / "profile", tmp_path / "profile/user/basic/Standard"
     office = ["soffice", f"-env:UserInstallation={profile.as_uri()}", "--headless", "--norestore"]
     subprocess.run([*office, "--terminate_after_init"], check=True, timeout=120)
     (basic / "Module1.xba").write_text(MACRO, "utf-8")
     (basic / "script.xlb").write_text(LIBRARY, "utf-8")
-    data = word_file()
-    made, _ = correct(data)
+    body = BODY.replace("REF 己经", "QUOTE 己经") if comments else BODY
+    data = word_file(body)
+    made, edits = correct(data, comments=comments)
     right = {
         name: part.replace("按".encode(), "安".encode()) for name, part in parts_of(data).items()
     }
@@ -251,6 +327,8 @@ def test_libreoffice_agrees(tmp_path):
         texts = parts_of(target.read_bytes())
         target.unlink()
         root = etree.fromstring(texts["word/document.xml"])
+        if comments and data is made:
+            assert texts["word/comments.xml"].decode().count(edits[0].meaning) == 6
         return ["".join(p.itertext(f"{{{W}}}t")) for p in root.iter(f"{{{W}}}p")]
 
     accepted = settle_in_office(made, "AcceptAllTrackedChanges")

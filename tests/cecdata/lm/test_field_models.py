@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -143,6 +146,20 @@ def test_default_is_the_mean_of_what_ships_and_the_users(tmp_path, monkeypatch):
     assert "饕餮之徒" in words
     assert "法律" in words
     assert find(table).words == ("<unk>", "饕餮之徒", "今天")
+
+
+def test_a_home_of_another_user_has_no_table(monkeypatch):
+    """As in a container that runs as somebody else than its home belongs to."""
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / "cec-zero").mkdir(0)
+        monkeypatch.setenv("XDG_DATA_HOME", home)
+        user = os.geteuid()
+        if user == 0:  # root reads everything, so step down for a moment
+            os.seteuid(65534)
+        try:
+            assert locate() == locate("words")
+        finally:
+            os.seteuid(user)
 
 
 def test_field_joins_the_default(tmp_path):
