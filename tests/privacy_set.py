@@ -15,7 +15,6 @@ from cecdata.corpus.privacy import mask_text
 
 _IDS = "10X98765432"
 _WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
-_PLATE = "ABCDEFGHJKLMNPQRSTUVWXYZ0123456789"
 
 
 def _digits(r: random.Random, count: int) -> str:
@@ -57,21 +56,6 @@ def card(r: random.Random) -> str:
     return number
 
 
-def passport(r: random.Random) -> str:
-    old = f"{r.choice('EG')}{_digits(r, 8)}"
-    return r.choice((old, f"E{r.choice('ABK')}{_digits(r, 7)}"))
-
-
-def plate(r: random.Random) -> str:
-    head = r.choice("京沪粤苏浙川鲁豫鄂闽") + r.choice("ABCDEFGH")
-    middle = r.choice(("", "", "·"))
-    if r.random() < 0.3:  # new energy
-        return f"{head}{middle}{r.choice('DF')}{_digits(r, 5)}"
-    signs = [*_digits(r, 4), r.choice(_PLATE)]
-    r.shuffle(signs)
-    return f"{head}{middle}{''.join(signs)}"
-
-
 def qq(r: random.Random) -> str:
     return f"{r.randint(1, 9)}{_digits(r, r.randint(5, 9))}"
 
@@ -82,17 +66,6 @@ def wechat(r: random.Random) -> str:
         + r.choice(("_", "-", ""))
         + _digits(r, 4)
     )
-
-
-def ip(r: random.Random) -> str:
-    if r.random() < 0.2:
-        return ":".join(f"{r.randrange(1, 65536):x}" for _ in range(8))
-    return ".".join(str(r.randint(1, 254)) for _ in range(4))
-
-
-def url(r: random.Random) -> str:
-    token = "".join(r.choices("0123456789abcdef", k=16))
-    return f"https://{r.choice(('pay', 'www', 'm'))}.example.com/a/{_digits(r, 4)}?token={token}"
 
 
 def address(r: random.Random) -> str:
@@ -165,28 +138,6 @@ POSITIVE: dict[str, tuple[Callable[[random.Random], str], tuple[str, ...]]] = {
             "{}，招行。",
         ),
     ),
-    "PASSPORT": (
-        passport,
-        (
-            "护照号{}，明年到期。",
-            "护照：{}",
-            "本人护照号码是{}。",
-            "持护照{}入境。",
-            "护照（{}）已过期。",
-        ),
-    ),
-    "PLATE": (
-        plate,
-        (
-            "车牌{}，停在东门。",
-            "{}的车主请挪车！",
-            "一辆{}堵住了通道。",
-            "车牌号：{}",
-            "登记{}进厂。",
-            "违停车辆：{}",
-            "我的车是{}，白色轿车。",
-        ),
-    ),
     "QQ": (
         qq,
         (
@@ -209,28 +160,6 @@ POSITIVE: dict[str, tuple[Callable[[random.Random], str], tuple[str, ...]]] = {
             "微信号为{}，请备注姓名。",
             "我微信{}",
             "wx：{}，秒通过",
-        ),
-    ),
-    "IP": (
-        ip,
-        (
-            "服务器地址是{}。",
-            "从{}登录失败三次。",
-            "请把{}加进白名单",
-            "网关设为{}，子网不变。",
-            "ping {}不通。",
-            "IP：{}",
-            "主机{}的8080端口没有响应。",
-        ),
-    ),
-    "URL": (
-        url,
-        (
-            "点击{} 完成付款。",
-            "链接：{}",
-            "请打开{}，有效期十分钟。",
-            "下载地址 {} 。",
-            "原文见{}（需登录）",
         ),
     ),
     "ADDR": (

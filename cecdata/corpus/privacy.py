@@ -3,7 +3,6 @@
 It is off by default, and strict: most numbers need a checksum, a label before them or the usual
 groups, an address needs a road with a house number after a word that introduces one, a name needs a
 title after it or a label before it. Masking lowers the risk; it does not guarantee anonymity.
-benchmarks/bench_privacy.py measures precision and recall by type.
 
 Patterns look at the judged form of a text (`normalise.judged_form`), so that width, style and
 invisible characters hide nothing; placeholders replace the characters of the text itself.
@@ -11,7 +10,6 @@ invisible characters hide nothing; placeholders replace the characters of the te
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -141,17 +139,6 @@ def is_card(text: str) -> bool:
     return in_range and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def is_ip(text: str) -> bool:
-    """Return whether a text is the IP address of one machine; version 6 has two groups or more."""
-    try:
-        address = ipaddress.ip_address(re.sub(r"[^0-9A-Za-z:]+", ".", text))
-    except ValueError:
-        return False
-    if address.is_unspecified or address.is_loopback:
-        return False
-    return address.version == 4 or sum(map(bool, text.split(":"))) > 1
-
-
 def is_regional_id(text: str) -> bool:
     """Return whether an identity number of Hong Kong or Taiwan has the right check digit.
 
@@ -183,7 +170,6 @@ def _not_behind(labels: str) -> str:
 
 _IS = r'["”]?[ ]?[是为]?[ ]?[：:（(=#→|【\[-]?[ ]?["“]?'  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
-_PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 # Eleven digits after one of these labels are no telephone number, although they begin like one.
 _NO_PHONE = _not_behind("单号|编号|流水号|序列号|批号|货号|型号|订单|运单")
 _GAP = r"[ \-−./·•_]{0,2}"  # between the groups of a number
@@ -243,11 +229,6 @@ _HOUSE = rf"{_NUMBER}(?:号(?:院(?!子))?|弄|组|#)"
 _INTRODUCED = rf"(?:(?<=[{_INTRODUCES}：:=])|(?<=址[是为]))"
 _START = '(?:^|(?<=[，。；、 “"（(]))'
 
-_POINT = r"(?:[.。]|\[\.\]|[ ]\.[ ])"
-_FOUR = rf"(?:[0-9]{{1,3}}{_POINT}){{3}}[0-9]{{1,3}}"
-# Four numbers with points are also versions, and places in a document.
-_NO_IP = _not_behind("版本|版本号|升级到|更新到|内容|节|章|条|款|第|§")
-
 # Longer and stricter patterns first: an identity number is no card, a card is no telephone.
 RULES: tuple[Rule, ...] = (
     # A local part has at most 64 octets (RFC 5321): without the limit a long run of letters takes
@@ -260,13 +241,6 @@ RULES: tuple[Rule, ...] = (
         rf"|[ ](?:at|AT)[ ]{_HOST}(?:[ ](?:dot|DOT)[ ]{_HOST}){{1,4}})"
         rf"|(?:(?<![{_HAN}])|(?<=[箱是为到给件]))[{_HAN}]{{1,4}}@(?:{_HOST}\.)?[{_HAN}{_LETTER}-]{{1,12}}"
         r"\.(?:中国|公司|网络|com|cn|net|org)(?![0-9A-Za-z]))",
-    ),
-    _rule(
-        "<URL>",
-        r"[:：][ ]?(?://|\\\\)|[Ww][Ww][Ww][.。]",
-        r"(?P<it>(?:(?i:h(?:tt|xx)ps?|s?ftps?)[ ]?[:：][ ]?(?://|\\\\)|[Ww][Ww][Ww]\.)"
-        rf"(?:[!-~]*(?:[0-9A-Za-z/=&#_-]|(?<=<EMAIL)>)|[{_HAN}0-9A-Za-z-]{{1,30}}\.(?:[{_HAN}]{{2}}|[A-Za-z]{{2,6}})"
-        r"(?:[/?#][!-~]*)?)|[Ww][Ww][Ww](?:。[0-9A-Za-z-]{1,63}){2,4})",
     ),
     _rule(
         "<ID>",
@@ -294,14 +268,6 @@ RULES: tuple[Rule, ...] = (
         rf"[3-6](?:{_GAP}[0-9]){{14}}",
         rf"{_EDGE}(?P<it>[3-6](?:{_GAP}[0-9]){{14,18}})(?![0-9A-Za-z])",
         is_card,
-    ),
-    _rule(
-        "<IP>",
-        rf"(?:[0-9]{{1,3}}{_POINT}){{3}}[0-9]|:[0-9A-Fa-f]*:",
-        rf"(?:(?<![0-9A-Za-z.])|(?<=[Ii][Pp]))(?<![0-9A-Fa-f:]:){_NO_IP}(?P<it>{_FOUR}"
-        rf"|(?<!:)[0-9A-Fa-f]{{0,4}}(?::[0-9A-Fa-f]{{0,4}}){{2,7}}(?:(?<=:){_FOUR})?)"
-        r"(?![0-9A-Za-z]|\.[0-9]|:[0-9A-Fa-f]*:|[ ]?(?:小?节|章|版|条|款))",
-        is_ip,
     ),
     _rule(
         "<PHONE>",
@@ -336,21 +302,6 @@ RULES: tuple[Rule, ...] = (
         _CALL,
         rf"{_CALL}{_IS}(?P<it>0?[0-9]{{0,3}}[ -]?{_LANDLINE}"
         rf"|[48]00[0-9]{{7}}){_END}",
-    ),
-    _rule(
-        "<PASSPORT>",
-        "护照|通行证|回乡证|(?i:passport)",
-        rf"(?:护照|通行证|回乡证|(?i:passport))(?:号码?|编号|[ _]?(?i:number|no\.?))?{_IS}"
-        r"(?P<it>[A-Za-z](?:[ -]?[0-9]){7,10}|[A-Za-z]{2}(?:[ -]?[0-9]){7})(?![0-9A-Za-z])",
-    ),
-    _rule(
-        "<PLATE>",
-        rf"[{_PROVINCES}][ ·-]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}[0-9A-HJ-NP-Za-hj-np-z]|WJ",
-        rf"(?P<it>[{_PROVINCES}][ ·-]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}"
-        r"(?:[0-9A-HJ-NP-Za-hj-np-z](?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){3}"
-        r"(?:(?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){1,2}|[挂学警港澳领]))"
-        rf"|WJ[ ·]?(?:[{_PROVINCES}]|[0-9]{{2}})[ ·]?[0-9A-Z]{{5}})(?![0-9A-Za-z])",
-        lambda text: sum(map(str.isdigit, text)) >= 3,
     ),
     _rule(
         "<QQ>",
