@@ -25,7 +25,7 @@ from listing import Listing
 from listing import Table as ListingTable
 from listing import tables as listing_tables
 
-from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.common.kernels import string_buffers
 from cecdata.config import Config
 from cecdata.corpus.protect import Protection
 from cecdata.hanzi.characters import standard_characters

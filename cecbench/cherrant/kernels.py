@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.kernels.jit import compiled, mix
+from cecdata.common.kernels import compiled, mix
 
 if TYPE_CHECKING:
     from cecbench.cherrant.costs import Attributes

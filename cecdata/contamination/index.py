@@ -22,8 +22,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.kernels.jit import compiled, entry, inlined
-from cecdata.common.kernels.utf8 import Bytes, Int32s, Points, code_point, string_buffers
+from cecdata.common.kernels import (
+    Bytes,
+    Int32s,
+    Points,
+    code_point,
+    compiled,
+    entry,
+    inlined,
+    string_buffers,
+)
 from cecdata.corpus.normalise import judged_form
 
 Uint64s = npt.NDArray[np.uint64]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
 from cecdata.common.errors import UsageError
-from cecdata.common.kernels.jit import splitmix64
+from cecdata.common.kernels import splitmix64
 
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]

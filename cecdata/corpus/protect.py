@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.jit import compiled
-from cecdata.common.kernels.utf8 import Bytes, Points, code_point
+from cecdata.common.kernels import Bytes, Points, code_point, compiled
 from cecdata.common.text import lines_of
 from cecdata.corpus.normalise import judged_form, normalise_text
 

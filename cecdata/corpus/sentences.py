@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.common.kernels.jit import compiled
-from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffers
+from cecdata.common.kernels import Bytes, Int32s, code_point, compiled, string_buffers
 from cecdata.corpus.characters import WHITESPACE
 from cecdata.shards.schema import ROW
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from cecdata.common.codec import Json, decode
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.common.kernels import string_buffers
 from cecdata.embed import kernels
 from cecdata.embed.base import Encoder, Scored
 

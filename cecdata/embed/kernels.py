@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.kernels.jit import compiled, inlined
-from cecdata.common.kernels.utf8 import decode
+from cecdata.common.kernels import compiled, decode, inlined
 
 WIDTH = 64  # integers of a row: the vector, then the traits, which only the calibration reads
 TRAITS = 8

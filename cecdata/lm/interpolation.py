@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.common.kernels import string_buffers
 from cecdata.lm.counting import Segmenter
 from cecdata.lm.kernels import nats_of
 from cecdata.lm.table import LONGEST, Floats, Ints, Ngrams

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.kernels.jit import compiled, inlined
-from cecdata.common.kernels.utf8 import code_point
+from cecdata.common.kernels import code_point, compiled, inlined
 
 # 8 bits of a log-probability in natural logarithms: 0 to -20.4 in steps of 0.08
 STEP, MOST = np.float32(0.08), 255

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.common.kernels import string_buffers
 from cecdata.common.machine import user_folder
 from cecdata.lm.kernels import nats_of, quantise, restore
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable

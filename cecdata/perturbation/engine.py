@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
-from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.common.kernels import string_buffers
 from cecdata.config import Config, from_manifest
 from cecdata.corpus.protect import Protection
 from cecdata.perturbation import kernel

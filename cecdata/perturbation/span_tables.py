@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels import compiled
 from cecdata.hanzi.characters import words
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from cecdata.common import durable
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
-from cecdata.common.kernels.jit import splitmix64
+from cecdata.common.kernels import splitmix64
 from cecdata.common.progress import step
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR

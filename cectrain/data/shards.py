@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.jit import splitmix64
+from cecdata.common.kernels import splitmix64
 from cecdata.shards.reader import Dataset, open_dataset
 from cectrain.config import DataConfig
 

@@ -17,7 +17,7 @@ from cecdata.commands.build import build
 from cecdata.commands.datasets import verify
 from cecdata.commands.look import preview
 from cecdata.common.errors import InputError
-from cecdata.common.kernels.utf8 import string_buffers
+from cecdata.common.kernels import string_buffers
 from cecdata.config import RECIPES, load
 from cecdata.corpus.ids import id_column
 from cecdata.corpus.protect import FIRST, FURTHER, Protection, read_names

@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 
-from cecdata.common.kernels import jit
-from cecdata.common.kernels.jit import compiled, mix, splitmix64
-from cecdata.common.kernels.utf8 import decode, string_buffers
+from cecdata.common import kernels
+from cecdata.common.kernels import compiled, decode, mix, splitmix64, string_buffers
 from cecdata.perturbation import kernel
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -83,12 +82,12 @@ def test_every_file_of_the_kernel_counts():
     The language model's kernels are part of its digest, too.
     """
     folder = Path(kernel.__file__).parent
-    jit.sources.cache_clear()
-    assert jit.sources() != jit.sources(folder)
+    kernels.sources.cache_clear()
+    assert kernels.sources() != kernels.sources(folder)
     for file in folder.glob("*.py"):
         for line in file.read_text("utf-8").splitlines():
             if line.startswith("from cecdata"):
-                rooms = ("perturbation.kernel.", "common.kernels.", "lm.kernels ")
+                rooms = ("perturbation.kernel.", "common.kernels ", "lm.kernels ")
                 homes = (*(f"from cecdata.{room}" for room in rooms), "from cecdata import lm")
                 assert line.startswith(homes), (file, line)
 
@@ -116,7 +115,7 @@ def test_a_kernel_calls_only_what_its_cache_knows():
             callee = getattr(module, name, None)
             if isinstance(callee, Dispatcher):
                 seen += 1
-                known = (home, "cecdata.common.kernels.", *WITH.get(home, ()))
+                known = (home, "cecdata.common.kernels", *WITH.get(home, ()))
                 assert callee.py_func.__module__.startswith(known), (module, name)
     assert seen > 50
 
@@ -124,12 +123,12 @@ def test_a_kernel_calls_only_what_its_cache_knows():
 def test_nobody_compiles_past_the_toolbox():
     """Only the toolbox names numba's decorators."""
     for path in ROOT.glob("cec*/**/*.py"):
-        if path.name != "jit.py":
+        if path != Path(kernels.__file__):
             assert "njit" not in path.read_text("utf-8"), path
 
 
 TWICE = """
-from cecdata.common.kernels.jit import entry
+from cecdata.common.kernels import entry
 
 @entry
 def twice(number):
@@ -142,8 +141,6 @@ def twice(number):
 def folder(tmp_path, monkeypatch):
     """A folder with a module that has one kernel, in a home of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir()
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "toy.py").write_text(TWICE)
     return tmp_path
@@ -171,7 +168,7 @@ def flipped(data: bytes) -> bytes:
 def test_a_change_in_any_file_compiles_anew(folder, monkeypatch):
     """The same sources are read from the disk, others are compiled though the file is the same."""
     for digest, read in (("one", 0), ("one", 1), ("two", 0)):
-        monkeypatch.setattr(jit, "sources", lambda *_, digest=digest: digest)
+        monkeypatch.setattr(kernels, "sources", lambda *_, digest=digest: digest)
         assert hits(folder) == read
 
 
@@ -202,10 +199,10 @@ def test_kernels_of_older_sources_are_removed(folder):
 
 
 def test_the_next_place_is_taken_where_one_cannot_be_written(folder, monkeypatch):
-    """Beside the package, else in the home folder, else a folder for temporary files, else none."""
+    """Beside the package, else in the home folder, else none, which is said once."""
     said = []
-    monkeypatch.setattr("cecdata.common.kernels.jit.say", said.append)
-    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", False)
+    monkeypatch.setattr("cecdata.common.kernels.say", said.append)
+    monkeypatch.setattr("cecdata.common.kernels._watch._warned", False)
     (folder / "package" / "__pycache__").write_text("a file, where no folder can be made")
     hits(folder)
     assert kept(folder)[0].is_relative_to(folder / "home")
@@ -213,45 +210,17 @@ def test_the_next_place_is_taken_where_one_cannot_be_written(folder, monkeypatch
     kept(folder)[0].unlink()
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "package" / "toy.py"))
     assert said == []
-    hits(folder)
-    assert kept(folder)[0].is_relative_to(folder / "tmp")
+    assert hits(folder) == 0
+    assert hits(folder) == 0
+    assert len(said) == 1
     assert "NUMBA_CACHE_DIR" in said[0]
-    assert hits(folder) == 1
-    kept(folder)[0].unlink()
-    monkeypatch.setattr("tempfile.tempdir", str(folder / "absent"))
-    assert hits(folder) == 0
-    assert hits(folder) == 0
-    assert len(said) == 1  # once a process
-
-
-def test_a_package_below_the_temporary_folder_is_no_temporary_place(folder, monkeypatch):
-    """An environment that someone made there keeps its kernels, so that nothing is said."""
-    said = []
-    monkeypatch.setattr("cecdata.common.kernels.jit.say", said.append)
-    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", False)
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    hits(folder)
-    assert kept(folder)[0].is_relative_to(folder / "package")
-    assert said == []
-
-
-def test_a_folder_that_others_can_write_is_not_read(folder, monkeypatch):
-    """What is read from the cache is run: a shared folder is passed over."""
-    monkeypatch.setattr("cecdata.common.kernels.jit._watch._warned", True)
-    (folder / "package" / "__pycache__").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "package" / "toy.py"))
-    hits(folder)
-    private = folder / "tmp" / f"cec-zero-kernels-{os.getuid()}"
-    assert hits(folder) == 1
-    private.chmod(0o777)
-    assert hits(folder) == 0
 
 
 @pytest.mark.slow
 def test_an_installation_that_nobody_can_write(tmp_path):
     """Without a home and a writable package a command works, and says in one line what it costs."""
     program = (
-        "import sys; from cecdata.common.kernels import jit as cache; "
+        "import sys; from cecdata.common import kernels as cache; "
         "cache._write = lambda *_: (_ for _ in ()).throw(PermissionError()); "
         "cache._read = lambda *_: None; "
         "from cecdata.cli import main; sys.argv = ['cecdata', 'preview', '他的病情。']; main()"
@@ -273,7 +242,7 @@ ALLOCATES = (
     TWICE
     + """
 import numpy as np
-from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels import compiled
 
 @compiled
 def copied(numbers):

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from cecdata.common.kernels.jit import called, inlined
+from cecdata.common.kernels import called, inlined
 from cecdata.perturbation.kernel.layout import (
     ALIAS_BITS,
     COST_BITS,

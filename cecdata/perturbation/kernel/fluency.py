@@ -14,7 +14,7 @@ costs; the chances of costs are a table, so all processors take the same proposa
 
 import numpy as np
 
-from cecdata.common.kernels.jit import called, inlined
+from cecdata.common.kernels import called, inlined
 from cecdata.lm.kernels import BYTE, LOWER, child, find_bigram
 from cecdata.perturbation.kernel.edit import candidate_of, span_candidate_of
 from cecdata.perturbation.kernel.layout import (

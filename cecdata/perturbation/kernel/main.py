@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata import lm
-from cecdata.common.kernels.jit import entry_with, inlined
+from cecdata.common.kernels import entry_with, inlined
 from cecdata.perturbation.kernel.edit import (
     copy_bytes,
     distance_of,

@@ -6,7 +6,7 @@ over a counter, so that order, sharding, workers and restarts change no row.
 
 import numpy as np
 
-from cecdata.common.kernels.jit import called, inlined, mix
+from cecdata.common.kernels import called, inlined, mix
 
 # What a draw is for. A new purpose takes a new number; a used one is never taken again.
 UNCHANGED, OPERATOR, COUNT, POSITION, REPLACEMENT, MIXED, MIXED_OPERATOR, SAMPLE = range(8)

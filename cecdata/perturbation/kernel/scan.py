@@ -8,8 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from cecdata.common.kernels.jit import called, inlined
-from cecdata.common.kernels.utf8 import code_point
+from cecdata.common.kernels import called, code_point, inlined
 from cecdata.perturbation.kernel.layout import (
     CLINGS_AFTER,
     CLINGS_BEFORE,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
-from cecdata.common.kernels.jit import called, entry_with
+from cecdata.common.kernels import called, entry_with
 from cecdata.lm.kernels import find_bigram
 from cectrain.corrector.channel.lattice import (
     best_before_and_after,

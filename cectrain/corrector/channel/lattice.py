@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cecdata.common.kernels.jit import called, inlined
+from cecdata.common.kernels import called, inlined
 from cecdata.lm.kernels import BYTE, LOWER, STEP, child, find_bigram, find_trigram, place_of
 from cectrain.corrector.channel.layout import COMPLETED, FOREIGN, HOLE, MOST_KEPT, MOST_WORD, PERSON
 from cectrain.corrector.channel.tables import span_key

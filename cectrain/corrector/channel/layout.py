@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.kernels.jit import called
+from cecdata.common.kernels import called
 
 LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut before, where few words cross
 MOST_WORD = 8  # characters of the longest word

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
 from cecdata.common.errors import CecError, InputError
-from cecdata.common.kernels.jit import compiled_with, inlined, sources
+from cecdata.common.kernels import compiled_with, inlined, sources
 from cecdata.common.machine import user_folder
 from cecdata.hanzi.characters import (
     TABLES,

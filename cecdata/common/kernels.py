@@ -1,7 +1,8 @@
-"""The compilation of kernels, and their disk cache: checksummed, kept wherever one may write.
+"""The compilation of kernels, their disk cache, and what all of them may call: the decoder of UTF-8
+and the mixer.
 
-What a kernel inlines or calls may be in other files than its own: those of this folder, and for an
-`entry` those of its own folder. A digest of these files is part of its name in the cache.
+What a kernel inlines or calls may be in other files than its own: this one, and for an `entry`
+those of its own folder. A digest of these files is part of its name in the cache.
 
 numba's own cache believes every byte that it reads, and has no place where neither the package nor
 the home folder can be written, as in a container. Here a file begins with the SHA-256 of the rest,
@@ -15,9 +16,7 @@ import contextlib
 import hashlib
 import os
 import pickle
-import stat
 import sys
-import tempfile
 import time
 import uuid
 import warnings
@@ -25,13 +24,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.machine import user_folder
 from cecdata.common.progress import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @contextlib.contextmanager
@@ -67,6 +69,9 @@ os.register_at_fork(
     after_in_child=global_compiler_lock.release,
 )
 Uint64s = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Int32s = npt.NDArray[np.int32]
+Points = npt.NDArray[np.uint32]
 
 # Without numba's reference counting: each access to a tuple of arrays would count, which takes
 # eight times as long as the rest. Such kernels allocate nothing, so there is nothing to free.
@@ -80,8 +85,7 @@ _VERSIONS = f"{sys.implementation.cache_tag}-{numba.__version__}"
 def compiled(kernel: Kernel) -> Kernel:
     """Compile a kernel that may allocate, cached on disk; it runs without the interpreter's lock.
 
-    Kernels that call each other must be in one file; those of `common.kernels` may be called
-    anywhere.
+    Kernels that call each other must be in one file; those of this module may be called anywhere.
     """
     return _compile_cached(kernel, sources())
 
@@ -120,8 +124,8 @@ def called(function: Kernel) -> Kernel:
 
 @cache
 def sources(*folders: Path) -> str:
-    """Return the SHA-256 of the Python files of this folder and of others."""
-    files = (path for where in (Path(__file__).parent, *folders) for path in where.glob("*.py"))
+    """Return the SHA-256 of this file and of the Python files of folders."""
+    files = [Path(__file__), *(path for folder in folders for path in folder.glob("*.py"))]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
 
 
@@ -165,13 +169,12 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
             return
         name = self._name(sig, data.codegen)  # type: ignore[attr-defined]
         body = dumps((sig, data._reduce()))  # type: ignore[attr-defined]  # noqa: SLF001
-        for folder in _folders(self._source, make=True):
+        for folder in _folders(self._source):
             with contextlib.suppress(OSError):
                 _write(folder / name, hashlib.sha256(body).digest() + body)
                 self._remove_older(folder)
-                _watch.kept_in(folder)
                 return
-        _watch.kept_in(None)
+        _watch.warn_not_kept()
 
     def _name(self, sig: object, codegen: object) -> str:
         machine = codegen.magic_tuple()  # type: ignore[attr-defined]
@@ -208,31 +211,13 @@ def _write(path: Path, data: bytes) -> None:
         raise
 
 
-def _folders(source: Path, *, make: bool = False) -> Iterator[Path]:
+def _folders(source: Path) -> Iterator[Path]:
     """Yield where kernels of a file may be: the best place to keep them first."""
     name = f"{source.parent.name}-{hashlib.sha256(bytes(source.parent)).hexdigest()[:16]}"
     if config.CACHE_DIR:  # NUMBA_CACHE_DIR
         yield Path(config.CACHE_DIR) / name
     yield source.parent / "__pycache__"
     yield user_folder("XDG_CACHE_HOME") / "cec-zero" / "kernels" / name
-    if (temporary := _temporary(make=make)) is not None:
-        yield temporary / name
-
-
-def _temporary(*, make: bool) -> Path | None:
-    """Return a folder for temporary files that only this user can write; None if there is none.
-
-    What is read from it is run, so one that another user made is not taken.
-    """
-    try:
-        folder = Path(tempfile.gettempdir()) / f"cec-zero-kernels-{os.getuid()}"
-        if make:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        state = folder.lstat()
-    except OSError:
-        return None
-    private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o022
-    return folder if private and state.st_uid == os.getuid() else None
 
 
 class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
@@ -265,19 +250,14 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
             self.seconds += time.perf_counter() - self._began
         self._depth = max(0, self._depth - 1)
 
-    def kept_in(self, folder: Path | None) -> None:
-        """Warn once where the next start must compile again."""
-        passing = folder is None or (
-            not config.CACHE_DIR and folder.parent == _temporary(make=False)
-        )
-        if not passing or self._warned:
-            return
-        self._warned = True
-        ability = "cannot be kept" if folder is None else f"can be kept only in {folder.parent}"
-        say(
-            f"Warning: compiled code {ability}, because the folder of the package and the home "
-            "folder cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
-        )
+    def warn_not_kept(self) -> None:
+        """Warn once that the next start must compile again."""
+        if not self._warned:
+            self._warned = True
+            say(
+                "Warning: compiled code cannot be kept, because the folder of the package and the "
+                "home folder cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
+            )
 
 
 _watch = _Watch()
@@ -296,3 +276,52 @@ def splitmix64(values: Uint64s) -> Uint64s:
 
 
 mix = inlined(splitmix64)  # of one uint64, in kernels
+
+
+def string_buffers(text: pa.Array) -> tuple[Bytes, Int32s]:
+    """Return the bytes and the offsets of a string array without nulls; nothing is copied."""
+    _, offsets, data = text.buffers()
+    raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
+    bounds = np.frombuffer(offsets, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
+    # Arrow's buffers may be writable or not, and numba would compile a kernel for each case.
+    raw.flags.writeable = bounds.flags.writeable = False
+    return raw, bounds
+
+
+@inlined
+def code_point(data: Bytes, at: np.uint64) -> tuple[np.uint32, np.uint64]:
+    """Return the code point that begins at a place, and the place after it.
+
+    The bytes must be valid UTF-8. The places are unsigned, because numba checks a signed index for
+    wraparound at every access.
+    """
+    one, six, low = np.uint64(1), np.uint32(6), np.uint32(0x3F)
+    first = np.uint32(data[at])
+    if first >= 0xE0:
+        point = (np.uint32(data[at + one]) & low) << six
+        point |= np.uint32(data[at + np.uint64(2)]) & low
+        if first < 0xF0:
+            point |= (first & np.uint32(0x0F)) << np.uint32(12)
+            at += np.uint64(3)
+        else:
+            point = (point << six) | (np.uint32(data[at + np.uint64(3)]) & low)
+            point |= (first & np.uint32(0x07)) << np.uint32(18)
+            at += np.uint64(4)
+    elif first < 0x80:
+        point = first
+        at += one
+    else:
+        point = (first & np.uint32(0x1F)) << six
+        point |= np.uint32(data[at + one]) & low
+        at += np.uint64(2)
+    return point, at
+
+
+@inlined
+def decode(data: Bytes, start: int, stop: int, points: Points) -> np.int64:
+    """Write the code points of data[start:stop] into `points`, and return their number."""
+    n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
+    while at < end:
+        points[n], at = code_point(data, at)
+        n += np.uint64(1)
+    return np.int64(n)
