@@ -18,7 +18,6 @@ COMMANDS = {
     },
     "Compare scores": {
         "compare": ("report", "Compare scores of the same benchmark and scorer."),
-        "power": ("report", "Compute how many rows are needed to show a difference."),
         "report": ("report", "Write an HTML page and a JSON file about runs."),
     },
 }

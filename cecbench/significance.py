@@ -1,4 +1,4 @@
-"""Comparison of scores: paired randomisation, intervals of differences, Holm's correction, power.
+"""Comparison of scores: paired randomisation, intervals of differences, Holm's correction.
 
 Everything works on counts per sentence, shape (sentences, fields).
 """
@@ -6,14 +6,12 @@ Everything works on counts per sentence, shape (sentences, fields).
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
-from cecbench.benchmarks.readers import Example
 from cecbench.metrics.rows import IntArray
 from cecbench.resampling import (
     CELLS_AT_ONCE,
@@ -31,8 +29,6 @@ from cecdata.common.errors import UsageError
 Key = TypeVar("Key")
 DIFFERENCE_DRAWS = 4000
 FEW_ROWS = 50  # with fewer, intervals and tests of sentences are rough
-#: an id that tells the sentence's document, as in `report-7#12`
-_IN_DOCUMENT = re.compile(r"(?P<document>.+)[#:/]\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +37,6 @@ class Comparison:
 
     low, high: the bootstrap interval of the difference. detectable: the smallest difference that
     so many sentences show, that is, that a test at the level of 5 % finds in 80 % of samples.
-    documents: how many were exchanged and drawn whole, because sentences of one document are alike;
-    0: each sentence by itself.
     """
 
     first: float
@@ -52,7 +46,6 @@ class Comparison:
     low: float
     high: float
     detectable: float
-    documents: int = 0
 
     @property
     def difference(self) -> float:
@@ -120,15 +113,6 @@ def paired_randomisation(
     )
 
 
-def rows_needed(rows: int, detectable: float, difference: float) -> int:
-    """Return the number of rows that show a difference, where `rows` show `detectable`.
-
-    >>> rows_needed(1000, 0.02, 0.01)
-    4000
-    """
-    return math.ceil(rows * (detectable / difference) ** 2 - 1e-9)
-
-
 def compare_scores(first: Score, second: Score) -> Comparison:
     """Compare two scores; raise UsageError if their sentences or scorers differ."""
     if first.ids != second.ids or first.scorer.fields != second.scorer.fields:
@@ -136,69 +120,7 @@ def compare_scores(first: Score, second: Score) -> Comparison:
             "these two scores differ in sentences or scorer: score both with the same scorer, and "
             "with an --unequal-length that leaves no row out, such as revert"
         )
-    documents = documents_of(first.ids)
-    if documents is None:
-        return paired_randomisation(first.counts, second.counts, statistic_of(first))
-    count = int(documents.max()) + 1
-    one, two = (_by_document(score.counts, documents, count) for score in (first, second))
-    return replace(paired_randomisation(one, two, statistic_of(first)), documents=count)
-
-
-def _by_document(counts: IntArray, documents: IntArray, count: int) -> IntArray:
-    sums = np.zeros((count, counts.shape[1]), dtype=np.int64)
-    np.add.at(sums, documents, counts)
-    return sums
-
-
-def documents_of(ids: Sequence[str]) -> IntArray | None:
-    """Return the number of each sentence's document, where all ids tell it: `DOCUMENT#3`.
-
-    `:` and `/` may stand for `#`. None where there is one document, or none has two sentences.
-
-    >>> documents_of(["a#1", "a#2", "b#1"]).tolist(), documents_of(["car-1", "car-2"])
-    ([0, 0, 1], None)
-    """
-    matches = [_IN_DOCUMENT.fullmatch(name) for name in ids]
-    names = [match["document"] for match in matches if match]
-    if len(names) < len(ids) or not 1 < len(set(names)) < len(ids):
-        return None
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return np.array([numbers[name] for name in names], dtype=np.int64)
-
-
-def simulate_counts(
-    errors: int, clean: int, f: float, generator: np.random.Generator
-) -> tuple[IntArray, IntArray]:
-    """Return the counts (tp, predicted, gold) of two systems that err independently.
-
-    errors, clean: the sentences with and without an error. f: precision and recall of both. Half of
-    the errors that a system does not correct it changes to something else.
-    """
-    wrong = (1 - f) / 2 if clean else 1 - f
-    spoilt = min(1.0, errors * (1 - f) / (2 * clean)) if clean else 0.0
-    both = []
-    for _ in range(2):
-        drawn, touched = generator.random(errors), generator.random(clean) < spoilt
-        tp = np.concatenate([drawn < f, np.zeros(clean, dtype=np.bool_)])
-        predicted = np.concatenate([drawn < f + wrong, touched])
-        gold = np.arange(errors + clean) < errors
-        both.append(np.column_stack([tp, predicted, gold]).astype(np.int64))
-    return both[0], both[1]
-
-
-def compare_simulated(rows: Sequence[Example], f: float) -> tuple[Comparison, int]:
-    """Return the comparison of two simulated systems on a benchmark's rows, and their number."""
-    errors = sum(row.source != row.target for row in rows)
-    if errors == 0:
-        raise UsageError("no row of this benchmark has an error, so no system can have an F score")
-    first, two = simulate_counts(errors, len(rows) - errors, f, np.random.default_rng(SEED))
-    comparison = paired_randomisation(first, two, f_statistic(0, 1, 2), draws=1)
-    if not comparison.detectable:
-        raise UsageError(
-            f"{len(rows)} rows are too few: both simulated systems judge them alike. Take a larger "
-            "benchmark, or an --f1 nearer to 50"
-        )
-    return comparison, len(rows)
+    return paired_randomisation(first.counts, second.counts, statistic_of(first))
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

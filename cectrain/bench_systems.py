@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cecbench.option import option
 from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdit
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
+from cecdata.common.settings import option
 from cecdata.models import hub
 from cecdata.models.hub import checkpoint_identity
 from cectrain.corrector.field import is_field

@@ -229,7 +229,7 @@ from dataclasses import dataclass
 
 from cecbench.systems.base import Answer
 from cecbench.systems.base import Kind
-from cecbench.option import option
+from cecdata.common.settings import option
 from cecbench.systems.base import NoOptions
 
 
@@ -268,7 +268,7 @@ KIND = Kind(
 SCORER = '''
 from dataclasses import dataclass
 from cecbench.metrics.base import Metric, Options, columns, flags
-from cecbench.option import option
+from cecdata.common.settings import option
 
 @dataclass(frozen=True)
 class LongOptions(Options):

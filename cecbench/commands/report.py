@@ -1,4 +1,4 @@
-"""`cecbench report`, `cecbench compare` and `cecbench power`."""
+"""`cecbench report` and `cecbench compare`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from typing import Any
 
 import click
 
-from cecbench.benchmarks.catalogue import load
-from cecbench.commands.list import DATA
 from cecbench.resampling import LEVEL
 from cecbench.results import Run, find_runs, read_run, rescore_run
 from cecbench.scorers import Score
 from cecbench.signature import Signature
-from cecbench.significance import FEW_ROWS, compare_scores, compare_simulated, holm, rows_needed
-from cecdata.common.command_group import Finite
+from cecbench.significance import FEW_ROWS, compare_scores, holm
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
 
@@ -72,8 +69,7 @@ def compare(
     Runs are compared within each benchmark. A signature is the line that says how a score was
     computed; runs whose signatures differ are refused (exit code 5). Runs on the same sentences are
     compared by a paired randomisation test and by a bootstrap interval of the difference. Holm's
-    method corrects the p-values. If ids name the document of a sentence (DOCUMENT#3), the
-    test and the interval resample whole documents.
+    method corrects the p-values.
     """
     if len(runs) < 2:
         raise UsageError("name at least two runs to compare")
@@ -97,50 +93,6 @@ def compare(
         click.echo(f"the signatures differ: {line}")
     for pair in pairs:
         click.echo(_in_words(pair))
-
-
-@click.command(epilog="Example: cecbench power lemon/car --f1 60 --points 2")
-@click.argument("benchmark")
-@click.option(
-    "--points",
-    type=Finite(min=0, min_open=True),
-    multiple=True,
-    default=(0.5, 1.0, 2.0),
-    help="Difference of the main score, in points, that the test must detect; repeatable.",
-)
-@click.option(
-    "--f1",
-    type=Finite(min=1, max=99),
-    default=60.0,
-    help="F1 of the two simulated systems, in percent.",
-)
-@DATA
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def power(
-    benchmark: str, points: tuple[float, ...], f1: float, data: Path | None, *, as_json: bool
-) -> None:
-    """Compute how many rows are needed to show a difference between two systems.
-
-    Two systems with independent errors are simulated on BENCHMARK (a name or a file). Systems that
-    make similar errors need fewer rows; for two finished runs, use `cecbench compare`. A difference
-    counts as shown if a test at the level of 5 % finds that difference with a probability of 80 %.
-    To show half the difference, four times as many rows are needed.
-    """
-    test, rows = compare_simulated(load(benchmark, data).rows, f1 / 100)
-    needed = {
-        f"{difference:g}": rows_needed(rows, test.detectable, difference / 100)
-        for difference in points
-    }
-    if as_json:
-        record = {"rows": rows, "detectable": test.detectable, "rows_needed": needed}
-        click.echo(json.dumps(record))
-        return
-    least = percent(test.detectable)
-    click.echo(f"{rows:,} rows can show a difference of {least} points or more")
-    if rows < FEW_ROWS:
-        click.echo(f"{rows:,} rows are too few to rely on these numbers")
-    for difference, count in needed.items():
-        click.echo(f"a difference of {difference} points needs {count:,} rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +151,6 @@ def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
             test = compare_scores(first.score, two.score)
             pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
             pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
-            pair |= {"documents": test.documents} if test.documents else {}
             pair |= {"rows": len(first.score.ids)}
         pairs.append(pair)
     corrected = holm({n: pair["p"] for n, pair in enumerate(pairs) if "p" in pair})
@@ -246,7 +197,6 @@ def _in_words(pair: Mapping[str, Any]) -> str:
     text = f"{pair['first']} {first}  {pair['second']} {two}"
     if "p" not in pair:
         return f"{text}  (not tested, because the sentences differ)"
-    whole = f" of {pair['documents']} documents" if "documents" in pair else ""
     difference, low, high, least = (
         percent(pair[key]) for key in ("difference", "low", "high", "detectable")
     )
@@ -255,6 +205,6 @@ def _in_words(pair: Mapping[str, Any]) -> str:
         shows = f"{pair['rows']} rows are too few to rely on the interval and on p"
     return (
         f"{text}  difference {difference} points [{low}, {high}] at {LEVEL:.0%}, p = "
-        f"{pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired randomisation{whole}, "
+        f"{pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired randomisation, "
         f"{pair['draws']} draws); {shows}"
     )

@@ -16,7 +16,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from cecbench.metrics.rows import BoolArray, IntArray, Row, columns_of, differ
-from cecbench.option import option
+from cecdata.common.settings import option
 
 
 def _revert(rows: Sequence[Row]) -> list[Row]:

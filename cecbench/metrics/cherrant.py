@@ -19,8 +19,8 @@ from cecbench.cherrant.costs import Dictionaries, characters, opencc_version, si
 from cecbench.cherrant.edits import NOT_ANNOTATABLE, Annotation, SpanEdit, annotate
 from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals
 from cecbench.metrics.rows import IntArray, Row
-from cecbench.option import option
 from cecdata.common.errors import UsageError
+from cecdata.common.settings import option
 
 #: the tiers: first letters of the edits' types; N is that of 无法标注 (NA)
 TYPES = ("M", "N", "R", "S", "W")

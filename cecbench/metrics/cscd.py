@@ -21,8 +21,8 @@ from cecbench.cherrant.edits import annotate
 from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals, columns
 from cecbench.metrics.cherrant import DictionaryOptions
 from cecbench.metrics.rows import IntArray, Row, count_positions
-from cecbench.option import option
 from cecdata.common.errors import UsageError
+from cecdata.common.settings import option
 
 LEVELS = ("S_D", "S_C", "C_D", "C_C")
 FIELDS = tuple(f"{level}_{part}" for level in LEVELS for part in ("tp", "pred", "gold"))

@@ -17,31 +17,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cecbench.option import option
 from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions
 from cecdata.common.codec import decode, parse
 from cecdata.common.command_group import Finite
 from cecdata.common.durable import Journal
 from cecdata.common.errors import SHORTEST, UsageError, VerificationError, without
+from cecdata.common.settings import option
 from cecdata.models import prompts
 from cecdata.models.http import Endpoint, Reply
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt
 EXAMPLE = "api:qwen3@http://127.0.0.1:8000/v1"
-_SCHEMA = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "correction",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {"corrected": {"type": "string"}},
-            "required": ["corrected"],
-            "additionalProperties": False,
-        },
-    },
-}
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -86,9 +73,6 @@ class ApiOptions(PromptOptions):
             "metavar": "NAME=VALUE",
             "callback": _parse_body,
         },
-    )
-    structured: bool = option(
-        default=False, meaning="Enforce a JSON schema; the endpoint must support response_format."
     )
 
 
@@ -195,8 +179,6 @@ class ApiSystem:
         }
         if options.max_new_tokens:
             body["max_tokens"] = options.max_new_tokens
-        if options.structured:
-            body["response_format"] = _SCHEMA
         # A field set to null is left out: some endpoints refuse `temperature`, for example.
         return {k: v for k, v in {**body, **options.body}.items() if v is not None}
 

@@ -13,9 +13,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import click
 
 from cecbench.benchmarks.readers import Example
-from cecbench.option import option
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import USERINFO, UsageError
+from cecdata.common.settings import option
 from cecdata.hanzi.edits import splice
 from cecdata.models import prompts
 

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from cecbench.option import option
 from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions, SureEdit, apply_edits
+from cecdata.common.settings import option
 from cecdata.models import causal, hub
 from cecdata.models.causal import decode, generate, prompt_ids, token_budget
 from cecdata.models.hub import checkpoint_identity, run_identity

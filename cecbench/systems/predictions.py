@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cecbench.benchmarks.readers import Example
-from cecbench.option import option
 from cecbench.systems.base import Answer, Kind, NoOptions, SureEdit
 from cecdata.common import durable
 from cecdata.common.errors import InputError
+from cecdata.common.settings import option
 from cecdata.corpus.pairs import read_texts
 
 

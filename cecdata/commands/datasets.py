@@ -118,26 +118,13 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     help="Format: jsonl, tsv, messages, prompt-completion or verl.",
 )
 @click.option("--template", help="Prompt of the chat formats; {source} stands for the sentence.")
-@click.option(
-    "--shuffle",
-    type=int,
-    metavar="SEED",
-    show_default="the dataset's order",
-    help="Shuffle all rows with this seed.",
-)
-@click.option(
-    "--rows-per-file",
-    type=click.IntRange(min=1),
-    show_default="one file",
-    help="Write numbered files with this many rows each.",
-)
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 def export(dataset: Path, file: Path, split: str, form: str | None, **options: Any) -> None:
     """Write one split of DATASET to FILE in the format of another tool.
 
     \b
     cecdata export out/data train.jsonl
-    cecdata export out/data chat.jsonl.zst --format messages --shuffle 1 --rows-per-file 1000000
+    cecdata export out/data chat.jsonl.zst --format messages
 
     An additional suffix .gz or .zst compresses the file. An existing file is not replaced without
     --overwrite.
@@ -145,6 +132,5 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
     from cecdata.shards.export import export as write
 
     with Progress():
-        done = write(dataset, split, file, form, **options)
-    more = f" in {len(done.files):,} files" if len(done.files) > 1 else ""
-    click.echo(f"{done.files[0]}: {done.rows:,} rows of {split}{more}")
+        rows = write(dataset, split, file, form, **options)
+    click.echo(f"{file}: {rows:,} rows of {split}")

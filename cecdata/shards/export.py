@@ -1,32 +1,25 @@
-"""Pairs in the formats of other tools: one file, or numbered ones.
+"""Pairs in the formats of other tools.
 
-A format is a function from a batch of pairs to the bytes of a file's part, so that files of any
-number of rows, compressed or not, come from one writer. docs/howto/export.md lists the fields of
-each format, and shows the line of Polars for formats that are not here.
+A format is a function from a batch of pairs to the bytes of a file's part. docs/howto/export.md
+lists the fields of each format, and shows the line of Polars for formats that are not here.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.common import durable
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
-from cecdata.common.kernels import splitmix64
 from cecdata.common.progress import step
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR
@@ -113,14 +106,6 @@ _BATCH = 8_192  # rows that are converted at a time
 _COMPRESSED = (".gz", ".zst")
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """The files that were written, and the number of their rows."""
-
-    files: tuple[Path, ...]
-    rows: int
-
-
 def export(
     out: str | Path,
     split: str,
@@ -128,18 +113,13 @@ def export(
     format: str | None = None,  # noqa: A002
     *,
     template: str | None = None,
-    shuffle: int | None = None,
-    rows_per_file: int | None = None,
     overwrite: bool = False,
-) -> Exported:
-    """Write a split of the dataset `out` to `path`, or to numbered files beside it.
+) -> int:
+    """Write a split of the dataset `out` to `path`, and return the number of its rows.
 
     `format` is a name in `FORMATS`, by default that of the suffix; a further suffix .gz or .zst
-    compresses. `template` is the prompt, with {source} in place of the sentence. `shuffle` is the
-    seed of an order of all rows, which are then held in memory. With `rows_per_file`, FILE.x
-    becomes FILE-00000-of-00012.x and so on; `overwrite` then also removes the numbered files of an
-    earlier export. Each file is written completely or not at all, with the same bytes for the same
-    arguments.
+    compresses. `template` is the prompt, with {source} in place of the sentence. The file is
+    written completely or not at all, with the same bytes for the same arguments.
 
     Raises UsageError for an unknown format or split or a wrong template, RefusedError for a path
     inside the dataset or, without `overwrite`, for a file that exists, VerificationError for a
@@ -156,23 +136,17 @@ def export(
         raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
     _check(path, form, compressed, template)
     dataset = open_dataset(out)
-    total = dataset.rows(split)
-    starts = [*range(0, total, rows_per_file or max(total, 1)), total] if total else [0, 0]
-    parts = list(pairwise(starts))
-    files = _names(path, len(parts)) if rows_per_file else [path]
-    earlier = _find_numbered(path) if rows_per_file else []
-    if not overwrite and (there := [*earlier, *(file for file in files if file.is_file())]):
+    rows = dataset.rows(split)
+    if path.is_file() and not overwrite:
         raise RefusedError(
-            f"{there[0]} exists: name another file, or replace it with --overwrite "
+            f"{path} exists: name another file, or replace it with --overwrite "
             "(in Python, overwrite=True)"
         )
     dataset.prove(split)
-    job = _Job(dataset, split, form, template, shuffle)
-    for file, (start, stop) in zip(files, parts, strict=True):
-        job.write(file, start, stop)
-    for file in set(earlier) - set(files):
-        file.unlink()  # a reader of all numbered files would read its rows too
-    return Exported(tuple(files), total)
+    job = _Job(dataset, split, template)
+    write = job.write_table if form in PARQUET else job.write_text
+    durable.write(path, lambda temporary: write(temporary, form, path.suffix))
+    return rows
 
 
 def _check(path: Path, form: str, compressed: str, template: str | None) -> None:
@@ -192,90 +166,38 @@ def _check(path: Path, form: str, compressed: str, template: str | None) -> None
         )
 
 
-def _split_name(path: Path) -> tuple[str, str]:
-    """Return the name without its suffixes, and the suffixes."""
-    suffixes = "".join(path.suffixes[-2:] if path.suffix in _COMPRESSED else path.suffixes[-1:])
-    return path.name.removesuffix(suffixes), suffixes
-
-
-def _find_numbered(path: Path) -> list[Path]:
-    """Return the numbered files of earlier exports to `path`, however many they were."""
-    stem, suffixes = map(re.escape, _split_name(path))
-    name = re.compile(rf"{stem}-\d{{5,}}-of-\d{{5,}}{suffixes}")
-    files = path.parent.iterdir() if path.parent.is_dir() else ()
-    return sorted(file for file in files if name.fullmatch(file.name) and file.is_file())
-
-
-def _names(path: Path, count: int) -> list[Path]:
-    """Return the numbered names beside `path`, which keep its suffixes."""
-    stem, suffixes = _split_name(path)
-    return [path.with_name(f"{stem}-{n:05d}-of-{count:05d}{suffixes}") for n in range(count)]
-
-
 @dataclass(frozen=True)
 class _Job:
-    """What the files of one export have in common."""
+    """The rows of one export, and their prompt."""
 
     dataset: Dataset
     split: str
-    form: str
     template: str | None
-    shuffle: int | None
 
-    def write(self, path: Path, start: int, stop: int) -> None:
-        """Write the rows from `start` to `stop` as one file."""
+    def write_text(self, path: Path, form: str, suffix: str) -> None:
+        """Write all rows as text, compressed as `suffix` says."""
+        with _open_compressed(path, suffix) as file:
+            for batch in self._read_rows():
+                file.write(TEXT[form](batch, self.template))
 
-        def write_text(temporary: Path) -> None:
-            convert = TEXT[self.form]
-            with _open_compressed(temporary, path.suffix) as file:
-                for batch in self._read_rows(start, stop):
-                    file.write(convert(batch, self.template))
+    def write_table(self, path: Path, form: str, _suffix: str) -> None:
+        """Write all rows as Parquet."""
+        none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
+        schema = PARQUET[form](none, self.template, self.split, 0).schema
+        # Polars' own types of text and lists stay out of the file
+        options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+        with pq.ParquetWriter(path.absolute(), schema, **options) as file:
+            start = 0
+            for batch in self._read_rows():
+                file.write_table(PARQUET[form](batch, self.template, self.split, start))
+                start += len(batch)
 
-        def write_table(temporary: Path) -> None:
-            convert = PARQUET[self.form]
-            none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
-            schema = convert(none, self.template, self.split, 0).schema
-            # Polars' own types of text and lists stay out of the file
-            options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
-            with pq.ParquetWriter(temporary.absolute(), schema, **options) as file:
-                at = start
-                for batch in self._read_rows(start, stop):
-                    file.write_table(convert(batch, self.template, self.split, at))
-                    at += len(batch)
-
-        durable.write(path, write_table if self.form in PARQUET else write_text)
-
-    def _read_rows(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
-        """Yield the rows from `start` to `stop`, a batch at a time."""
-        if self.shuffle is not None:
-            batches = self._shuffle.slice(start, stop - start).iter_slices(_BATCH)
-        else:
-            batches = self._read_in_order(start, stop)
-        for batch in batches:
-            step("export", len(batch), self.dataset.rows(self.split))
-            yield batch
-
-    def _read_in_order(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
-        before = 0
-        for frame, rows in self.dataset.scan_shards(self.split):
-            low, high = max(start - before, 0), min(stop - before, rows)
-            if low < high:
-                yield from frame.slice(low, high - low).collect().iter_slices(_BATCH)
-            before += rows
-
-    @cached_property
-    def _shuffle(self) -> pl.DataFrame:
-        """Return all rows in the order of their keys."""
-        rows = self.dataset.scan(self.split).collect()
-        rows = rows.with_columns(pl.Series("_key", self._keys(rows)))
-        return rows.sort("_key", "id", "copy").drop("_key")
-
-    def _keys(self, frame: pl.DataFrame) -> npt.NDArray[np.uint64]:
-        """Return a number of 64 bits for each row, drawn from (seed, id, copy)."""
-        ids = frame["id"].to_numpy().view(np.uint64)
-        copies = frame["copy"].to_numpy().astype(np.uint64)
-        seed = splitmix64(np.array([(self.shuffle or 0) % 2**64], np.uint64))
-        return splitmix64(splitmix64(ids ^ seed) + copies)
+    def _read_rows(self) -> Iterator[pl.DataFrame]:
+        """Yield all rows, a batch at a time."""
+        for frame, _ in self.dataset.scan_shards(self.split):
+            for batch in frame.collect().iter_slices(_BATCH):
+                step("export", len(batch), self.dataset.rows(self.split))
+                yield batch
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cecdata.common.blas import BLAS_THREADS
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
+from cecdata.common.machine import BLAS_THREADS
 from cecdata.models import prompts
 from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change

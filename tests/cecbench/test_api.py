@@ -318,22 +318,11 @@ def test_further_fields_are_sent_and_null_leaves_one_out():
     assert "temperature" not in server.bodies[0]
 
 
-def test_structured_answers_are_asked_for_and_read():
-    """--structured sends a schema, and the answer in JSON is read by it."""
-    said = says(json.dumps({"corrected": corrected(SOURCES[0])}))
-    with serving(lambda *_: said) as server:
-        _, answers = ask(server, SOURCES[:1], replace(FAST, structured=True))
-    schema = server.bodies[0]["response_format"]["json_schema"]["schema"]
-    assert schema["required"] == ["corrected"]
-    assert answers[0].text == corrected(SOURCES[0])
-
-
 #: every option with another value than the default; an option that is missing here fails the test
 OTHERWISE = {
     "prompt": "2", "batch": 3, "device": "cpu", "dtype": "float32", "max_length": 9,
     "rephrase": True, "max_new_tokens": 7, "threads": 2, "concurrency": 2, "timeout_s": 9.0,
     "retries": 1, "backoff_s": 0.5, "key_variable": "OTHER_KEY", "body": {"top_k": 3},
-    "structured": True,
 }  # fmt: skip
 
 

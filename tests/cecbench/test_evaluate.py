@@ -149,13 +149,12 @@ def test_parts_add_up_to_the_whole(triples):
 
 
 def test_few_rows_are_called_few(bench, tmp_path):
-    """`compare` and `power` say that the numbers of a few rows are rough."""
+    """`compare` says that the numbers of a few rows are rough."""
     for name in ("a", "b"):
         run(bench, "copy", "--out", tmp_path / name)
     output = cecbench("compare", tmp_path / "a", tmp_path / "b").output
     assert "rows are too few to rely on the interval" in output
     assert "points or more" not in output
-    assert "5 rows are too few to rely" in cecbench("power", bench).output
 
 
 def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_path):
@@ -231,13 +230,6 @@ def test_a_table_for_papers_marks_the_best_and_what_differs_from_it(tmp_path):
     assert "did you mean 'GPT-4'" in cecbench(*words, "--published", "GPT4", code=2).output
 
 
-def test_power_of_a_benchmark_needs_no_run(bench):
-    """Two simulated systems say how many rows a benchmark needs for a difference."""
-    few = json.loads(cecbench("power", bench, "--points", 2, "--json").stdout)
-    assert few["rows"] == len(PAIRS)
-    assert few["rows_needed"]["2"] > 100
-
-
 def test_a_folder_of_another_run_is_refused(bench, tmp_path):
     """The same command verifies and exits with 0; another system in the folder exits with 5."""
     run(bench, "copy", "--out", tmp_path / "a")
@@ -257,8 +249,6 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "takes nothing after the name"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
-        (["power", "{own}", "--f1", "99"], 2, "too few"),
-        (["power", "{own}", "--f1", "nan"], 2, "finite"),
         (["suite", "--system", "copi"], 2, "did you mean 'copy'"),
         (["report", "nowhere"], 1, "no such run"),
         (["compare", "{own}", "{own}"], 1, "is not JSON"),

@@ -16,8 +16,6 @@ from cecbench.significance import (
     compare_scores,
     holm,
     paired_randomisation,
-    rows_needed,
-    simulate_counts,
 )
 from cecdata.common.errors import UsageError
 
@@ -89,17 +87,6 @@ def test_the_interval_of_a_difference_covers_it() -> None:
     assert np.mean([one.detectable for one in tests]) == pytest.approx(2.8016 * spread, rel=0.1)
 
 
-def test_as_many_rows_as_are_needed_show_the_difference() -> None:
-    """With the rows that `rows_needed` names, about 80 % of samples show the difference."""
-    generator = np.random.default_rng(8)
-    first, second = drawn_pair(generator, 2000)
-    test = paired_randomisation(first, second, F, draws=1)
-    rows = rows_needed(2000, test.detectable, 0.04)
-    found = [paired_randomisation(*drawn_pair(generator, rows), F, draws=1) for _ in range(200)]
-    spread = np.std([one.difference for one in found])
-    assert 0.04 / spread == pytest.approx(2.8016, rel=0.15)
-
-
 @given(st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_is_between_plain_and_bonferroni(values: dict[int, float]) -> None:
     """Corrected values keep the order, and lie between the plain ones and Bonferroni's."""
@@ -118,42 +105,6 @@ def test_other_sentences_are_not_compared() -> None:
     assert compare_scores(one, one).p_value == 1
     with pytest.raises(UsageError, match="differ in sentences or scorer"):
         compare_scores(one, two)
-
-
-def test_sentences_of_one_document_are_exchanged_together() -> None:
-    """Where ids tell the document, sentences that err together count as one piece of evidence."""
-    wrong, right = "他己经来", "他已经来"
-    rows = [(f"d{document}#{n}", wrong, right) for document in range(6) for n in range(4)]
-    one = score([(*row, right) for row in rows], "cscd")
-    two = score([(*row, wrong) for row in rows], "cscd")
-    whole = compare_scores(one, two)
-    assert (whole.documents, whole.difference) == (6, 1)
-    numbered = [(str(n), *texts) for n, (_, *texts) in enumerate(rows)]
-    loose = compare_scores(
-        score([(*row, right) for row in numbered], "cscd"),
-        score([(*row, wrong) for row in numbered], "cscd"),
-    )
-    assert loose.documents == 0
-    assert whole.p_value == pytest.approx(2 / 2**6, abs=0.01)
-    assert loose.p_value < whole.p_value
-
-
-def test_simulated_systems_have_the_f_that_is_asked_for() -> None:
-    """Precision, recall and F of both systems are those that were asked for."""
-    for errors, clean in ((4000, 6000), (8000, 0)):
-        for counts in simulate_counts(errors, clean, 0.6, np.random.default_rng(1)):
-            tp, predicted, gold = counts.sum(axis=0).tolist()
-            assert gold == errors
-            assert tp / gold == pytest.approx(0.6, abs=0.02)
-            assert tp / predicted == pytest.approx(0.6, abs=0.02)
-
-
-def test_an_interval_says_what_two_independent_systems_must_differ_by() -> None:
-    """`detectable` is 2.8 standard errors of the difference of two independent systems."""
-    generator = np.random.default_rng(3)
-    both = simulate_counts(600, 400, 0.6, generator)
-    paired = paired_randomisation(*both, F, draws=1).detectable
-    assert bootstrap(both[0], F).detectable == pytest.approx(paired, rel=0.15)
 
 
 def test_nothing_cannot_be_resampled() -> None:

@@ -27,8 +27,8 @@ import threadpoolctl
 from browser import CHROMIUM, Browser
 from proposers import Silent
 
-from cecdata.common.blas import BLAS_THREADS
 from cecdata.common.command_group import run
+from cecdata.common.machine import BLAS_THREADS
 from cectrain.cli import cli
 from cectrain.corrector.correction import Alternative, Edit, as_record
 from cectrain.corrector.corrector import Corrector

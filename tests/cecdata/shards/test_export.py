@@ -7,7 +7,6 @@ import gzip
 import json
 import shutil
 from dataclasses import replace
-from itertools import pairwise
 
 import polars as pl
 import pyarrow as pa
@@ -38,8 +37,7 @@ def lines_of(path):
 def test_jsonl_holds_every_column(dataset, tmp_path):
     """Each line of JSONL is a row with all its columns, a cosine as short as its 32 bits allow."""
     path = tmp_path / "x.jsonl"
-    done = export(dataset, "train", path)
-    assert (done.files, done.rows) == ((path,), open_dataset(dataset).rows("train"))
+    assert export(dataset, "train", path) == open_dataset(dataset).rows("train")
     frame = open_dataset(dataset).scan("train").collect()
     assert pl.DataFrame(lines_of(path), schema=frame.schema).equals(frame)
     assert {line["cosine"] for line in lines_of(path)} == {0.9, None}
@@ -168,11 +166,11 @@ def test_datasets_reads_what_trainers_read(form, template, dataset, tmp_path):
     assert set(table[0]) == fields[form]
 
 
-@pytest.mark.parametrize("rows_per_file", [None, 7])
-def test_verl_gets_what_its_reward_function_needs(dataset, tmp_path, rows_per_file):
-    """Each row has its source, its id and its number in the split, in whichever file it is."""
-    done = export(dataset, "train", tmp_path / "x.parquet", "verl", rows_per_file=rows_per_file)
-    table = [row for file in done.files for row in pq.read_table(file).to_pylist()]
+def test_verl_gets_what_its_reward_function_needs(dataset, tmp_path, monkeypatch):
+    """Each row has its source, its id and its number in the split, in whichever batch it is."""
+    monkeypatch.setattr("cecdata.shards.export._BATCH", 7)
+    export(dataset, "train", tmp_path / "x.parquet", "verl")
+    table = pq.read_table(tmp_path / "x.parquet").to_pylist()
     for number, (row, pair) in enumerate(zip(table, rows_of(dataset, "train"), strict=True)):
         assert row["extra_info"] == {
             "split": "train",
@@ -182,36 +180,6 @@ def test_verl_gets_what_its_reward_function_needs(dataset, tmp_path, rows_per_fi
         }
         assert row["prompt"][0]["role"] == "user"
         assert row["reward_model"]["style"] == "rule"
-
-
-@pytest.mark.parametrize("shuffle", [None, 3])
-def test_files_of_some_rows_each(dataset, tmp_path, shuffle):
-    """Numbered files hold the rows of one file, in order, each but the last with as many rows."""
-    whole = export(dataset, "train", tmp_path / "x.jsonl", shuffle=shuffle)
-    done = export(dataset, "train", tmp_path / "y.jsonl", shuffle=shuffle, rows_per_file=11)
-    parts = [lines_of(path) for path in done.files]
-    assert [row for part in parts for row in part] == lines_of(whole.files[0])
-    assert {len(part) for part in parts[:-1]} == {11}
-    count = -(-done.rows // 11)
-    assert [p.name for p in done.files] == [f"y-{n:05d}-of-{count:05d}.jsonl" for n in range(count)]
-
-
-def test_a_shuffled_export(dataset, tmp_path):
-    """All rows, in an order of the seed alone that parts the copies of a sentence."""
-
-    def order(seed, **options):
-        export(dataset, "train", tmp_path / "x.jsonl", shuffle=seed, overwrite=True, **options)
-        return [(row["id"], row["copy"]) for row in lines_of(tmp_path / "x.jsonl")]
-
-    plain = order(None)
-    one, two = order(1), order(2)
-    assert sorted(one) == sorted(two) == sorted(plain)
-    assert len({tuple(plain), tuple(one), tuple(two)}) == 3
-    beside = [sum(a[0] == b[0] for a, b in pairwise(o)) for o in (plain, one)]
-    assert beside[1] < beside[0] / 4
-    done = export(dataset, "train", tmp_path / "z.jsonl", shuffle=1, rows_per_file=5)
-    parted = [(row["id"], row["copy"]) for file in done.files for row in lines_of(file)]
-    assert parted == one
 
 
 def unpacked(data):
@@ -231,36 +199,16 @@ def test_compressed_files(dataset, tmp_path, form):
         assert unpack(data) == plain
         export(dataset, "train", path, form, overwrite=True)
         assert path.read_bytes() == data
-    done = export(dataset, "train", tmp_path / "y.tsv.gz", rows_per_file=30)
-    assert done.files[0].name.startswith("y-00000-of-0")
-    assert b"".join(gzip.decompress(f.read_bytes()) for f in done.files).count(b"\n") == done.rows
-
-
-def test_no_numbered_file_of_an_earlier_export_stays(dataset, tmp_path):
-    """Else who reads all numbered files gets rows twice; a file with a like name is kept."""
-    folder = tmp_path / "exported"
-    folder.mkdir()
-    path = folder / "z[1].jsonl"
-    export(dataset, "train", path, rows_per_file=30)
-    mine = folder / "z1-00000-of-00001.jsonl"
-    mine.write_text("")
-    with pytest.raises(RefusedError, match="overwrite"):
-        export(dataset, "train", path, rows_per_file=50)
-    done = export(dataset, "train", path, rows_per_file=50, overwrite=True)
-    assert set(folder.iterdir()) == {mine, *done.files}
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("parts", [(), ("--rows-per-file", "30")])
-def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form, parts):
-    """Every format refuses to replace a file, one of several too, unless the user says so."""
+def test_a_file_that_exists_is_kept(dataset, tmp_path, capsys, form):
+    """Every format refuses to replace a file, unless the user says so."""
     folder = tmp_path / "exported"
     folder.mkdir()
-    words = ["export", str(dataset), str(folder / "x.out"), "--format", form, *parts]
+    words = ["export", str(dataset), str(folder / "x.out"), "--format", form]
     assert run(cli, words) == 0
-    first, *others = sorted(folder.iterdir())
-    for path in others:
-        path.unlink()
+    (first,) = folder.iterdir()
     first.write_text("mine")
     capsys.readouterr()
     assert run(cli, words) == 5
