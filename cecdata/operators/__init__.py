@@ -5,7 +5,7 @@ A new operator needs one new module with `OPERATOR`, and one entry here.
 
 from __future__ import annotations
 
-from cecdata.operators import function_word, simple, split
+from cecdata.operators import function_word, simple
 from cecdata.operators.base import Action, Confusion, Operator
 
 __all__ = ["OPERATORS", "Action", "Confusion", "Operator"]
@@ -17,7 +17,7 @@ OPERATORS: dict[str, Operator] = {
         simple.HOMOPHONE,
         simple.NEAR_GLYPH,
         simple.RADICAL,
-        split.OPERATOR,
+        simple.SPLIT,
         simple.NOISE,
         function_word.OPERATOR,
         simple.LEXICAL,
