@@ -17,7 +17,6 @@ COMMANDS = {
     },
     "Check and use a dataset": {
         "verify": ("datasets", "Check that a dataset is undamaged and correct."),
-        "stats": ("datasets", "Count the contents of a dataset."),
         "report": ("datasets", "Write an HTML page about a dataset."),
         "export": ("datasets", "Write the pairs of a dataset in the format of another tool."),
     },
@@ -28,7 +27,6 @@ COMMANDS = {
     },
     "More": {
         "contamination": ("look", "Count the rows of a corpus that are also in benchmarks."),
-        "neighbours": ("look", "Find the sentences most similar to a given sentence."),
         "doctor": ("doctor", "Show the hardware and the packages of this machine."),
     },
 }

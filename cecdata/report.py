@@ -57,7 +57,7 @@ def _command(out: Path) -> str:
 
 def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
     """Return the page of a dataset of pairs; `command` made it."""
-    counts = count_pairs([sample.kept.lazy()], {"": len(sample.kept)}, CONFUSIONS)
+    counts = count_pairs(sample.kept, CONFUSIONS)
     replaced = [c for c in counts.confusions if c.target and c.source]
     splits = ", ".join(
         f"{sum(file.rows for file in files):,} in {split}"
@@ -81,7 +81,7 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
         *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}", command),
         "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
         _browser(),
-        _counts(manifest, counts),
+        _counts(manifest, counts, len(sample.kept)),
         _rejects(manifest, sample),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
@@ -111,16 +111,19 @@ def _head(title: str, manifest: Manifest, what: str, command: str) -> list[str]:
     ]
 
 
-def _counts(manifest: Manifest, counts: Stats) -> str:
+def _counts(manifest: Manifest, counts: Stats, pairs: int) -> str:
     operators = _shares(manifest.operators.items(), sum(manifest.operators.values()))
     more = len(counts.origins) - 40
     return (
         "<h2>Counts</h2><div class='figures'>"
         + table(("operator", "pairs", "share"), operators)
-        + table(("kind of edit", "edits", "share"), _shares(counts.kinds.items(), counts.edits))
+        + table(
+            ("kind of edit", "edits", "share"),
+            _shares(counts.kinds.items(), sum(counts.kinds.values())),
+        )
         + table(
             ("origin", "pairs", "share"),
-            _shares(counts.origins.items(), sum(counts.splits.values()))[:40],
+            _shares(counts.origins.items(), pairs)[:40],
         )
         + "</div>"
         + (f"<p>… and {more:,} more origins.</p>" if more > 0 else "")

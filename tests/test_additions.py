@@ -182,7 +182,7 @@ from cecdata.shards.reader import open_dataset
 words = ["build", "corpus.txt", "--filters", "levenshtein", "--out", "out"]
 assert run(cli, words) == 0
 for folder in ("out", "before"):
-    for words in (["verify", "--full"], ["stats"], ["report"], ["export", f"{folder}.jsonl"]):
+    for words in (["verify", "--full"], ["report"], ["export", f"{folder}.jsonl"]):
         assert run(cli, [words[0], folder, *words[1:]]) == 0, words
     for batch in open_dataset(folder).batches("train"):
         assert "signs" in batch.schema.names
@@ -487,7 +487,7 @@ def test_an_operator_touches_four_files(tree):
     (tree / "cecdata/operators/toy.py").write_text(OPERATOR, "utf-8")
     edit(
         tree / "cecdata/operators/__init__.py",
-        ("simple, split\n", "simple, split, toy\n"),
+        ("function_word, simple\n", "function_word, simple, toy\n"),
         ("    )\n}", "        toy.OPERATOR,\n    )\n}"),
     )
     (tree / "toy.toml").write_text(RECIPE, "utf-8")

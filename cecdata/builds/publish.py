@@ -68,8 +68,6 @@ class Finished:
         """Return the fields that the manifests of pairs and of pools have in common."""
         source, pool = self.source, self.pool
         extra: dict[str, Json] = {"build": build}
-        if source.sources:
-            extra["sources"] = [drop_folders(entry) for entry in source.sources]
         if pool.contaminated:
             extra["contaminated"] = dict(pool.contaminated)
         return {

@@ -51,6 +51,7 @@ class Read(Step):
     """The task of one block: it writes parts of sentences and of rejected rows."""
 
     name = "read"
+    config: Config
     blocks: tuple[Block, ...]
     labels: tuple[str, ...]
     bits: int
@@ -59,7 +60,9 @@ class Read(Step):
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Read, clean and sort the rows of a block."""
         block, reports = self.blocks[number], list[FileReport]()
-        batches = ahead(_make_cleaner(block.config), _rows(block, reports.append), self.threads)
+        batches = ahead(
+            _make_cleaner(self.config), _rows(block, self.config, reports.append), self.threads
+        )
         files: list[File] = []
         rejected: Counter[str] = Counter()
         contaminated: Counter[str] = Counter()
@@ -114,7 +117,7 @@ class Read(Step):
         return files, bad
 
 
-def look(source: Input, enough: int) -> int:
+def look(source: Input, config: Config, enough: int) -> int:
     """Clean rows until there are enough sentences, and return their number, equal ones included.
 
     Raises InputError if there is no sentence, or if rows cannot be read as asked.
@@ -122,9 +125,9 @@ def look(source: Input, enough: int) -> int:
     sentences = 0
     rejected: Counter[str] = Counter()
     reports: list[FileReport] = []
+    cleaner = _make_cleaner(config)
     for block in source.blocks:
-        cleaner = _make_cleaner(block.config)
-        for rows in _rows(block, reports.append):
+        for rows in _rows(block, config, reports.append):
             clean = cleaner(rows)
             sentences += len(clean.batch)
             if sentences >= enough:
@@ -137,9 +140,9 @@ def look(source: Input, enough: int) -> int:
     )
 
 
-def _rows(block: Block, report: Callable[[FileReport], object]) -> Iterator[Rows]:
+def _rows(block: Block, config: Config, report: Callable[[FileReport], object]) -> Iterator[Rows]:
     """Yield the rows of a block, fetching a file of a store that this machine lacks."""
-    columns = columns_of(block.config)
+    columns = columns_of(config)
     sources = [_fetch_source(source) for source in block.sources]
     whole = sources if block.limit is None else sources[:-1]
     last = sources[len(whole) :]

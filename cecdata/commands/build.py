@@ -229,12 +229,12 @@ def build(
     """Make a dataset of pairs from the clean text in CORPUS.
 
     CORPUS is one or more files, globs, folders (also of a dataset), or URIs of an object store.
-    A TOML file lists such sources; `-` is standard input, and `sample` is the packaged text.
+    `-` is standard input, and `sample` is the packaged text.
 
     \b
     cecdata build sample --out out/data
     cecdata build news.parquet 'forum/*.jsonl.gz' --out out/mine --workers 8
-    cecdata build sources.toml --out out/big --pairs 50000000
+    cecdata build 'texts/*.txt' --out out/big --pairs 50000000
 
     To continue an interrupted build or to check a finished one, run the same command again. The
     defaults shown are those of the recipe `paper`.

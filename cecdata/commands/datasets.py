@@ -1,4 +1,4 @@
-"""`cecdata verify`, `stats`, `report` and `export`, which read a dataset."""
+"""`cecdata verify`, `report` and `export`, which read a dataset."""
 
 from __future__ import annotations
 
@@ -58,26 +58,6 @@ def verify(dataset: Path, full: bool, as_json: bool) -> None:
             f"{dataset}: {report.files_checked} files and {report.rows_checked:,} rows are correct"
             + (", and come out the same when they are made again" if full else "")
         )
-
-
-@click.command()
-@_DATASET
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def stats(dataset: Path, as_json: bool) -> None:
-    """Count the splits, operators, kinds, lengths, distances and confusions of DATASET.
-
-    \b
-    cecdata stats out/data --json
-    """
-    from cecdata.shards.stats import stats as count
-    from cecdata.shards.stats import text
-
-    with Progress():
-        counted = count(dataset)
-    if as_json:
-        print_json(asdict(counted))
-    else:
-        click.echo(text(counted), nl=False)
 
 
 @click.command()

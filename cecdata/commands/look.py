@@ -1,21 +1,18 @@
-"""`cecdata preview`, what the operators do without a dataset, `contamination` and `neighbours`."""
+"""`cecdata preview`, what the operators do without a dataset, and `contamination`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cecdata.commands.build import PROTECT, names_to_protect
-from cecdata.commands.show import DatasetPath, print_json
+from cecdata.commands.show import print_json
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
 from cecdata.common.settings import require_known
 from cecdata.config import load
-
-if TYPE_CHECKING:
-    from cecdata.embed.store import Ids
 
 
 @click.command()
@@ -126,57 +123,3 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     for b in report.benchmarks:
         counts = (b.hits, b.exact, b.overlap, b.shared)
         click.echo("".join(f"{n:>10,}" for n in counts) + f"  {b.name} ({b.texts:,} texts)")
-
-
-@click.command()
-@click.argument("sentence")
-@click.argument("data", type=DatasetPath())
-@click.option(
-    "-k", "count", type=click.IntRange(1), default=10, help="Number of sentences to list."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def neighbours(sentence: str, data: Path, count: int, as_json: bool) -> None:
-    """List the sentences most similar to SENTENCE in DATA, a dataset or a folder of embeddings.
-
-    \b
-    cecdata neighbours 他的病情已经好转。 out/data
-
-    `cecdata build` with the filter cosine stores the embeddings, also of sentences whose pairs it
-    rejects. Of those, and where DATA is a folder of embeddings, the ids are listed, not the texts.
-    """
-    from cecdata.embed import encoder
-    from cecdata.embed.store import FOLDER, STORE, open_store
-
-    folders = [data] if (data / STORE).is_file() else sorted((data / FOLDER).glob("*/"))
-    if not folders:
-        raise InputError(f"{data} has no embeddings: build it with cosine in --filters")
-    if len(folders) > 1:
-        raise InputError(f"DATA has several encoders: name one of {', '.join(map(str, folders))}")
-    store = open_store(folders[0])
-    model = encoder(store.contents.encoder, alone=False)
-    store.check_encoder(model)
-    cosine, ids = store.search(model.encode([sentence]), count)
-    texts = {} if folders[0] == data else _texts_of(data, ids[0])
-    rows = [
-        {"id": int(i), "cosine": round(float(c), 4), "text": texts.get(int(i))}
-        for i, c in zip(ids[0], cosine[0], strict=True)
-    ]
-    if as_json:
-        print_json({"sentence": sentence, "neighbours": rows})
-        return
-    for row in rows:
-        rejected = "" if folders[0] == data else "  (not in the dataset: its pairs were rejected)"
-        click.echo(f"{row['cosine']:.4f}  {row['text'] or str(row['id']) + rejected}")
-
-
-def _texts_of(dataset: Path, wanted: Ids) -> dict[int, str]:
-    """Return the sentences of these ids that a dataset contains, by id."""
-    import pyarrow.dataset as ds
-
-    from cecdata.shards.reader import open_dataset
-
-    opened = open_dataset(dataset)
-    files = [str(file) for split in opened.manifest.outputs for file in opened.files(split)]
-    chosen = ds.field("id").isin(wanted.tolist())
-    chosen_rows = ds.dataset(files).to_table(columns=["id", "target"], filter=chosen)
-    return dict(zip(chosen_rows["id"].to_pylist(), chosen_rows["target"].to_pylist(), strict=True))

@@ -26,7 +26,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 # title of a group → command → (file, or file:attribute, in the commands of the package; help text)
 Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
-_OF_TEXTS = ("correct", "neighbours", "preview")  # commands whose arguments are sentences
+_OF_TEXTS = ("correct", "preview")  # commands whose arguments are sentences
 
 
 def colour() -> bool | None:

@@ -2,8 +2,8 @@
 
 Each file is a FAISS `IndexIDMap2` over `IndexScalarQuantizer` (fp16, inner product), which any
 program opens with ``faiss.read_index(path, faiss.IO_FLAG_MMAP_IFC)``. Rows are sorted by id. FAISS
-writes the files. A look-up and a search read them in place, without FAISS, whose table of ids would
-take 40 bytes and 0.4 µs a row at every opening.
+writes the files. A look-up reads them in place, without FAISS, whose table of ids would take 40
+bytes and 0.4 µs a row at every opening.
 """
 
 from __future__ import annotations
@@ -178,11 +178,6 @@ class Store:
     def __len__(self) -> int:
         return self.contents.rows
 
-    @property
-    def digest(self) -> str:
-        """Return the SHA-256 of `store.json`, which has that of every file."""
-        return durable.sha256_of(self.folder / STORE).sha256
-
     def check_encoder(self, encoder: Encoder) -> None:
         """Raise RefusedError if the vectors are not those of this encoder."""
         stored = self.contents
@@ -211,31 +206,6 @@ class Store:
             places = order[start:stop][same]
             present[places], vectors[places] = True, rows.vectors[at[same]]
         return Found(present, vectors)
-
-    def search(
-        self, queries: npt.NDArray[np.float32], count: int
-    ) -> tuple[npt.NDArray[np.float32], Ids]:
-        """Return the cosines and ids of the `count` rows nearest to each query, nearest first.
-
-        Equal cosines are ordered by id. `queries`: unit vectors [Q, dimension]; both results:
-        [Q, min(count, rows)].
-        """
-        best = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-        for part in self.contents.ranges:
-            if what := self.fault(part, whole=True):  # a search reads every vector anyway
-                raise VerificationError(f"{self.folder / part.file} {what}")
-            rows = self.rows_of(part)
-            for start in range(0, part.rows, _AT_ONCE):
-                some = slice(start, start + _AT_ONCE)
-                cosines = queries @ rows.vectors[some].astype(np.float32).T
-                keys = np.broadcast_to(rows.ids[some], cosines.shape)
-                cosines, keys = np.hstack([best[0], cosines]), np.hstack([best[1], keys])
-                nearest = np.lexsort((keys, -cosines), axis=1)[:, :count]
-                best = (
-                    np.take_along_axis(cosines, nearest, 1),
-                    np.take_along_axis(keys, nearest, 1),
-                )
-        return best
 
     def verify(self) -> tuple[Problem, ...]:
         """Return every damaged, missing or foreign file; every bit is read."""

@@ -7,7 +7,7 @@ licence, what was done to them, what was left out, and how to check the files.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,34 +136,14 @@ def _sources(manifest: Manifest) -> str:
 
 def _treatment(manifest: Manifest) -> str:
     """Return the section on what was done to the sentences, by this build and in its pools."""
-    sources, pooled = manifest.extra.get("sources"), bool(manifest.pools)
-    parts = [
-        "## What was done to the sentences",
-        _steps_by_source(manifest.configuration, sources, pooled=pooled),
-    ]
+    steps = _steps(manifest.configuration, pooled=bool(manifest.pools))
+    parts = ["## What was done to the sentences", _list(steps)]
     for pool in manifest.pools:
-        done = _steps_by_source(pool.configuration, pool.extra.get("sources"))
+        done = _list(_steps(pool.configuration, pooled=False))
         parts.append(
             f"Before, in the pool {code(pool.path)} (content `{pool.content_sha256[:12]}`, "
             f"{_sum(pool.rows)}):\n\n{done}"
         )
-    return "\n\n".join(parts)
-
-
-def _steps_by_source(
-    configuration: Mapping[str, Json], sources: Any, *, pooled: bool = False
-) -> str:
-    """Return the steps that all sources took as a list, then those that only some took."""
-    names_of: dict[tuple[str, ...], list[str]] = {}
-    for source in sources or [{}]:
-        lines = tuple(_steps({**configuration, **source}, pooled=pooled))
-        paths = source.get("path", [])
-        names_of.setdefault(lines, []).extend([paths] if isinstance(paths, str) else paths)
-    shared = [line for line in next(iter(names_of)) if all(line in lines for lines in names_of)]
-    parts = ["\n".join(f"- {line}" for line in shared)]
-    for lines, names in names_of.items():
-        more = "\n".join(f"- {line}" for line in lines if line not in shared)
-        parts += [f"Of {', '.join(map(code, names))}:\n\n{more}"] if more else []
     return "\n\n".join(parts)
 
 
@@ -176,8 +156,8 @@ def _steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
         yield "Paragraphs were cut into sentences."
     if configuration.get("mask"):
         yield (
-            "Personal data that patterns recognise (numbers, addresses, plates, names after "
-            "titles) was replaced by placeholders."
+            "Personal data that patterns recognise (numbers, addresses, names after titles) "
+            "was replaced by placeholders."
         )
     elif not pooled:
         yield (
@@ -194,6 +174,10 @@ def _steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
     if against := configuration.get("decontaminate"):
         listed = ", ".join(code(Path(name).name) for name in against)
         yield f"Sentences that also occur in these benchmarks were rejected: {listed}."
+
+
+def _list(steps: Iterable[str]) -> str:
+    return "\n".join(f"- {step}" for step in steps)
 
 
 def _sum(counts: Counts) -> str:

@@ -285,8 +285,7 @@ def pools_among(corpus: Sequence[str]) -> tuple[PoolRecord, ...]:
         pool = read_manifest(Path(name), PAIRS, POOL)
         if pool.kind == POOL:
             made = (pool.version, pool.fingerprint, pool.content_sha256, pool.configuration)
-            extra = {"sources": pool.extra["sources"]} if "sources" in pool.extra else {}
-            found.append(PoolRecord(name, *made, pool.rows, pool.inputs, extra))
+            found.append(PoolRecord(name, *made, pool.rows, pool.inputs))
     return tuple(found)
 
 

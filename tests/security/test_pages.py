@@ -229,9 +229,8 @@ def test_training_reads_the_dataset_by_its_name(named, expected, tmp_path):
 
 
 def test_the_commands_read_it_by_its_name(named, expected, tmp_path):
-    """`stats`, `export`, `report` and `contamination` work on the folder that was named."""
+    """`export` and `report` work on the folder that was named."""
     for line in (
-        ["stats", named, "--json"],
         ["export", named, "x.jsonl"],
         ["report", named, "--out", "seen"],
     ):

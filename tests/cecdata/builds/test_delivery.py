@@ -67,45 +67,32 @@ def test_the_share_of_clean_pairs_is_the_one_asked_for(cecdata, copies, tmp_path
     assert line.split()[2:4] == ["30.00%", f"{clean / len(rows):.2%}"]
 
 
-def test_sources_with_settings_of_their_own(cecdata, tmp_path, lines_of):
-    """A TOML file names sources: format, columns, licence, masks; the manifest has them."""
+def test_pools_with_settings_of_their_own(cecdata, tmp_path, lines_of):
+    """Sources that differ in format, column, licence or mask are pools; one build joins them."""
     one, two = lines_of(20)[:10], lines_of(20)[10:]
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/a.txt").write_text("\n".join([*one, "请打电话13812345678给我。"]), "utf-8")
+    (tmp_path / "a.txt").write_text("\n".join([*one, "请打电话13812345678给我。"]), "utf-8")
     lines = [json.dumps({"body": text}, ensure_ascii=False) for text in two]
-    (tmp_path / "in/b.data").write_text("\n".join(lines), "utf-8")
-    (tmp_path / "in/sources.toml").write_text(
-        '[[source]]\npath = "a.txt"\nlicence = "cc0-1.0"\nmask = true\n'
-        '[[source]]\npath = ["b.data"]\nformat = "jsonl"\ntext_column = "body"\n',
-        "utf-8",
-    )
-    words = ("build", tmp_path / "in/sources.toml", "--filters", "levenshtein", "--out")
-    assert cecdata(*words, tmp_path / "out")[0] == 0
+    (tmp_path / "b.data").write_text("\n".join(lines), "utf-8")
+    for name, *words in (
+        ("a.txt", "--licence", "cc0-1.0", "--mask"),
+        ("b.data", "--format", "jsonl", "--text-column", "body"),
+    ):
+        assert cecdata("pool", tmp_path / name, *words, "--out", tmp_path / name[0])[0] == 0
+    pools = (tmp_path / "a", tmp_path / "b")
+    words = ("build", *pools, "--filters", "levenshtein", "--out", tmp_path / "out")
+    assert cecdata(*words)[0] == 0
     manifest = read_manifest(tmp_path / "out")
     found = {(o.origin, o.licence, o.sentences) for o in manifest.origins}
     assert found == {("a", "cc0-1.0", 11), ("b.data", None, 10)}
-    assert [source["path"] for source in manifest.extra["sources"]] == ["a.txt", ["b.data"]]
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
     done = card.split("## What was done to the sentences")[1].split("##")[0]
-    of_a, of_b = done.split("Of `a.txt`:")[1].split("Of `b.data`:")
+    of_a, of_b = done.split("in the pool `a`")[1].split("in the pool `b`")
     assert "was replaced by placeholders" in of_a
     assert "was not masked" in of_b
     assert any("<PHONE>" in target for target in rows_of(tmp_path / "out")["target"])
     for name in ("README.md", "manifest.json", "run.json"):
         assert str(tmp_path) not in (tmp_path / "out" / name).read_text("utf-8")
-    assert cecdata(*words, tmp_path / "out")[0] == 0
-    text = (tmp_path / "in/sources.toml").read_text("utf-8")
-    for old, new, code, said in (
-        ("mask = true", "mask = false", 5, "mask"),
-        ("mask = true", "copies = 3", 2, "no setting of a source"),
-        ('path = "a.txt"', 'path = ""', 2, "needs `path`"),
-        ('path = "a.txt"', 'path = "none.txt"', 1, "there is no such file"),
-        ("[[source]]", "[[sauce]]", 2, "[[source]]"),
-        (text, "source = [3]", 2, "3 must be a [[source]] table"),
-    ):
-        (tmp_path / "in/sources.toml").write_text(text.replace(old, new), "utf-8")
-        found, _, errors = cecdata(*words, tmp_path / "out")
-        assert (found, said in errors) == (code, True), errors
+    assert cecdata(*words)[0] == 0
 
 
 def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):

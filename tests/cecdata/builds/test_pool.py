@@ -103,7 +103,7 @@ def test_a_finished_pool_is_checked_and_mended(cecdata, raw, tree_of, tmp_path):
 
 def test_a_pool_is_no_dataset_of_pairs(cecdata, pool, tmp_path):
     """Commands that read pairs say what a pool is for."""
-    for command, *more in (("stats",), ("export", tmp_path / "x.tsv")):
+    for command, *more in (("report",), ("export", tmp_path / "x.tsv")):
         code, _, error = cecdata(command, pool, *more)
         assert code == 1
         assert "`cecdata build` makes pairs from it" in error

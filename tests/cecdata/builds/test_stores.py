@@ -143,11 +143,8 @@ def test_a_store_gets_the_bytes_of_a_local_build(
     monkeypatch.setattr("cecdata.common.store.write", watched)
     assert api.scan(out).collect().equals(api.scan(built).collect())
     assert {path.parent.suffix for path in strays} == {".tmp"}  # not among what is read
-    for command in ("verify", "stats"):
-        assert cecdata(command, out)[0] == 0
+    assert cecdata("verify", out)[0] == 0
     assert cecdata("report", out, "--out", tmp_path)[0] == 0
-    said = cecdata("neighbours", "好", out)[2]
-    assert f"{tmp_path}/scratch" in said, "it looks into a copy"
 
 
 def test_a_damaged_object_is_replaced(uploaded, bucket, cecdata, flags, corpus, built, tree_of):
@@ -273,7 +270,7 @@ def test_a_bucket_without_rights_is_named(corpus, cecdata, flags, monkeypatch, t
     server = Server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0")
     use(monkeypatch, server, tmp_path)
     try:
-        for words in (["build", corpus, "--out", "s3://closed/out"], ["stats", "s3://closed/out"]):
+        for words in (["build", corpus, "--out", "s3://closed/out"], ["verify", "s3://closed/out"]):
             code, _, said = cecdata(*words)
             assert (code, "s3://closed/out: the store refuses access" in said) == (1, True)
     finally:
@@ -381,7 +378,7 @@ def test_what_a_bucket_lacks_is_named(bucket, corpus, cecdata, tmp_path):
     }.items():
         code, _, said = cecdata("build", uri, "--out", tmp_path / "out")
         assert (code, what in said) == (1, True), said
-    assert cecdata("stats", f"{bucket}/out")[0] == 1
+    assert cecdata("verify", f"{bucket}/out")[0] == 1
 
 
 def test_fsspec_by_the_same_interface(
@@ -404,7 +401,7 @@ def test_a_key_in_a_uri_is_written_nowhere(uploaded, bucket, cecdata, flags, mon
     store = Store(bucket)
     kept = b"".join(store.read(name) for name in store.list())
     texts = [kept.decode("utf-8", "replace"), *said, "".join(cecdata(*words, "--seed", 7)[1:])]
-    texts += ["".join(cecdata("stats", f"{login}/out", "--json")[1:])]
+    texts += ["".join(cecdata("verify", f"{login}/out", "--json")[1:])]
     assert [text for text in texts if "s3cretkey" in text] == []
 
 

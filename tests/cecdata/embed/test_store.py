@@ -1,8 +1,7 @@
-"""The store of embeddings gives back what was written, is searched, and notices damage."""
+"""The store of embeddings gives back what was written, and notices damage."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from types import SimpleNamespace
 
@@ -80,18 +79,6 @@ def test_bytes_depend_on_the_rows_alone():
     expected = range_bytes(ids, half)
     assert np.array_equal(range_bytes(ids[order].view(np.uint64), half[order]), expected)
     assert np.array_equal(range_bytes(ids, vectors), expected)
-
-
-def test_search_equals_brute_force(stored):
-    """The neighbours over all files are those of the products with all rows."""
-    folder, ids, vectors = stored
-    queries = drawn(7, seed=5)[1]
-    cosines = queries.astype(np.float64) @ vectors.astype(np.float16).astype(np.float64).T
-    best = np.argsort(-cosines, axis=1)[:, :9]
-    got, keys = open_store(folder).search(queries, 9)
-    assert np.array_equal(keys, ids[best])
-    assert np.allclose(got, np.take_along_axis(cosines, best, 1), atol=1e-6)
-    assert open_store(folder).search(queries, 10_000)[1].shape == (7, ROWS)
 
 
 def test_every_flipped_bit_is_noticed(stored):
@@ -173,35 +160,15 @@ def call(capsys, *arguments):
     return code, said.out, said.err
 
 
-def test_neighbours(built, capsys):
-    """The likest sentence comes first; a folder of embeddings alone knows ids."""
-    code, said, _ = call(capsys, "neighbours", TEXTS[0], built, "--json", "-k", "3")
-    assert code == 0
-    found = json.loads(said)["neighbours"]
-    assert [row["text"] for row in found[:2]] == TEXTS[:2]
-    assert found[0]["cosine"] == pytest.approx(1, abs=1e-3)
-    alone = call(capsys, "neighbours", TEXTS[0], built / "embeddings/usem3", "--json", "-k", "3")
-    without = json.loads(alone[1])["neighbours"]
-    assert [row["id"] for row in without] == [row["id"] for row in found]
-    assert [row["text"] for row in without] == [None] * 3
-
-
-def test_a_folder_without_embeddings_says_what_leaves_them(tmp_path, capsys):
-    """They come of a build with the gate."""
-    code, _, err = call(capsys, "neighbours", TEXTS[0], tmp_path)
-    assert code == 1
-    assert "cosine in --filters" in err
-
-
 def test_damage_is_exit_4(built, tmp_path, capsys):
-    """`verify` covers the embeddings, in the dataset or alone; damaged ones are not searched."""
+    """`verify` covers the embeddings, in the dataset or alone."""
     out = shutil.copytree(built, tmp_path / "out")
     path = out / "embeddings" / "usem3" / "00000.faiss"
     assert call(capsys, "verify", out)[0] == call(capsys, "verify", path.parent)[0] == 0
     data = bytearray(path.read_bytes())
     data[-40] ^= 4
     path.write_bytes(data)
-    for words in (("verify", out), ("verify", path.parent), ("neighbours", TEXTS[0], out)):
+    for words in (("verify", out), ("verify", path.parent)):
         code, _, err = call(capsys, *words)
         assert code == 4
         assert "00000.faiss" in err

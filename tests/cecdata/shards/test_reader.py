@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,7 +25,7 @@ from cecdata.shards.schema import (
     check_whole,
     write_pairs,
 )
-from cecdata.shards.stats import stats, text
+from cecdata.shards.stats import count_pairs
 
 FIRST = "data/train-00000-of-00002.parquet"
 
@@ -124,12 +123,16 @@ def all_rows(out):
     ]
 
 
+def counts_of(out):
+    dataset = open_dataset(out)
+    frames = [dataset.scan(split).collect() for split in dataset.manifest.outputs]
+    return count_pairs(pl.concat(frames), 2_000)
+
+
 def test_counts_are_those_of_a_plain_loop(dataset):
     """Every count equals the one that reading row by row gives."""
-    rows, counted = all_rows(dataset), stats(dataset)
+    rows, counted = all_rows(dataset), counts_of(dataset)
     edits = [edit for row in rows for edit in row["edits"]]
-    assert counted.splits == {s: open_dataset(dataset).rows(s) for s in ("train", "validation")}
-    assert counted.operators == Counter(row["operator"] for row in rows)
     assert counted.kinds == Counter(f"{e['operator']}/{e['kind']}" for e in edits)
     assert counted.lengths == Counter(str(len(row["target"]) // 10 * 10) for row in rows)
     assert counted.distances == Counter(str(row["distance"]) for row in rows)
@@ -138,9 +141,7 @@ def test_counts_are_those_of_a_plain_loop(dataset):
     starts = [(row, edit["start"]) for row in rows for edit in row["edits"]]
     tenths = Counter(str(min(9, s * 10 // max(1, len(row["target"])))) for row, s in starts)
     assert counted.places == tenths
-    assert counted.edits == len(edits)
-    assert counted.mean_edits == len(edits) / len(rows)
-    assert counted.scored == sum(row["cosine"] is not None for row in rows)
+    assert sum(counted.cosines.values()) == sum(row["cosine"] is not None for row in rows)
     top = Counter((e["target"], e["source"]) for e in edits)
     assert {(c.target, c.source): c.count for c in counted.confusions} == dict(
         sorted(top.items(), key=lambda item: (-item[1], item[0]))[: len(counted.confusions)]
@@ -148,29 +149,17 @@ def test_counts_are_those_of_a_plain_loop(dataset):
 
 
 def test_histograms_are_in_order(dataset):
-    """Lengths and distances ascend as numbers; operators descend by count."""
-    counted = stats(dataset)
+    """Lengths and distances ascend as numbers; kinds descend by count."""
+    counted = counts_of(dataset)
     for histogram in (counted.lengths, counted.distances):
         assert list(histogram) == sorted(histogram, key=int)
-    assert list(counted.operators.values()) == sorted(counted.operators.values(), reverse=True)
-
-
-def test_json_and_tables(dataset):
-    """The counts go through JSON, and the tables show them."""
-    counted = stats(dataset)
-    assert json.loads(json.dumps(asdict(counted)))["splits"] == counted.splits
-    shown = text(counted)
-    assert f"  noise{counted.operators['noise']:>37,}" in shown
-    assert "言吴" in shown
-    for head in ("operators (pairs)", "kinds (edits)", "distances (pairs by characters)"):
-        assert head in shown
+    assert list(counted.kinds.values()) == sorted(counted.kinds.values(), reverse=True)
 
 
 def test_no_rows_and_no_scores(build):
     """A dataset without rows has counts of nothing, not errors."""
-    counted = stats(build(train=[[]], validation=[]))
-    assert counted.splits == {"train": 0, "validation": 0}
-    assert (counted.mean_edits, counted.scored, counted.confusions) == (0.0, 0, ())
+    counted = counts_of(build(train=[[]], validation=[]))
+    assert (dict(counted.cosines), counted.confusions) == ({}, ())
 
 
 TEXTS = st.lists(st.text(alphabet="误言𠀀#", max_size=2), min_size=1, max_size=8)
