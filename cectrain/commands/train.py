@@ -164,7 +164,7 @@ def train(
     Example: cectrain train out/data --out out/train
     """
     wait_without_spinning()
-    from cectrain.run.results import PAGE, write_page
+    from cectrain.run.results import result_tables
 
     config = configured(recipe, settings, **flags)
     # of calls inside TRL and transformers, which the user cannot change
@@ -172,11 +172,10 @@ def train(
     summary = _train_with_bars(data, out, config, overwrite=overwrite, watch=watch)
     if not summary:  # not on rank 0
         return
-    page = write_page(out, summary)
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
     else:
-        click.echo(f"{page}\n{out / PAGE}")
+        click.echo(result_tables(out, summary))
         _suggest(out)
 
 

@@ -1,4 +1,4 @@
-"""The files of a run: what decides its weights, its results, and the page that people read."""
+"""The files of a run: what decides its weights, its results, and the tables that people read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from shlex import quote
 
-from cecdata.common import durable, html, markdown
+from cecdata.common import html, markdown
 from cecdata.common.codec import Json, encode, parse, seal_object, unseal_object
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
@@ -95,7 +93,6 @@ _PACKAGES = (  # noqa: SIM905 - a list would have a line for each
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers of three policies
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
-PAGE = "report.html"
 _FEWEST = 20  # held-out sentences that a rate is printed of
 
 
@@ -254,25 +251,18 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 
 
-def write_page(out: Path, summary: Mapping[str, Json]) -> str:
-    """Write the page of the finished run in `out`, and return its tables in Markdown."""
+def result_tables(out: Path, summary: Mapping[str, Json]) -> str:
+    """Return the results of the finished run in `out` as tables in Markdown.
+
+    The held-out sentences also choose the policy that is published, so its scores are a little too
+    high.
+    """
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
-    note = (
-        f"{summary['heldout_rows']} held-out sentences with synthetic errors. They also choose "
-        "the policy that is published, so its scores are a little too high; of "
-        f"fewer than {_FEWEST} sentences no rate is shown. To compare methods, "
-        "train with several seeds: <code>python -m experiments evidence</code> does so."
-    )
     log = out / metrics_log.FILE
     phases = [phase for phase in ("heldout", "watch") if metrics_log.lines(log, phase)]
     courses = [_course(log, phase) for phase in phases]
     tables = [_scores(summary), _samples(out / ANSWERS), *courses, (["run", "value"], facts)]
-    title = f"Training run {out.resolve().name}"
-    shown = "".join(html.table(*table) for table in tables)
-    words = f"<h1>{escape(title)}</h1>\n<p>{_change(summary)}</p>\n<p>{note}</p>\n"
-    steps = f"<p>Next: <code>cectrain correct --model {escape(quote(str(out)))} TEXT</code></p>"
-    durable.write_beside(out, {PAGE: html.page(title, words + shown + steps)})
     return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
 
 

@@ -383,7 +383,7 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     import torch
     from safetensors.torch import load_file
 
-    from cectrain.run.results import write_page
+    from cectrain.run.results import result_tables
 
     file = tmp_path / "people.tsv"
     file.write_text("他己经来了。\t他已经来了。\n今天天气好。\t今天天气好。\n", "utf-8")
@@ -398,7 +398,7 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     warm = load_file(out / ".cecdata" / "sft" / "checkpoint-1" / "model.safetensors")
     published = load_file(out / "model" / "model.safetensors")
     assert all(torch.equal(published[name], warm[name]) for name in warm)
-    words = write_page(out, summary)
+    words = result_tables(out, summary)
     assert "published is the policy before it" in words
     assert "watched, by batch of PPO" in words
     steps = [line["step"] for line in metrics_log.lines(out / "metrics.jsonl", "watch")]

@@ -589,9 +589,9 @@ def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill
     assert "failed" not in (tmp_path / "output.txt").read_text("utf-8")
 
 
-def test_a_training_run_has_a_page(tmp_path):
+def test_a_training_run_has_tables(tmp_path):
     """Scores before and after PPO, and at each evaluation between."""
-    from cectrain.run.results import write_page
+    from cectrain.run.results import result_tables
 
     heldout = '{"phase":"heldout","step":%d,"heldout_exact":0.3,"heldout_over_correction":0.1}\n'
     (tmp_path / "metrics.jsonl").write_text(heldout % 0 + heldout % 50, "utf-8")
@@ -603,13 +603,11 @@ def test_a_training_run_has_a_page(tmp_path):
     facts = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     summary |= dict.fromkeys(facts, 1234)
     summary |= dict.fromkeys(("heldout_exact_after_sft", "heldout_exact_after_ppo"), 0.3125)
-    assert "31.2" in write_page(tmp_path, summary)
-    page = (tmp_path / "report.html").read_text("utf-8")
-    assert "31.2" in page
-    assert "1,234" in page
-    assert "<td>他己经来了。</td><td>他已经来了。</td>" in page
-    assert "cectrain correct --model" in page
-    assert "<td>50</td><td>30.0</td><td>–</td><td>10.0</td>" in page
+    tables = result_tables(tmp_path, summary)
+    assert "31.2" in tables
+    assert "1,234" in tables
+    assert "| 他己经来了。 | 他已经来了。 |" in tables
+    assert "| 50 | 30.0 | – | 10.0 |" in tables
 
 
 def test_each_worker_has_cores_and_a_gpu_of_its_own(monkeypatch):
