@@ -53,8 +53,8 @@ def _head(runs: Sequence[Run]) -> str:
     return (
         f"<header><h1>{TITLE}</h1><p>Scores are sentence-level F1 in percent unless a name says "
         "otherwise; the range under a score is its 95 % bootstrap interval over sentences. "
-        "<code>cecbench compare</code> tests the differences, and prints a table beside the rows "
-        f"of the CEC-Zero paper.</p>{warnings}</header>"
+        "<code>cecbench compare</code> tests the differences, and prints a table for a paper."
+        f"</p>{warnings}</header>"
     )
 
 

@@ -46,11 +46,3 @@ def table(name: str) -> Table:
     lines = (FOLDER / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
     cells = [tuple(line.split("\t")) for line in lines if line and not line.startswith("#")]
     return Table(name, cells[0], tuple(cells[1:]))
-
-
-@cache
-def remarks(name: str) -> tuple[tuple[str, str, str], ...]:
-    """Return (row, column, remark) of a table; '*' stands for all rows or columns."""
-    lines = (FOLDER / "remarks.tsv").read_text(encoding="utf-8").splitlines()
-    cells = (line.split("\t") for line in lines[2:] if line)
-    return tuple((row, column, text) for where, row, column, text in cells if where == name)

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 import click
 
+from cecbench.page import name_of
 from cecbench.resampling import LEVEL
 from cecbench.results import Run, find_runs, read_run, rescore_run
 from cecbench.scorers import Score
 from cecbench.signature import Signature
 from cecbench.significance import FEW_ROWS, compare_scores, holm
+from cecdata.common import markdown as md
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
+from cecdata.common.markdown import Markdown
 
 _PREFIX = "signature."
+_LEVEL = 0.05  # of significance, after correction for all comparisons of the table
+_COLUMNS = ("P", "R", "F", "OC")
+_MARK = "†"
 
 
 @click.command(epilog="Example: cecbench report out/bench/runs --out out/bench/report")
@@ -44,7 +50,7 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
         click.echo(str(path))
 
 
-@click.command(epilog="Example: cecbench compare out/a out/b --format markdown --published GPT-4")
+@click.command(epilog="Example: cecbench compare out/a out/b --format markdown")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Compare scores whose signatures differ.")
 @click.option(
@@ -54,16 +60,8 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     default="text",
     help="Output format; markdown prints one table for a paper.",
 )
-@click.option(
-    "--published",
-    default="none",
-    metavar="none|NAMES",
-    help="Rows of the CEC-Zero paper to add to the table, separated by commas.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def compare(
-    runs: tuple[Path, ...], form: str, published: str, *, force: bool, as_json: bool
-) -> None:
+def compare(runs: tuple[Path, ...], form: str, *, force: bool, as_json: bool) -> None:
     """Compare runs of two or more systems, on one benchmark or on several.
 
     Runs are compared within each benchmark. A signature is the line that says how a score was
@@ -86,8 +84,7 @@ def compare(
         click.echo(json.dumps(record, ensure_ascii=False))
         return
     if form != "text":
-        quoted = [] if published == "none" else [name.strip() for name in published.split(",")]
-        click.echo(_for_papers(groups, pairs, quoted), nl=False)
+        click.echo(_for_papers(groups, pairs), nl=False)
         return
     for line in different:
         click.echo(f"the signatures differ: {line}")
@@ -159,20 +156,14 @@ def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
     return pairs
 
 
-def _for_papers(
-    groups: Sequence[Sequence[_Side]],
-    pairs: Sequence[Mapping[str, Any]],
-    quoted: Sequence[str],
-) -> str:
-    from cecbench.page import name_of
-    from cecbench.paper_table import LEVEL, Entry, paper_table
-
+def _for_papers(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table for a paper."""
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
 
     def differ(first: _Side, two: _Side) -> bool:
-        return bool(p_values.get(frozenset((str(first.path), str(two.path))), 1.0) < LEVEL)
+        return bool(p_values.get(frozenset((str(first.path), str(two.path))), 1.0) < _LEVEL)
 
-    entries: dict[str, dict[str, Entry]] = {}
+    entries: dict[str, dict[str, _Entry]] = {}
     often = Counter(group[0].run.benchmark for group in groups)
     for group in groups:
         benchmark = group[0].run.benchmark
@@ -185,9 +176,9 @@ def _for_papers(
         best = named[max(means, key=lambda name: means[name])]
         for name, sides in named.items():
             worse = all(differ(side, rival) for side in sides for rival in best)
-            entry = Entry(tuple((side.run, side.score) for side in sides), worse)
+            entry = _Entry(tuple((side.run, side.score) for side in sides), worse)
             entries.setdefault(benchmark, {})[name] = entry
-    return paper_table(entries, quoted)
+    return _paper_table(entries)
 
 
 def _in_words(pair: Mapping[str, Any]) -> str:
@@ -208,3 +199,78 @@ def _in_words(pair: Mapping[str, Any]) -> str:
         f"{pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired randomisation, "
         f"{pair['draws']} draws); {shows}"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A system on a benchmark: its runs, several where seeds differ, each with its counts.
+
+    worse: whether the F of every run differs significantly from that of every best one.
+    """
+
+    runs: tuple[tuple[Run, Score], ...]
+    worse: bool = False
+
+    @property
+    def numbers(self) -> dict[str, list[float]]:
+        """Precision, recall, F and over-correction of the runs that have them, in percent."""
+        values: dict[str, list[float]] = {column: [] for column in _COLUMNS}
+        for run, score in self.runs:
+            columns = list(score.scorer.headline_columns)
+            tp, predicted, gold = score.counts[:, columns].sum(axis=0).tolist()
+            rate = run.values["breakdown"]["clean"]["over_correction_rate"]
+            values["P"] += [100 * tp / predicted] if predicted else []
+            values["R"] += [100 * tp / gold] if gold else []
+            values["F"].append(100 * score.interval().value)
+            values["OC"] += [] if rate is None else [100 * rate]
+        return values
+
+
+def _paper_table(groups: Mapping[str, Mapping[str, _Entry]]) -> str:
+    """Return a table in Markdown: one line a system, four columns a benchmark.
+
+    The best value of a column is bold; systems whose F differs significantly from the best are
+    marked.
+    """
+    heads = [f"{name} {column}" for name in groups for column in _COLUMNS]
+    caption = md.text(" ".join(_caption(groups)))
+    return f"{md.table(['system', *heads], _rows(groups))}\n\n{caption}\n"
+
+
+def _rows(groups: Mapping[str, Mapping[str, _Entry]]) -> Iterator[list[Markdown]]:
+    rows = {name: [md.text(name)] for group in groups.values() for name in group}
+    for group in groups.values():
+        numbers = {name: entry.numbers for name, entry in group.items()}
+        idle = {name for name, e in group.items() if not any(run.active for run, _ in e.runs)}
+        for column in _COLUMNS:
+            means = {name: fmean(v) for name in group if (v := numbers[name][column])}
+            rivals = [mean for n, mean in means.items() if column != "OC" or n not in idle]
+            best = (min if column == "OC" else max)(rivals, default=None)
+            for name, cells in rows.items():
+                if name not in means:
+                    cells.append(Markdown("–" if name in group else ""))
+                    continue
+                values = numbers[name][column]
+                spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+                mark = _MARK if column == "F" and group[name].worse else ""
+                is_best = means[name] == best and not (column == "OC" and name in idle)
+                text = f"{means[name]:.2f}{spread}{mark}"
+                cells.append(Markdown(f"**{text}**" if is_best else text))
+    yield from rows.values()
+
+
+def _caption(groups: Mapping[str, Mapping[str, _Entry]]) -> Iterator[str]:
+    """Yield the sentences of the caption."""
+    entries = [entry for group in groups.values() for entry in group.values()]
+    beta = f"{entries[0].runs[0][1].scorer.beta:g}"
+    yield "Precision, recall and F, and the share of error-free sentences changed (OC), in percent."
+    yield "Bold: the best of a column; for OC, the lowest of systems that change text."
+    yield (
+        f"{_MARK}: differs significantly from the highest F (paired randomisation, p < {_LEVEL:g} "
+        "after Holm's correction for all pairs)."
+    )
+    if any(len(entry.runs) > 1 for entry in entries):
+        yield "±: the standard deviation of runs with the same name, such as several seeds."
+    firsts = (next(iter(group.values())).runs[0][0] for group in groups.values())
+    signatures = (str(run.values["signature"]) for run in firsts)
+    yield f"F is F{beta}. Signatures: {'; '.join(signatures)}."
