@@ -23,7 +23,7 @@ from cecdata.operators.named import add_installed, find_operators, is_installed
 # Settings that decide the sentences of a pool, and their shards.
 INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "join_lines", "split_sentences", "mask",
-    "format", "encoding", "text_column", "origin_column", "licence_column", "licence", "limit",
+    "format", "encoding", "text_column", "licence", "limit",
     "decontaminate", "quality", "perplexity", "max_perplexity", "near_duplicates",
 )  # fmt: skip
 MOST_COPIES = 1000
@@ -75,8 +75,6 @@ class Config:
     format: str | None = None  # of all files; None: by suffix
     encoding: str = "auto"  # of text formats
     text_column: str | None = None  # None: text, or the only text column
-    origin_column: str | None = None  # None: origin, or the file's name
-    licence_column: str | None = None  # None: licence or license, if there is one
     licence: str = ""  # of rows without one; "": not stated
     limit: int | None = None  # most rows of the corpus that are read
 
@@ -210,8 +208,9 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
                 f"the dataset was built with the operator {module}, which no installed package "
                 "adds: install one that has it as an entry point of the group cecdata.operators"
             )
+    stated = {name: value for name, value in configuration.items() if value is not None}
     try:
-        return from_tree(Config, configuration, "manifest")
+        return from_tree(Config, stated, "manifest")
     except UsageError as error:
         raise VerificationError(
             f"this version does not know some settings ({error}): install the version that made "

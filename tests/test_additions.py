@@ -129,10 +129,10 @@ import pyarrow as pa
 
 from cecdata.corpus.lines import blocks, numbers
 from cecdata.corpus.rows import gather
-from cecdata.corpus.sources import Columns, Format, Record, Rows, Source, open_source
+from cecdata.corpus.sources import Format, Record, Rows, Source, open_source
 
 
-def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the texts of the records of a file."""
     texts = [record.partition(b"\\n")[0] for record in _parse(source)]
     yield gather(source, pa.array(texts, pa.binary()), None, numbers(1, len(texts)))

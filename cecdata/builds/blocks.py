@@ -22,7 +22,7 @@ from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.formats.parquet import parts_of
 from cecdata.corpus.inputs import hash_file, resolve
 from cecdata.corpus.reading import check_columns, read_sources
-from cecdata.corpus.sources import STDIN, Columns, Source, open_source, rows_known
+from cecdata.corpus.sources import STDIN, Source, open_source, rows_known
 from cecdata.filters import active
 from cecdata.lm import shared_scorer
 from cecdata.lm.ngrams import SHIPPED
@@ -81,7 +81,7 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
             _spool_stdin(s, stack, config.encoding) if s.label == STDIN else s for s in sources
         ]
         sources = [replace(s, label=named or s.label) for s in sources]
-        check_columns(columns_of(config), sources)
+        check_columns(config.text_column, sources)
         states = tuple((s.path, _state(s.path)) for s in sources if s.path and not s.problem)
         given = tuple(hash_file(source) for source in sources)
         rows = None if config.split_sentences else rows_known(sources)
@@ -112,11 +112,6 @@ def _state(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def columns_of(config: Config) -> Columns:
-    """Return the columns that a configuration names."""
-    return Columns(config.text_column, config.origin_column, config.licence_column)
 
 
 def _cut_blocks(sources: Sequence[Source], config: Config) -> Iterator[Block]:
@@ -151,7 +146,7 @@ def _count_rows(source: Source, config: Config, most: int) -> int:
     known = rows_known([source])
     if known is not None:
         return min(known, most)
-    read = read_sources([source], columns_of(config), limit=most)
+    read = read_sources([source], config.text_column, limit=most)
     return sum(len(rows.batch) + len(rows.rejected) for rows in read)
 
 

@@ -17,7 +17,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pyarrow as pa
 
-from cecdata.builds.blocks import Block, Input, columns_of
+from cecdata.builds.blocks import Block, Input
 from cecdata.builds.engine import Step, ahead
 from cecdata.builds.place import (
     PLACED,
@@ -142,13 +142,12 @@ def look(source: Input, config: Config, enough: int) -> int:
 
 def _rows(block: Block, config: Config, report: Callable[[FileReport], object]) -> Iterator[Rows]:
     """Yield the rows of a block, fetching a file of a store that this machine lacks."""
-    columns = columns_of(config)
     sources = [_fetch_source(source) for source in block.sources]
     whole = sources if block.limit is None else sources[:-1]
     last = sources[len(whole) :]
     return chain(
-        read_sources(whole, columns, report=report),
-        read_sources(last, columns, limit=block.limit, report=report),
+        read_sources(whole, config.text_column, report=report),
+        read_sources(last, config.text_column, limit=block.limit, report=report),
     )
 
 

@@ -16,7 +16,7 @@ from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import count_reasons, gather
 from cecdata.corpus.sentences import join_lines
-from cecdata.corpus.sources import Columns, DamagedError, Reject, Rows, Source
+from cecdata.corpus.sources import DamagedError, Reject, Rows, Source
 from cecdata.shards.manifest import File
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
@@ -69,7 +69,7 @@ _ENCODING_HINT = (
 
 def read(
     paths: Sequence[str],
-    columns: Columns = Columns(),  # noqa: B008 - it is frozen
+    text_column: str | None = None,
     *,
     encoding: str | None = None,
     **options: Any,
@@ -79,13 +79,13 @@ def read(
     Raises InputError for a named column if no file has columns.
     """
     sources = resolve(paths, encoding=encoding)
-    check_columns(columns, sources)
-    yield from read_sources(sources, columns, **options)
+    check_columns(text_column, sources)
+    yield from read_sources(sources, text_column, **options)
 
 
 def read_sources(
     sources: Sequence[Source],
-    columns: Columns,
+    text_column: str | None,
     *,
     limit: int | None = None,
     batch_rows: int = 65_536,
@@ -98,7 +98,7 @@ def read_sources(
     """
     parts: list[Rows] = []
     rows = size = 0
-    for part in _parts(sources, columns, limit, batch_rows, report):
+    for part in _parts(sources, text_column, limit, batch_rows, report):
         more_rows = part.batch.num_rows + part.rejected.num_rows
         more = part.batch.nbytes + part.rejected.nbytes
         full = rows + more_rows > batch_rows or size + more > _JOINED_BYTES
@@ -113,7 +113,7 @@ def read_sources(
 
 def _parts(
     sources: Sequence[Source],
-    columns: Columns,
+    text_column: str | None,
     limit: int | None,
     batch_rows: int,
     report: Callable[[FileReport], object],
@@ -124,7 +124,7 @@ def _parts(
         if left is not None and left <= 0:
             return
         counts = FileReport(source.label, continues=source.before > 0)
-        for whole in _rows_of(source, columns, batch_rows, counts):
+        for whole in _rows_of(source, text_column, batch_rows, counts):
             rows = whole if left is None else _first(whole, left)
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
@@ -138,13 +138,13 @@ def _parts(
 
 
 def _rows_of(
-    source: Source, columns: Columns, batch_rows: int, counts: FileReport
+    source: Source, text_column: str | None, batch_rows: int, counts: FileReport
 ) -> Iterator[Rows]:
     """Yield the rows of a file; the unreadable rest of a damaged one is one rejected row."""
     reason, detail = source.problem, source.detail
     if not reason:
         try:
-            for rows in FORMATS[source.format].read(source, columns, batch_rows):
+            for rows in FORMATS[source.format].read(source, text_column, batch_rows):
                 yield _with_lines_joined(rows) if source.join_lines else rows
         except DamagedError as error:
             reason, detail = "damaged_file", str(error)
@@ -186,14 +186,13 @@ def empty_corpus(
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
 
 
-def check_columns(columns: Columns, sources: Sequence[Source]) -> None:
+def check_columns(text_column: str | None, sources: Sequence[Source]) -> None:
     """Raise InputError for a named column if no file has columns; in a mix, tables use it."""
-    for option, name in columns.named:
-        if name is not None and not any(FORMATS[source.format].columns for source in sources):
-            raise InputError(
-                f"{sources[0].label}: plain text has no column {name!r}. Leave {option} out, or "
-                "name the format (--format jsonl)"
-            )
+    if text_column and not any(FORMATS[source.format].columns for source in sources):
+        raise InputError(
+            f"{sources[0].label}: plain text has no column {text_column!r}. Leave --text-column "
+            "out, or name the format (--format jsonl)"
+        )
 
 
 def _first(rows: Rows, count: int) -> Rows:

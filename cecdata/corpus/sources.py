@@ -103,14 +103,15 @@ class Rows:
 class Format:
     """The readers of one format, and the suffixes of its files.
 
-    `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
-    about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises
+    `read(source, text_column, batch_rows)` yields the rows of one file in their order, in batches
+    of about `batch_rows` or of a few megabytes, in constant memory; `text_column` is the column
+    that the user named, or None. It rejects a bad row and raises
     InputError for a bad file. `records(source)` yields all that each row holds, or the Reject of a
     bad one: a line, the cells of a row, a value of JSON or both sides of a pair. Bytes of a string
     that are not UTF-8 are lone surrogates.
     """
 
-    read: Callable[[Source, Columns, int], Iterator[Rows]]
+    read: Callable[[Source, str | None, int], Iterator[Rows]]
     records: Callable[[Source], Iterator[Record | Reject]]
     suffixes: tuple[str, ...]
     columns: bool = True  # False: a row is a text without further columns
@@ -189,46 +190,31 @@ DEFAULT_ORIGIN = "origin"
 DEFAULT_LICENCES = ("licence", "license")
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns that the user named; None means the default that `pick` finds."""
+def pick_columns(
+    text_column: str | None, available: Sequence[str], strings: Sequence[str], label: str
+) -> Picked:
+    """Return the columns to read; `strings` are those that hold text.
 
-    text: str | None = None
-    origin: str | None = None
-    licence: str | None = None
-
-    @property
-    def named(self) -> tuple[tuple[str, str | None], ...]:
-        """Return each column's option or setting, and the name given to it."""
-        return (
-            ("--text-column", self.text),
-            ("origin_column", self.origin),
-            ("licence_column", self.licence),
+    `text_column` is the one that the user named. Raises InputError for a column that is missing,
+    occurs twice or does not hold strings.
+    """
+    text = text_column or default_text(available, strings, label)
+    if text not in available:
+        raise InputError(unknown_column(text, available, label))
+    if text not in strings:
+        raise InputError(
+            f"{label}: column {text!r} does not hold strings. Name a column of strings with "
+            f"--text-column: {', '.join(strings) or 'this file has none'}"
         )
-
-    def pick(self, available: Sequence[str], strings: Sequence[str], label: str) -> Picked:
-        """Return the columns to read; `strings` are those that hold text.
-
-        Raises InputError for a column that is missing, occurs twice or does not hold strings.
-        """
-        text = self.text or default_text(available, strings, label)
-        for _, name in (("", text), *self.named[1:]):
-            if name is not None and name not in available:
-                raise InputError(unknown_column(name, available, label))
-        if text not in strings:
+    origin = DEFAULT_ORIGIN if DEFAULT_ORIGIN in available else None
+    licence = next((name for name in DEFAULT_LICENCES if name in strings), None)
+    for name in (text, origin, licence):
+        if name is not None and available.count(name) > 1:
             raise InputError(
-                f"{label}: column {text!r} does not hold strings. Name a column of strings with "
-                f"--text-column: {', '.join(strings) or 'this file has none'}"
+                f"{label}: {available.count(name)} columns have the name {name!r}: rename or "
+                "remove all but one"
             )
-        origin = self.origin or (DEFAULT_ORIGIN if DEFAULT_ORIGIN in available else None)
-        licence = self.licence or next((n for n in DEFAULT_LICENCES if n in strings), None)
-        for name in (text, origin, licence):
-            if name is not None and available.count(name) > 1:
-                raise InputError(
-                    f"{label}: {available.count(name)} columns have the name {name!r}: rename or "
-                    "remove all but one"
-                )
-        return Picked(text, origin, licence)
+    return Picked(text, origin, licence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.reading import read
-from cecdata.corpus.sources import Columns
 
 
 def everything(path, **options):
@@ -238,14 +237,13 @@ def test_unknown_columns_are_named(tmp_path):
     (tmp_path / "a.csv").write_text("sentence,note,n\n一,x,1\n")
     (tmp_path / "a.jsonl").write_text('{"sentence": "一", "note": "x", "n": 1}\n')
     for suffix in ("parquet", "csv", "jsonl"):
-        message = refused(tmp_path / f"a.{suffix}", columns=Columns("sentense"))
+        message = refused(tmp_path / f"a.{suffix}", text_column="sentense")
         assert "did you mean 'sentence'? available: sentence, note, n" in message
     assert "--text-column" in refused(tmp_path / "a.parquet")
     assert "--text-column" in refused(tmp_path / "a.csv")
-    assert "does not hold strings" in refused(tmp_path / "a.parquet", columns=Columns("n"))
-    assert "no column 'x'" in refused(tmp_path / "a.parquet", columns=Columns("note", "x"))
+    assert "does not hold strings" in refused(tmp_path / "a.parquet", text_column="n")
     (tmp_path / "a.txt").write_text("一\n")
-    assert "Leave --text-column out" in refused(tmp_path / "a.txt", columns=Columns("text"))
+    assert "Leave --text-column out" in refused(tmp_path / "a.txt", text_column="text")
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
@@ -336,17 +334,15 @@ def test_csv_needs_a_header(tmp_path):
     assert everything(path) == ([], [])
 
 
-@pytest.mark.parametrize("option", ["text", "origin"])
-def test_a_column_of_plain_text_is_refused(tmp_path, option):
+def test_a_column_of_plain_text_is_refused(tmp_path):
     """Where every file is plain text a named column is an error, not ignored; in a mix it holds."""
     plain = tmp_path / "a.txt"
     plain.write_text("他的病情已经好转。\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"Leave .*column out"):
-        list(read([str(plain)], Columns(**{option: "text"})))
+        list(read([str(plain)], "text"))
     table = tmp_path / "b.tsv"
     table.write_text("text\n今天下雨了。\n", encoding="utf-8")
-    named = Columns(**{option: "text"})
-    assert sum(len(rows.batch) for rows in read([str(plain), str(table)], named)) == 2
+    assert sum(len(rows.batch) for rows in read([str(plain), str(table)], "text")) == 2
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -423,7 +419,7 @@ def test_another_delimiter_without_a_column_named_text_is_refused_by_name(tmp_pa
     message = refused(path)
     assert "a semicolon seems to separate the columns 句子, 编号" in message
     assert "--text-column" in message
-    good, _ = everything(path, columns=Columns("句子"))
+    good, _ = everything(path, text_column="句子")
     assert [row["text"] for row in good] == ["他已经来了。", "明天见。"]
 
 

@@ -25,7 +25,7 @@ from cecdata.corpus import lines as corpus_lines
 from cecdata.corpus.encodings import detect_encoding
 from cecdata.corpus.normalise import Options, normalise
 from cecdata.corpus.reading import Rows, empty_corpus, read, read_sources, resolve
-from cecdata.corpus.sources import Columns, Source
+from cecdata.corpus.sources import Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 SENTENCES = [
@@ -225,14 +225,14 @@ def test_every_arrow_string_is_read(tmp_path, kind):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"句子": pa.array(SENTENCES[:3]).cast(kind), "n": [1, 2, 3]}), path)
     assert texts([path]) == SENTENCES[:3]
-    assert texts([path], columns=Columns("句子")) == SENTENCES[:3]
+    assert texts([path], text_column="句子") == SENTENCES[:3]
 
 
 def test_another_origin(tmp_path):
-    """A column may have another origin; a null or empty one falls back to the file's name."""
+    """A row may have an origin; a null or empty one falls back to the file's name."""
     path = tmp_path / "t.jsonl"
-    path.write_text("".join(f'{{"text": "一", "来源": {o}}}\n' for o in ('"新闻"', "null", '""')))
-    good, _ = everything([path], columns=Columns(origin="来源"))
+    path.write_text("".join(f'{{"text": "一", "origin": {o}}}\n' for o in ('"新闻"', "null", '""')))
+    good, _ = everything([path])
     assert [row["origin"] for row in good] == ["新闻", "t", "t"]
 
 
@@ -354,7 +354,7 @@ def test_the_lines_of_a_paragraph_are_joined(tmp_path):
     found = []
     for name in ("a.txt", "a.jsonl"):
         sources = [replace(s, join_lines=True) for s in resolve([str(tmp_path / name)])]
-        rows = read_sources(sources, Columns())
+        rows = read_sources(sources, None)
         found += [(row["row"], row["text"]) for part in rows for row in part.batch.to_pylist()]
     assert found == [
         (1, "他的病情已经好转，可以用Python and C写程序。"),

@@ -24,13 +24,13 @@ from cecdata.corpus.lines import BLOCK_BYTES, Block, blocks
 from cecdata.corpus.sources import (
     DEFAULT_TEXT,
     EXCERPT,
-    Columns,
     Format,
     Record,
     Reject,
     Rows,
     Source,
     open_source,
+    pick_columns,
 )
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
@@ -177,10 +177,10 @@ def _open_table(stream: IO[bytes], source: Source, usual: str, text: str | None)
     return feed, dialect, _parse(feed, source, dialect)
 
 
-def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read(usual: str, source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the records of a file that separates its columns by `usual`."""
     with open_source(source) as stream:
-        text = columns.text or DEFAULT_TEXT
+        text = text_column or DEFAULT_TEXT
         feed, dialect, records = _open_table(stream, source, usual, text)
         first, names = next(records, None) or (0, [])
         if not first and not feed.rejects:
@@ -194,12 +194,12 @@ def _read(usual: str, source: Source, columns: Columns, batch_rows: int) -> Iter
             )
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
-        if len(header) == 1 and columns.text is None and _SENTENCE.search(header[0]):
+        if len(header) == 1 and text_column is None and _SENTENCE.search(header[0]):
             raise InputError(
                 f"{source.label}: its first line must name the columns, but has the sentence "
                 f"{header[0][:40]!r}. If each line is a sentence, add --format text"
             )
-        picked = columns.pick(header, header, source.label)
+        picked = pick_columns(text_column, header, header, source.label)
         places = [
             None if name is None else header.index(name)
             for name in (picked.text, picked.origin, picked.licence)

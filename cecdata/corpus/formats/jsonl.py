@@ -18,7 +18,6 @@ from cecdata.corpus.sources import (
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
     UTF8,
-    Columns,
     Format,
     Record,
     Reject,
@@ -51,10 +50,10 @@ class _Keys(NamedTuple):
 Cut = Callable[[Source], Iterator[Block]]  # a file in blocks of lines, an object on each
 
 
-def _read(cut: Cut, source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read(cut: Cut, source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the objects of a file; only lines without an object are rejected."""
     del batch_rows  # a block of bytes is a batch
-    yield from _rows(cut(source), columns, source)
+    yield from _rows(cut(source), text_column, source)
 
 
 def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
@@ -70,14 +69,14 @@ def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
                     raise InputError(f"{where} is not JSON: {error}") from error
 
 
-def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[Rows]:
+def _rows(parts: Iterator[Block], text_column: str | None, source: Source) -> Iterator[Rows]:
     import pyarrow.compute as pc
 
     from cecdata.corpus.rows import clean_names, gather
 
     picked = None
     for block in parts:
-        picked = picked or _pick(columns, block, source)
+        picked = picked or _pick(text_column, block, source)
         table = _parse_fast(block, picked)
         if table is None:
             yield _parse_lines(block, picked, source)
@@ -156,7 +155,7 @@ def _whole(source: Source) -> bytes:
     return b"".join(parts)
 
 
-def _pick(columns: Columns, block: Block, source: Source) -> _Keys:
+def _pick(text_column: str | None, block: Block, source: Source) -> _Keys:
     """Choose the keys to read from the file's first objects: a typo would reject every row.
 
     Raises InputError for a key that none of them has.
@@ -169,15 +168,13 @@ def _pick(columns: Columns, block: Block, source: Source) -> _Keys:
             keys.update(dict.fromkeys(value))
             strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))
             others.update(k for k in value if not isinstance(value[k], (str, type(None))))
-    for _, name in columns.named:
-        if keys and name is not None and name not in keys:
-            raise InputError(unknown_column(name, list(keys), source.label))
-    text = columns.text
+    text = text_column
+    if keys and text is not None and text not in keys:
+        raise InputError(unknown_column(text, list(keys), source.label))
     if text is None:
         text = default_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
-    usual = tuple(name for name in DEFAULT_LICENCES if name not in others)
-    licences = (columns.licence,) if columns.licence else usual
-    return _Keys(text, columns.origin or DEFAULT_ORIGIN, licences)
+    licences = tuple(name for name in DEFAULT_LICENCES if name not in others)
+    return _Keys(text, DEFAULT_ORIGIN, licences)
 
 
 def _names(picked: _Keys) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from cecdata.common.text import join_tokens
 from cecdata.corpus.lines import BLOCK_BYTES, blocks
 from cecdata.corpus.sources import (
     EXCERPT,
-    Columns,
     Format,
     Record,
     Reject,
@@ -34,13 +33,13 @@ _Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its lin
 _Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
 
 
-def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the corrected sentences; a sentence without edits is its own correction."""
     import pyarrow as pa
 
     from cecdata.corpus.rows import gather
 
-    del columns
+    del text_column  # all text is corrected sentences
     for part in _batches(source, batch_rows):
         rejects = [pair for pair in part if isinstance(pair, Reject)]
         pairs = [pair for pair in part if not isinstance(pair, Reject)]

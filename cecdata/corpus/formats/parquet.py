@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.sources import Columns, Format, Picked, Record, Reject, Rows, Source
+from cecdata.corpus.sources import Format, Picked, Record, Reject, Rows, Source, pick_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,14 +21,14 @@ _VALUES = 1_024  # rows
 _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read through such a buffer
 
 
-def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the rows of a Parquet file, a batch at a time; only the picked columns are decoded."""
     import numpy as np
 
     from cecdata.corpus.rows import gather
 
     with _open_file(source) as file:
-        picked = _pick(columns, file.schema_arrow, source)
+        picked = _pick(text_column, file.schema_arrow, source)
         first = source.before + 1
         for batch in _batches(file, source, picked.names, batch_rows):
             text, origin, licence = (
@@ -141,9 +141,9 @@ def _batches(
         yield batch
 
 
-def _pick(columns: Columns, schema: pa.Schema, source: Source) -> Picked:
+def _pick(text_column: str | None, schema: pa.Schema, source: Source) -> Picked:
     strings = [field.name for field in schema if is_text(field.type)]
-    picked = columns.pick(schema.names, strings, source.label)
+    picked = pick_columns(text_column, schema.names, strings, source.label)
     for what, name in (("origin", picked.origin), ("licence", picked.licence)):
         if name is not None and name not in strings:
             raise InputError(f"{source.label}: column {name!r} ({what}) must hold strings")

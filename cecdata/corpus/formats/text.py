@@ -13,7 +13,6 @@ from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, numbers
 from cecdata.corpus.sources import (
     MAX_BYTES,
-    Columns,
     Format,
     Record,
     Reject,
@@ -23,11 +22,11 @@ from cecdata.corpus.sources import (
 )
 
 
-def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the lines of a text file; an empty line is a row with an empty text."""
     from cecdata.corpus.rows import gather, split_lines
 
-    del columns, batch_rows  # plain text has no columns; a block of bytes is a batch
+    del text_column, batch_rows  # plain text has no columns; a block of bytes is a batch
     with open_source(source) as stream:
         parts = blocks(stream, source)
         if source.join_lines:
