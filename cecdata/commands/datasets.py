@@ -104,10 +104,9 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
 
     \b
     cecdata export out/data train.jsonl
-    cecdata export out/data chat.jsonl.zst --format messages
+    cecdata export out/data chat.jsonl --format messages
 
-    An additional suffix .gz or .zst compresses the file. An existing file is not replaced without
-    --overwrite.
+    An existing file is not replaced without --overwrite.
     """
     from cecdata.shards.export import export as write
 

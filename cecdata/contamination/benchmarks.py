@@ -10,7 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -33,7 +33,6 @@ from cecdata.shards.manifest import MANIFEST
 
 ENVIRONMENT = "CECBENCH_DATA"
 REASON = "contaminated"
-_SHOWN = 3  # most examples of a benchmark
 _ROWS = 16_384
 _IS_DAMAGED = re.compile("[\ud800-\udfff]").search  # bytes that are not UTF-8, or half a pair
 _SUFFIXES = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
@@ -153,7 +152,6 @@ class Hits:
     exact: int = 0
     overlap: int = 0
     shared: int = 0  # further rows with 13 characters in common, perhaps a name or a formula
-    examples: list[dict[str, object]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -185,7 +183,6 @@ def judge(corpus: Sequence[str], benchmarks: Index) -> Report:
             step("compare", count, total)
             for number, hits in enumerate(report.benchmarks):
                 _count(hits, by_row[:, number])
-                _show(hits, name, text, rows, flags[:, number])
     return report
 
 
@@ -197,12 +194,6 @@ def _count(hits: Hits, flags: Flags) -> None:
     hits.overlap += int(overlap.sum())
     hits.hits += int(counted.sum())
     hits.shared += int((~counted & ((flags & SHARED) != 0)).sum())
-
-
-def _show(hits: Hits, name: str, text: pa.Array, rows: npt.NDArray[np.int64], flags: Flags) -> None:
-    for place in np.flatnonzero(flags & CONTAMINATED)[: _SHOWN - len(hits.examples)]:
-        shown = text[int(place)].as_py()[:120]
-        hits.examples.append({"file": name, "row": int(rows[place]), "text": shown})
 
 
 def texts(name: str) -> Iterator[Texts]:

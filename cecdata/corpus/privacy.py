@@ -139,23 +139,6 @@ def is_card(text: str) -> bool:
     return in_range and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def is_regional_id(text: str) -> bool:
-    """Return whether an identity number of Hong Kong or Taiwan has the right check digit.
-
-    >>> is_regional_id("A123456(3)"), is_regional_id("A123456789"), is_regional_id("A123456788")
-    (True, True, False)
-    """
-    signs = _digits(text)
-    values = [int(sign, 36) for sign in signs]
-    if len(signs) < 10 or not signs[1].isdigit():
-        values = [36] * (9 - len(values)) + values
-        weighted = (w * value for w, value in zip(range(9, 0, -1), values, strict=True))
-        return sum(weighted) % 11 == 0
-    first = 10 + "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(signs[0])
-    total = first // 10 + 9 * (first % 10) + int(signs[9])
-    return (total + sum((8 - at) * int(sign) for at, sign in enumerate(signs[1:9]))) % 10 == 0
-
-
 def _rule(
     placeholder: str, trace: str, pattern: str, holds: Callable[[str], bool] = lambda _: True
 ) -> Rule:
@@ -255,13 +238,6 @@ RULES: tuple[Rule, ...] = (
         rf"身份证(?:号码?|件号码?|明号码?)?{_IS}"
         rf"(?P<it>{_HAN_DIGIT}(?:{_ANY_GAP}{_HAN_DIGIT}){{14}})(?![A-Za-z])(?!{_HAN_DIGIT})",
         lambda text: _is_date("19" + _digits(text)[6:12]),  # of 15 digits
-    ),
-    _rule(
-        "<ID>",
-        r"[A-Z][ ]?[0-9]{6}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{8}",
-        rf"{_EDGE}(?P<it>[A-Z]{{1,2}}[ ]?[0-9]{{6}}[ ]?[(（][0-9A][)）]|[A-Z][12][0-9]{{8}})"
-        "(?![0-9A-Za-z])",
-        is_regional_id,
     ),
     _rule(
         "<CARD>",

@@ -6,10 +6,8 @@ lists the fields of each format, and shows the line of Polars for formats that a
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -103,7 +101,6 @@ PARQUET = {"verl": _verl}
 FORMATS = (*TEXT, *PARQUET)
 TEMPLATE = ("messages", "prompt-completion", "verl")
 _BATCH = 8_192  # rows that are converted at a time
-_COMPRESSED = (".gz", ".zst")
 
 
 def export(
@@ -117,9 +114,9 @@ def export(
 ) -> int:
     """Write a split of the dataset `out` to `path`, and return the number of its rows.
 
-    `format` is a name in `FORMATS`, by default that of the suffix; a further suffix .gz or .zst
-    compresses. `template` is the prompt, with {source} in place of the sentence. The file is
-    written completely or not at all, with the same bytes for the same arguments.
+    `format` is a name in `FORMATS`, by default that of the suffix. `template` is the prompt, with
+    {source} in place of the sentence. The file is written completely or not at all, with the same
+    bytes for the same arguments.
 
     Raises UsageError for an unknown format or split or a wrong template, RefusedError for a path
     inside the dataset or, without `overwrite`, for a file that exists, VerificationError for a
@@ -130,11 +127,10 @@ def export(
             f"{path} is inside the dataset {out}, whose files must not change: write to another "
             "folder"
         )
-    compressed = path.suffix if path.suffix in _COMPRESSED else ""
-    form = format or suffix_format(path.with_suffix("") if compressed else path)
+    form = format or suffix_format(path)
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
-    _check(path, form, compressed, template)
+    _check(path, form, template)
     dataset = open_dataset(out)
     rows = dataset.rows(split)
     if path.is_file() and not overwrite:
@@ -145,19 +141,14 @@ def export(
     dataset.prove(split)
     job = _Job(dataset, split, template)
     write = job.write_table if form in PARQUET else job.write_text
-    durable.write(path, lambda temporary: write(temporary, form, path.suffix))
+    durable.write(path, lambda temporary: write(temporary, form))
     return rows
 
 
-def _check(path: Path, form: str, compressed: str, template: str | None) -> None:
+def _check(path: Path, form: str, template: str | None) -> None:
     """Raise UsageError for options that do not fit one another."""
-    if form in PARQUET and compressed:
-        raise UsageError(
-            f"{path}: {form} writes Parquet, which is already compressed: leave out the suffix "
-            ".gz or .zst"
-        )
-    if path.suffix in (".bz2", ".xz", ".lz4", ".zip"):
-        raise UsageError(f"{path}: the suffix of a compressed file must be .gz or .zst")
+    if path.suffix in (".gz", ".zst", ".bz2", ".xz", ".lz4", ".zip"):
+        raise UsageError(f"{path}: leave the suffix out, and compress the file afterwards")
     if template is not None and form not in TEMPLATE:
         raise UsageError(f"{form} has no prompt: --template works only with {', '.join(TEMPLATE)}")
     if template is not None and template.count("{source}") != 1:
@@ -174,13 +165,13 @@ class _Job:
     split: str
     template: str | None
 
-    def write_text(self, path: Path, form: str, suffix: str) -> None:
-        """Write all rows as text, compressed as `suffix` says."""
-        with _open_compressed(path, suffix) as file:
+    def write_text(self, path: Path, form: str) -> None:
+        """Write all rows as text."""
+        with path.open("wb") as file:
             for batch in self._read_rows():
                 file.write(TEXT[form](batch, self.template))
 
-    def write_table(self, path: Path, form: str, _suffix: str) -> None:
+    def write_table(self, path: Path, form: str) -> None:
         """Write all rows as Parquet."""
         none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
         schema = PARQUET[form](none, self.template, self.split, 0).schema
@@ -198,18 +189,3 @@ class _Job:
             for batch in frame.collect().iter_slices(_BATCH):
                 step("export", len(batch), self.dataset.rows(self.split))
                 yield batch
-
-
-@contextmanager
-def _open_compressed(path: Path, suffix: str) -> Iterator[Any]:
-    """Open a file to write, compressed as the suffix of its final name says."""
-    with path.open("wb") as raw:
-        if suffix == ".gz":
-            # no name and no time, so that the same rows give the same bytes
-            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
-                yield file
-        elif suffix == ".zst":
-            with pa.CompressedOutputStream(raw, "zstd") as file:
-                yield file
-        else:
-            yield raw
