@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -20,14 +20,12 @@ from cecdata.shards.card import RATE, rates
 from cecdata.shards.manifest import RUN, Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
-from cecdata.shards.stats import Confusion, Stats, count_pairs
 
 REPORT = "report.html"
 SHOWN = 1_500  # kept rows in the browser, shared among the operators or origins
 SHOWN_REJECTED = 400  # of each reason
 CONFUSIONS = 2_000
 EXAMPLES = 4  # of each reason
-_WIDTH, _HEIGHT, _FOOT, _LEFT = 340, 150, 34, 8
 _UNREAD = 40  # most files that are named
 
 
@@ -57,8 +55,8 @@ def _command(out: Path) -> str:
 
 def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
     """Return the page of a dataset of pairs; `command` made it."""
-    counts = count_pairs(sample.kept, CONFUSIONS)
-    replaced = [c for c in counts.confusions if c.target and c.source]
+    edits = sample.kept.lazy().select("edits").explode("edits").drop_nulls().unnest("edits")
+    replaced = most_frequent(edits)
     splits = ", ".join(
         f"{sum(file.rows for file in files):,} in {split}"
         for split, files in manifest.outputs.items()
@@ -66,33 +64,22 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
     basis = (
         "All numbers count all pairs."
         if sample.whole
-        else "Operators, rates and rejects are counted over all pairs; kinds, origins, histograms "
-        f"and confusions over a sample of {len(sample.kept):,} pairs."
+        else "Operators, rates and rejects are counted over all pairs; kinds, origins and "
+        f"confusions over a sample of {len(sample.kept):,} pairs."
     )
     what = f"{manifest.pairs.kept:,} pairs ({splits}) from {manifest.rows.kept:,} sentences, {{}}."
-    figures = {
-        "Levenshtein distance": counts.distances,
-        "Edits in a sentence": counts.edits_of_pairs,
-        "Length of the target, ten characters to a bar": counts.lengths,
-        "Place of an edit, in tenths of the sentence": counts.places,
-        "Cosine of source and target": counts.cosines,
-    }
     sections = (
         *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}", command),
         "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
         _browser(),
-        _counts(manifest, counts, len(sample.kept)),
+        _counts(manifest, sample.kept, edits),
         _rejects(manifest, sample),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
         "than the wanted one.</p>" + table(RATE, rates(manifest)),
-        "<h2>Distances, lengths and places</h2><div class='figures'>",
-        *(histogram(title, column) for title, column in figures.items()),
-        "</div>",
-        _confusions(replaced),
+        _confusions(len(replaced)),
     )
-    listed = [(c.target, c.source, c.operator, c.count) for c in replaced]
-    data = {"pairs": _pairs(sample), "confusions": listed}
+    data = {"pairs": _pairs(sample), "confusions": replaced}
     return html.page(name, "\n".join(sections), Path(__file__), data)
 
 
@@ -111,27 +98,48 @@ def _head(title: str, manifest: Manifest, what: str, command: str) -> list[str]:
     ]
 
 
-def _counts(manifest: Manifest, counts: Stats, pairs: int) -> str:
-    operators = _shares(manifest.operators.items(), sum(manifest.operators.values()))
-    more = len(counts.origins) - 40
+def _counts(manifest: Manifest, pairs: pl.DataFrame, edits: pl.LazyFrame) -> str:
+    operators = _shares(list(manifest.operators.items()))
+    kind = pl.concat_str("operator", "kind", separator="/").alias("kind")
+    origins = _shares(_count(pairs.lazy(), "origin"))
+    more = len(origins) - 40
     return (
         "<h2>Counts</h2><div class='figures'>"
         + table(("operator", "pairs", "share"), operators)
-        + table(
-            ("kind of edit", "edits", "share"),
-            _shares(counts.kinds.items(), sum(counts.kinds.values())),
-        )
-        + table(
-            ("origin", "pairs", "share"),
-            _shares(counts.origins.items(), pairs)[:40],
-        )
+        + table(("kind of edit", "edits", "share"), _shares(_count(edits, kind)))
+        + table(("origin", "pairs", "share"), origins[:40])
         + "</div>"
         + (f"<p>… and {more:,} more origins.</p>" if more > 0 else "")
     )
 
 
-def _shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, str, str]]:
-    return [(name, f"{n:,}", percent(n / (total or 1), 1, " %")) for name, n in counts]
+def _count(frame: pl.LazyFrame, by: pl.Expr | str) -> list[tuple[str, int]]:
+    """Return the values and how often each occurs, the most frequent first."""
+    counted = frame.group_by(by).agg(pl.len()).collect()
+    name = counted.columns[0]
+    return list(counted.sort("len", name, descending=[True, False]).iter_rows())
+
+
+def most_frequent(edits: pl.LazyFrame) -> list[tuple[str, str, str, int]]:
+    """Return the most frequent replacements of a text by another.
+
+    Each has the right and the wrong text, the operator that made most of them, and their number.
+    """
+    counted = (
+        edits.filter((pl.col("target") != "") & (pl.col("source") != ""))
+        .group_by("target", "source", "operator")
+        .agg(pl.len())
+        .sort("len", "operator", descending=[True, False])
+        .group_by("target", "source", maintain_order=True)
+        .agg(pl.col("operator").first(), pl.col("len").sum())
+        .sort("len", "target", "source", descending=[True, False, False])
+    )
+    return counted.head(CONFUSIONS).collect().rows()
+
+
+def _shares(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
+    total = sum(number for _, number in counts) or 1
+    return [(name, f"{n:,}", percent(n / total, 1, " %")) for name, n in counts]
 
 
 def _rejects(manifest: Manifest, sample: Sample) -> str:
@@ -156,11 +164,11 @@ def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[s
     return f"<p>{total}</p>" + (table(head, rows, words=(3,)) if rows else "")
 
 
-def _confusions(confusions: Sequence[Confusion]) -> str:
-    if not confusions:
+def _confusions(count: int) -> str:
+    if not count:
         return "<h2>Confusions</h2><p>No text was replaced by another.</p>"
     return (
-        f"<h2>Confusions</h2><p><label>Search the {len(confusions):,} most frequent confusions: "
+        f"<h2>Confusions</h2><p><label>Search the {count:,} most frequent confusions: "
         '<input id="confusion-text" type="search" lang="zh" autocomplete="off"></label> '
         '<span id="confusion-count" class="soft" role="status"></span></p>'
         '<ul id="confusion-list" class="chips" lang="zh"></ul>'
@@ -198,36 +206,6 @@ def _of_pairs(frame: pl.DataFrame) -> list[list[object]]:
         ]
         for target, edits, *facts, cosine in frame.select(columns).iter_rows()
     ]
-
-
-def histogram(title: str, counts: Mapping[str, int]) -> Html:
-    """Return a figure with one bar for each bin, whose key is its label."""
-    total, highest = sum(counts.values()), max(counts.values(), default=0)
-    if not highest:
-        return Html("")
-    step = (_WIDTH - 2 * _LEFT) / len(counts)
-    plot = _HEIGHT - _FOOT
-    every = max(1, -(-len(counts) // 12))
-    parts = []
-    for place, (name, number) in enumerate(counts.items()):
-        height = max(1.0, (plot - 14) * number / highest)
-        x = _LEFT + place * step
-        tip = f"{name}: {number:,} ({number / total:.1%})"
-        parts.append(
-            f'<rect class="s0" x="{x + step * 0.08:.1f}" y="{plot - height:.1f}" '
-            f'width="{step * 0.84:.1f}" height="{height:.1f}"><title>{escape(tip)}</title></rect>'
-        )
-        if place % every == 0:
-            parts.append(
-                f'<text class="axis" x="{x + step / 2:.1f}" y="{plot + 14}" '
-                f'text-anchor="middle">{escape(name)}</text>'
-            )
-    said = "; ".join(f"{name}: {number / total:.1%}" for name, number in counts.items())
-    return Html(
-        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img" '
-        f'aria-label="{escape(title)}. {escape(said)}">{"".join(parts)}</svg></figure>'
-    )
 
 
 @dataclass(frozen=True, slots=True)

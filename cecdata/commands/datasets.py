@@ -72,7 +72,7 @@ def verify(dataset: Path, full: bool, as_json: bool) -> None:
     "--out", type=click.Path(path_type=Path), show_default="DATASET", help="Folder for the page."
 )
 def report(dataset: Path, limit: int, out: Path | None) -> None:
-    """Write DATASET/report.html, a page with counts, charts, confusions, and pairs to browse.
+    """Write DATASET/report.html, a page with counts, rates, confusions, and pairs to browse.
 
     \b
     cecdata report out/data

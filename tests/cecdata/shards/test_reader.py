@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +23,6 @@ from cecdata.shards.schema import (
     check_whole,
     write_pairs,
 )
-from cecdata.shards.stats import count_pairs
 
 FIRST = "data/train-00000-of-00002.parquet"
 
@@ -121,45 +118,6 @@ def all_rows(out):
         for batch in dataset.batches(split)
         for row in batch.to_pylist()
     ]
-
-
-def counts_of(out):
-    dataset = open_dataset(out)
-    frames = [dataset.scan(split).collect() for split in dataset.manifest.outputs]
-    return count_pairs(pl.concat(frames), 2_000)
-
-
-def test_counts_are_those_of_a_plain_loop(dataset):
-    """Every count equals the one that reading row by row gives."""
-    rows, counted = all_rows(dataset), counts_of(dataset)
-    edits = [edit for row in rows for edit in row["edits"]]
-    assert counted.kinds == Counter(f"{e['operator']}/{e['kind']}" for e in edits)
-    assert counted.lengths == Counter(str(len(row["target"]) // 10 * 10) for row in rows)
-    assert counted.distances == Counter(str(row["distance"]) for row in rows)
-    assert counted.origins == Counter(row["origin"] for row in rows)
-    assert counted.edits_of_pairs == Counter(str(len(row["edits"])) for row in rows)
-    starts = [(row, edit["start"]) for row in rows for edit in row["edits"]]
-    tenths = Counter(str(min(9, s * 10 // max(1, len(row["target"])))) for row, s in starts)
-    assert counted.places == tenths
-    assert sum(counted.cosines.values()) == sum(row["cosine"] is not None for row in rows)
-    top = Counter((e["target"], e["source"]) for e in edits)
-    assert {(c.target, c.source): c.count for c in counted.confusions} == dict(
-        sorted(top.items(), key=lambda item: (-item[1], item[0]))[: len(counted.confusions)]
-    )
-
-
-def test_histograms_are_in_order(dataset):
-    """Lengths and distances ascend as numbers; kinds descend by count."""
-    counted = counts_of(dataset)
-    for histogram in (counted.lengths, counted.distances):
-        assert list(histogram) == sorted(histogram, key=int)
-    assert list(counted.kinds.values()) == sorted(counted.kinds.values(), reverse=True)
-
-
-def test_no_rows_and_no_scores(build):
-    """A dataset without rows has counts of nothing, not errors."""
-    counted = counts_of(build(train=[[]], validation=[]))
-    assert (dict(counted.cosines), counted.confusions) == ({}, ())
 
 
 TEXTS = st.lists(st.text(alphabet="误言𠀀#", max_size=2), min_size=1, max_size=8)

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import warnings
+from collections import Counter
 
 import polars as pl
 import pytest
@@ -51,6 +52,31 @@ def test_the_pairs_in_the_page_are_those_of_the_dataset(dataset, tmp_path):
         ]
         assert (apply(target, spans), target) in rows, operator
     assert len(kept) == len(rows_of(dataset))
+
+
+def test_counts_are_those_of_a_plain_loop(dataset, tmp_path):
+    """Confusions, kinds and origins are those that reading row by row gives."""
+    rows = rows_of(dataset)
+    edits = [edit for row in rows for edit in row["edits"]]
+    page = write_report(dataset, to=tmp_path).read_text("utf-8")
+    data = re.search(r'id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
+    confusions = json.loads(data)["confusions"]
+    pairs = Counter((e["target"], e["source"]) for e in edits if e["target"] and e["source"])
+    assert [(*texts, count) for *texts, _, count in confusions] == [
+        (*texts, count) for texts, count in sorted(pairs.items(), key=lambda p: (-p[1], p[0]))
+    ]
+    for counts in (
+        Counter(f"{e['operator']}/{e['kind']}" for e in edits),
+        Counter(row["origin"] for row in rows),
+    ):
+        cells = [f"<td>{name}</td><td>{n:,}</td>" for name, n in counts.items()]
+        assert all(cell in page for cell in cells)
+
+
+def test_a_page_without_rows(build, tmp_path):
+    """A dataset without rows has a page that says so."""
+    page = write_report(build(train=[[]], validation=[]), to=tmp_path).read_text("utf-8")
+    assert "No text was replaced by another" in page
 
 
 def test_a_page_loads_nothing_and_runs_no_text(dataset, tmp_path):
