@@ -3,14 +3,18 @@
 import io
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from html.parser import HTMLParser
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +22,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from proposers import Corrects
 
 from cecdata.common.errors import InputError
@@ -372,6 +377,121 @@ def test_of_real_files_nothing_else_changes(path):
         splice(back, [(e.start, e.end, e.source) for e in edits if len(e.source) == len(e.target)])
         == text
     )
+
+
+BLOCKS = {
+    "a.tex": re.split(r"\n(?=\\(?!end))", TEX.partition("\\begin{document}\n")[2])[:-2],
+    "a.srt": [SRT],
+    "a.vtt": [SRT.replace(",000", ".000")],
+    "a.ass": ["".join(line for line in ASS.splitlines(keepends=True) if line.startswith("Dia"))],
+}
+HEADS = {"a.vtt": "WEBVTT 己经\n\n", "a.ass": ASS.partition("Comment")[0]}
+
+
+def files_of(name):
+    """Return the names and texts of 200 files of a kind: real ones, or blocks in any order."""
+    if name in BLOCKS:
+        random = Random(60)
+        blocks = [random.choices(BLOCKS[name], k=random.randrange(1, 40)) for _ in range(200)]
+        return [(name, HEADS.get(name, "") + "\n".join(chosen)) for chosen in blocks]
+    real = (
+        path
+        for folder in (ROOT / "docs", Path("/usr/share"))
+        for path in sorted(folder.rglob(f"*{Path(name).suffix}"))
+        if path.is_file() and path.stat().st_size < 100_000
+    )
+    return [(path.name, path.read_text("utf-8")) for path in islice(filter(is_utf8, real), 200)]
+
+
+def is_utf8(path):
+    try:
+        return bool(path.read_bytes().decode())
+    except UnicodeDecodeError:
+        return False
+
+
+class Skeleton(HTMLParser):
+    """The tags, attributes and code of a page, by another parser than ours."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.parts, self.is_code = [], False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.parts.append((tag, attributes))
+        self.is_code = tag in {"code", "pre", "script", "style"}
+
+    def handle_endtag(self, tag):
+        self.parts.append(tag)
+        self.is_code = False
+
+    def handle_data(self, data):
+        self.parts += [data] if self.is_code else []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a.md", "a.html", "a.xml", *BLOCKS])
+def test_of_two_hundred_files_only_the_prose_changes(name):
+    """It is corrected as plain lines are; the errors that are planted there are among them."""
+    corrector = Corrector("channel", lm="words")
+    counts = Counter()
+    files = files_of(name)
+    assert len(files) == 200
+    for name_of_file, text in files:
+        source = text if name in BLOCKS else plant(read(name_of_file, text))[0]
+        document = read(name_of_file, source)
+        edits = edits_of(correct_document(corrector, document))
+        made = document.write(edits).decode()
+        lines = corrector.stream(passage.text for passage in document.passages())
+        plain = [edit for correction in lines for edit in correction.edits]
+        counts["planted"] += source.count("按装程序")
+        for kind, edits_of_kind in (("document", edits), ("lines", plain)):
+            counts[kind] += sum((e.source, e.target) == ("按", "安") for e in edits_of_kind)
+        assert splice(made, undo(edits)) == source
+        if name in BLOCKS:
+            assert made.replace("安", "按") == source
+            continue
+        pages = [source, made]
+        if name == "a.md":
+            pages = [MarkdownIt("commonmark").enable("table").render(page) for page in pages]
+        before, after = map(Skeleton, pages)
+        assert before.parts == after.parts
+    print(name, counts)
+    assert counts["document"] >= 0.99 * counts["lines"]
+    assert counts["document"] >= 0.99 * counts["planted"]
+
+
+@pytest.mark.slow
+def test_a_document_takes_little_more_time_than_plain_lines():
+    """At most 1.1 of it, with the model that ships; reading and writing are part of it."""
+    corrector = Corrector()
+    files = [(path.name, path.read_text("utf-8")) for path in ROOT.glob("docs/zh/*.md")]
+    seconds = Counter()
+    for name, text in files + [file for kind in BLOCKS for file in files_of(kind)[:20]]:
+        begin = time.process_time()
+        document = read(name, text)
+        document.write(edits_of(correct_document(corrector, document)))
+        seconds["document"] += time.process_time() - begin
+        lines = [passage.text for passage in document.passages() if passage.text.strip()]
+        begin = time.process_time()
+        assert len(list(corrector.stream(lines))) == len(lines)
+        seconds["lines"] += time.process_time() - begin
+    print(seconds)
+    assert seconds["document"] < 1.1 * seconds["lines"]
+
+
+def read(name, text):
+    return read_document(name, text.encode(), Reading("utf-8"))
+
+
+def undo(edits):
+    """Return what leads back from a text with edits."""
+    grown = 0
+    for edit in edits:
+        start = edit.start + grown
+        grown += len(edit.target) - len(edit.source)
+        yield start, start + len(edit.target), edit.source
 
 
 @pytest.fixture

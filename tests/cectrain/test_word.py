@@ -1,6 +1,7 @@
 """Corrections of Word files are tracked changes, and all parts without them stay."""
 
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -98,11 +99,11 @@ def word_file(body=BODY, **more):
     return made.getvalue()
 
 
-def correct(data, *, comments=False):
+def correct(data, corrector=None, *, comments=False):
     """Return a corrected file, and its edits."""
     reading = Reading(date="2026-01-02T03:04:05Z", comments=comments)
     document = read_document("a.docx", data, reading)
-    edits = edits_of(correct_document(Corrector(Corrects()), document))
+    edits = edits_of(correct_document(corrector or Corrector(Corrects()), document))
     return document.write(edits), edits
 
 
@@ -148,6 +149,30 @@ def test_all_changes_accepted_are_the_correction_and_rejected_the_source():
         assert settle(after[name], accept=False) == source
         assert settle(after[name], accept=True) == right
     assert len(edits) == sum(part.decode("utf-8", "ignore").count("按") for part in before.values())
+
+
+@pytest.mark.slow
+def test_of_two_hundred_files_only_the_prose_changes():
+    """Paragraphs, links, fields, notes, tables and text boxes, in any order and number."""
+    blocks = re.findall(r"<w:(?:p|tbl)>.*?</w:(?:p|tbl)>\n(?=<w:[pts])", BODY, re.DOTALL)
+    assert "".join(blocks) == BODY.partition("<w:sectPr>")[0]
+    random = Random(60)
+    for _ in range(200):
+        data = word_file("".join(random.choices(blocks, k=random.randrange(1, 30))))
+        made, edits = correct(data, comments=random.random() < 0.5)
+        before, after = parts_of(data), parts_of(made)
+        text = b"".join(before.values()).decode("utf-8", "ignore")
+        assert len(edits) == text.count("按")
+        for name in before:
+            if not name.startswith(("word/document", "word/header", "word/footnotes")):
+                assert before[name] == after[name] or name in {
+                    "[Content_Types].xml",
+                    "word/_rels/document.xml.rels",
+                }
+                continue
+            right = settle(before[name].replace("按".encode(), "安".encode()), accept=True)
+            assert settle(after[name], accept=False) == settle(before[name], accept=False)
+            assert settle(after[name], accept=True) == right
 
 
 def test_a_change_has_its_author_its_date_and_a_number_of_its_own():
@@ -297,6 +322,41 @@ library:readonly="false" library:passwordprotected="false">
 <library:element library:name="Module1"/></library:library>"""
 
 
+def start_office(profile):
+    """Return the beginning of a command of LibreOffice with a profile of its own."""
+    return ["soffice", f"-env:UserInstallation={profile.as_uri()}", "--headless", "--norestore"]
+
+
+NOTICE = """\
+<w:p><w:r><w:rPr><w:b/><w:sz w:val="32"/></w:rPr><w:t>会议通知</w:t></w:r></w:p>
+<w:p><w:r><w:t>各位同事：我门定于明天下午三点在二楼会议室开会，请大家</w:t></w:r>
+<w:r><w:rPr><w:b/></w:rPr><w:t>按时参加</w:t></w:r>
+<w:r><w:t>。会议材料己经发到各位的邮箱，请先在电脑上按装新的阅读软件。</w:t></w:r></w:p>
+<w:sectPr><w:pgSz w:w="8400" w:h="1700"/>
+<w:pgMar w:top="400" w:right="600" w:bottom="300" w:left="600"/></w:sectPr>
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (shutil.which("soffice") and shutil.which("pdftoppm")),
+    reason="needs Debian's libreoffice-writer-nogui, poppler-utils and fonts-wqy-microhei",
+)
+def test_the_picture_of_the_guide_shows_the_changes(tmp_path):
+    """As LibreOffice draws them; with CEC_PICTURE=FILE in the environment, it is drawn there."""
+    (tmp_path / "a.docx").write_bytes(correct(word_file(NOTICE), Corrector())[0])
+    command = [*start_office(tmp_path / "profile"), "--convert-to", "pdf", "a.docx"]
+    subprocess.run(command, check=True, timeout=120, cwd=tmp_path)
+    picture = os.environ.get("CEC_PICTURE", str(tmp_path / "a.png")).removesuffix(".png")
+    draw = ["pdftoppm", "-png", "-singlefile", "-r", "150", tmp_path / "a.pdf", picture]
+    subprocess.run(draw, check=True, timeout=60)
+    words = subprocess.run(["pdftotext", tmp_path / "a.pdf", "-"], capture_output=True, check=True)
+    assert "我门们定于" in words.stdout.decode()
+    guide = Path(__file__).parents[2] / "docs/howto/word.png"
+    for path in (guide, Path(f"{picture}.png")):
+        assert path.stat().st_size < 60_000
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("soffice"), reason="needs Debian's libreoffice-writer-nogui")
 @pytest.mark.parametrize("comments", [False, True])
@@ -306,7 +366,7 @@ def test_libreoffice_agrees(comments, tmp_path):
     Comments stay with both; they shorten what LibreOffice shows of a bookmark that a field names.
     """
     profile, basic = tmp_path / "profile", tmp_path / "profile/user/basic/Standard"
-    office = ["soffice", f"-env:UserInstallation={profile.as_uri()}", "--headless", "--norestore"]
+    office = start_office(profile)
     subprocess.run([*office, "--terminate_after_init"], check=True, timeout=120)
     (basic / "Module1.xba").write_text(MACRO, "utf-8")
     (basic / "script.xlb").write_text(LIBRARY, "utf-8")
