@@ -12,6 +12,7 @@ from itertools import groupby
 
 from cecdata.common.errors import InputError
 from cecdata.embed import encoder
+from cecdata.lm.language_model import encodable
 from cectrain.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward, text_of
 from cectrain.reward.terms import CONSENSUS, PAIR, USEFUL
@@ -39,7 +40,7 @@ def score_group(
     >>> values == {"exact": [1.0, 0.0], "changed": [1.0, 1.0], "useful": [1.0, 0.0]}
     True
     """
-    texts = [answer.strip() for answer in answers]
+    texts = [encodable(answer.strip()) for answer in answers]
     used = _encoder(encoder_name) if _ENCODED.keys() & set(names) else None
     reward = GroupReward(used, config or RewardConfig(), len(texts))
     batch = reward.make_batch([source], [target], [texts])

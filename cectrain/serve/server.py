@@ -132,10 +132,12 @@ class Service:
                 if self._waiting >= self._limits.waiting + self._limits.workers:
                     raise HTTPException(503, "too many requests are waiting: try again later")
                 self._waiting += 1
+                leaving = asyncio.create_task(_end_when_left(request, scope))
                 try:
                     answer = await self._in_thread(lambda: self._answer(texts, wishes, stop.is_set))
                 finally:
                     self._waiting -= 1
+                    leaving.cancel()
         except UsageError as error:
             raise HTTPException(400, str(error)) from error
         except CecError as error:  # of the model, as of a judge behind an endpoint
@@ -220,6 +222,13 @@ class _Uvicorn(uvicorn.Server):
         """End the requests that take longer."""
         self._service.end()
         await super().shutdown(sockets)
+
+
+async def _end_when_left(request: Request, scope: anyio.CancelScope) -> None:
+    """End the time of a request whose body was read when its client leaves."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.deadline = anyio.current_time()
 
 
 def _check_type(request: Request) -> None:

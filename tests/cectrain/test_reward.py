@@ -577,6 +577,14 @@ def test_trl_gets_the_whole_reward(rows, encoder):
     )
 
 
+@pytest.mark.parametrize("answer", ["", "　 ", "\ud800", "他\udfff来", "👨‍👩‍👧", "他己" * 5000])
+def test_an_odd_answer_gets_a_score(rows, answer):
+    """Empty, without a character, with half of a surrogate pair, of ten thousand characters."""
+    parts = scored(rows[0], answer, pair_weight=0.5, useful_weight=0.2)
+    assert parts["exact"] == 0
+    assert all(0 <= value <= 1 for value in parts.values())
+
+
 def test_a_row_without_its_source_is_refused(rows):
     """The message says which command writes it."""
     with pytest.raises(InputError, match="--format verl"):

@@ -359,6 +359,17 @@ def test_many_texts_are_given_up_between_two():
         assert time.monotonic() - began < 0.2
 
 
+def test_the_texts_of_a_client_that_left_are_given_up():
+    """Its thread ends as that of a request that is stopped does."""
+    body = json.dumps({"texts": ["⽇"] * 100_000}).encode()
+    with running(Corrector(Table()), Limits(workers=1)) as server:
+        with connected(server, b"Content-Length: %d\r\n\r\n%s" % (len(body), body)):
+            time.sleep(0.2)
+        began = time.monotonic()
+        assert ask(server, body=b'{"texts": [""]}')[0] == 200
+        assert time.monotonic() - began < 0.2
+
+
 def test_a_request_with_terms_of_its_own_holds_up_nobody():
     """Twelve lists at once, and plain requests beside them."""
     corrector = Corrector("channel", lm="words")

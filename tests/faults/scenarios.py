@@ -134,8 +134,9 @@ def train(data: Path, policy: Path, steps: int = 4, updates: int = 2) -> Scenari
 def sft(data: Path, policy: Path, steps: int = 8) -> Scenario:
     """Supervised steps alone."""
     whole = train(data, policy, steps, 0)
-    at = whole.arguments.index("--updates")
-    words = ("sft", *whole.arguments[1:at], *whole.arguments[at + 2 :])
+    settings = [name for name in TRAINING if not name.startswith(("ppo.", "diagnose_pairs"))]
+    told = [word for setting in settings for word in ("--set", setting)]
+    words = ("sft", *whole.arguments[1 : whole.arguments.index("--updates")], *told)
     return Scenario("sft", "cectrain", words, _steps, whole.canonical, whole.growing, whole.last)
 
 
