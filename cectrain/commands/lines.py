@@ -155,9 +155,9 @@ class KeptReport:
         self._counts: Counter[str] = Counter()
         self._unreadable: Counter[str] = Counter()
 
-    def add(self, place: str, kept: Iterable[Kept]) -> None:
+    def add(self, place: str, parts: Iterable[Kept]) -> None:
         """Count what a text kept, and name a piece that was not looked at or was refused."""
-        for part in kept:
+        for part in parts:
             self._counts[part.reason] += 1
             if part.reason == "unreadable":
                 self._unreadable.update(part.source)

@@ -13,7 +13,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import chain, takewhile
+from operator import is_not
+from typing import Any
 
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cectrain.corrector.correction import Edit
@@ -36,22 +39,13 @@ _PROSE = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml
 _MOST = 1 << 28  # bytes of all parts; more is a trap rather than a text
 _SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
 _OBJECTS = {"sym", "drawing", "pict", "object", "AlternateContent"}
-_KEPT = {
-    f"{_W}{name}" for name in ("ins", "moveTo", "fldSimple", "rubyBase")
-}  # read, but not changed
+#: of what is read, but not changed, and of what is not read
+_KEPT = {f"{_W}{name}" for name in ("ins", "moveTo", "fldSimple", "rubyBase")}
 _DELETED = {f"{_W}{name}" for name in ("del", "moveFrom", "rt")}
 #: what has no comments in a word processor
 _ASIDE = [f"{_W}{name}" for name in ("hdr", "ftr", "footnote", "endnote", "txbxContent")]
 Element = Any  # of lxml, which has no types
 Change = tuple[int, int, Edit]  # start and end in a text
-
-
-class _Text(NamedTuple):
-    """A text of a run: where it begins in the source, its element and its part of the file."""
-
-    start: int
-    element: Element
-    part: str
 
 
 class WordDocument:
@@ -69,22 +63,21 @@ class WordDocument:
         self._roots = {
             name: _parse(name, part) for name, part in parts.items() if _PROSE.fullmatch(name)
         }
-        self._texts: list[_Text] = []
+        self._texts: list[tuple[int, Element]] = []  # where each begins in the source
         self._paragraphs: list[list[tuple[int, int] | str]] = []
         source: list[str] = []
         at = 0
-        for name, root in self._roots.items():
-            for paragraph in _paragraphs(root):
-                spans: list[tuple[int, int] | str] = []
-                for text, element in paragraph:
-                    spans.append(text if element is None else (at, at + len(text)))
-                    if element is not None:
-                        self._texts.append(_Text(at, element, name))
-                    source.append(text)
-                    at += len(text)
-                self._paragraphs.append(spans)
-                source.append("\n")
-                at += 1
+        for paragraph in chain.from_iterable(map(_paragraphs, self._roots.values())):
+            spans: list[tuple[int, int] | str] = []
+            for text, element in paragraph:
+                spans.append(text if element is None else (at, at + len(text)))
+                if element is not None:
+                    self._texts.append((at, element))
+                source.append(text)
+                at += len(text)
+            self._paragraphs.append(spans)
+            source.append("\n")
+            at += 1
         self.source = "".join(source)
 
     def passages(self) -> Iterator[Passage]:
@@ -97,12 +90,12 @@ class WordDocument:
         if not edits:
             return self._data
         changes: dict[Element, list[Change]] = {}
-        made: dict[str, Element] = {}  # parts by name
         for edit in edits:
-            place = bisect_right(self._texts, edit.start, key=lambda text: text.start) - 1
-            start, element, part = self._texts[place]
+            place = bisect_right(self._texts, edit.start, key=lambda text: text[0]) - 1
+            start, element = self._texts[place]
             changes.setdefault(element, []).append((edit.start - start, edit.end - start, edit))
-            made[part] = self._roots[part]
+        roots = {element.getroottree().getroot() for element in changes}
+        made = {name: root for name, root in self._roots.items() if root in roots}
         parts = {info.filename: part for info, part in self._parts}
         texts = b"".join(part for name, part in parts.items() if name.endswith(".xml"))
         self._number = max(map(int, re.findall(rb':id="(\d{1,9})"', texts)), default=0)
@@ -188,7 +181,8 @@ def _paragraphs(root: Element) -> Iterator[list[tuple[str, Element | None]]]:
     for paragraph in root.iter(f"{_W}p"):
         texts: list[tuple[str, Element | None]] = []
         for run in paragraph.iter(f"{_W}r"):
-            around = [element.tag for element in _ancestors(run, paragraph)]
+            path = takewhile(partial(is_not, paragraph), run.iterancestors())
+            around = [element.tag for element in path]
             if f"{_W}p" in around or not _DELETED.isdisjoint(around):
                 continue
             is_kept = not _KEPT.isdisjoint(around)
@@ -204,12 +198,6 @@ def _paragraphs(root: Element) -> Iterator[list[tuple[str, Element | None]]]:
         yield texts
 
 
-def _ancestors(element: Element, top: Element) -> Iterator[Element]:
-    """Yield the elements between an element and one around it."""
-    while (element := element.getparent()) is not top:
-        yield element
-
-
 def _copy_run(run: Element, *content: Element) -> Element:
     """Return a run with the properties of another and content of its own."""
     copy = run.makeelement(run.tag, dict(run.attrib), run.nsmap)
@@ -220,8 +208,8 @@ def _copy_run(run: Element, *content: Element) -> Element:
 
 def _copy_text(run: Element, text: str, name: str = "t") -> list[Element]:
     """Return a run with a text, and none without one."""
-    kept = {"{http://www.w3.org/XML/1998/namespace}space": "preserve"}
-    return [_copy_run(run, _MAKE(name, text, kept))] if text else []
+    space = {"{http://www.w3.org/XML/1998/namespace}space": "preserve"}
+    return [_copy_run(run, _MAKE(name, text, space))] if text else []
 
 
 def _refer_to(comment: Element, pieces: list[Element]) -> list[Element]:
