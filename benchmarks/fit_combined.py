@@ -25,9 +25,8 @@ import polars as pl
 
 from cecbench.benchmarks.catalogue import load
 from cecbench.scorers import score
-from cecdata.hanzi.edits import align
 from cectrain.corrector import prevalence
-from cectrain.corrector.calibration import fit
+from cectrain.corrector.calibration import fit, gold, is_right
 from cectrain.corrector.combined import JUDGED, CombinedProposer, choose_changes
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
@@ -74,11 +73,11 @@ def main() -> None:
     for part, ((number, offset, _), reading, own) in enumerate(
         zip(parts, readings, ratios, strict=True)
     ):
-        wanted = {(e.start, e.end, e.source) for e in align(rows[number][1], rows[number][0])}
+        wanted = gold(*rows[number])
         for (first, last, text), ratio in own.items():
             share = min(reading.posterior[first, last, text], 1 - 1e-4)
             features.append((1.0, math.log(share / (1 - share)), ratio))
-            right.append((first + offset, last + offset, text) in wanted)
+            right.append(is_right((first + offset, last + offset, text), rows[number][0], wanted))
             changes.append((part, (first, last, text)))
     table, labels = np.array(features), np.array(right, float)
     weights = np.array(proposer.weights[:3]) if options.keep else fit(table, labels)

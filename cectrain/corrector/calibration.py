@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cecdata.common.errors import InputError
 from cecdata.common.progress import step
 from cecdata.corpus.reading import read
-from cecdata.hanzi.edits import align
+from cecdata.hanzi.edits import align, splice
 from cecdata.lm import LanguageModel
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.correction import Change
@@ -112,7 +112,7 @@ def judge_changes(
         step("judge", len(texts[some]), len(texts))
     by_ngrams = ngrams.log_ratios_of(texts, asked)
     right = [
-        is_right((start + begin, end + begin, text), gold(source, target))
+        is_right((start + begin, end + begin, text), source, gold(source, target))
         for changes, (_, begin, source, target) in zip(asked, parts, strict=True)
         for start, end, text in changes
     ]
@@ -127,19 +127,15 @@ def gold(source: str, target: str) -> list[Change]:
     return [(edit.start, edit.end, edit.source) for edit in align(target, source)]
 
 
-def is_right(change: Change, right: Sequence[Change]) -> bool:
-    """Return whether a change is one of the right ones, or characters of one.
+def is_right(change: Change, source: str, right: Sequence[Change]) -> bool:
+    """Return whether a change does what the right changes do to the characters that it replaces.
 
-    >>> is_right((3, 4, "乙"), [(2, 4, "甲乙")]), is_right((3, 4, "甲"), [(2, 4, "甲乙")])
-    (True, False)
+    >>> is_right((1, 3, "夕阳"), "在西洋下", [(1, 2, "夕"), (2, 3, "阳")])
+    True
     """
     start, end, text = change
-    return change in right or any(
-        low <= start < end <= high
-        and len(new) == high - low
-        and new[start - low : end - low] == text
-        for low, high, new in right
-    )
+    inside = [(a - start, b - start, new) for a, b, new in right if start <= a and b <= end]
+    return bool(inside) and splice(source[start:end], inside) == text
 
 
 def calibrate(found: Judged, plain: Weights) -> Calibration:

@@ -46,7 +46,7 @@ _PLAUSIBLE = -4.0  # least logit of a change that is judged together with anothe
 _NEAR = 16  # characters between two changes that are judged together
 _TOGETHER = 6  # changes of a text that are judged in pairs
 TRUSTED = 10.0  # nats beyond which a ratio says no more, by held-out synthetic pairs
-KIND = "cectrain calibration 5"
+KIND = "cectrain calibration 6"
 Evidence = Mapping[Change, tuple[float, ...]]  # logit p(c), v(c) and, for a model, d(c)
 
 

@@ -23,7 +23,7 @@ from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find
 from cecdata.lm.table import Ngrams
 from cectrain.cli import cli
-from cectrain.corrector.calibration import Judged, calibrate, sample
+from cectrain.corrector.calibration import Judged, calibrate, gold, is_right, sample
 from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel import tables as tables_room
 from cectrain.corrector.channel.inverse import Channel, read, shipped_channel
@@ -609,6 +609,26 @@ def test_calibrate_weighs_a_model_and_correct_finds_it(tmp_path):
     corrected = run(cli, ["correct", "--lm", "words", "--rescore", "words", "--json", TEXTS[0]])
     assert json.loads(corrected.stdout)["target"] == "他的病情已经好转。"
     assert "adds nothing to the n-grams" in corrected.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "change", "right"),
+    [
+        ("车身在西洋下", "车身在夕阳下", (3, 5, "夕阳"), True),
+        ("车身在西洋下", "车身在夕阳下", (3, 4, "夕"), True),
+        ("车身在西洋下", "车身在夕阳下", (3, 5, "西阳"), False),
+        ("车身在西洋下", "车身在夕阳下", (2, 5, "再夕阳"), False),
+        ("他己经走勒", "他已经走了", (1, 5, "已经走了"), True),
+        ("改作寺佛。", "改作佛寺。", (2, 4, "佛寺"), True),
+        ("我我们", "我们", (0, 1, "你"), False),
+        ("今天", "今天", (0, 1, "明"), False),
+    ],
+)
+def test_a_change_of_a_word_is_right_where_it_undoes_all_of_its_errors(
+    source, target, change, right
+):
+    """Several errors in a row, with right characters between, and a swap; half a word is right."""
+    assert is_right(change, source, gold(source, target)) is right
 
 
 def test_the_threshold_rises_by_half_of_the_f1_that_a_model_adds():
