@@ -92,13 +92,23 @@
     return line;
   }).join("\n");
 
-  const decide = (keep) => {
+  // Make the edits with at least this confidence; more than 1 makes none.
+  const decide = (least) => {
     for (const edit of corrections.flatMap((correction) => correction.edits)) {
-      edit.choice = keep ? edit.alternatives.length + 1 : 0;
-      edit.chosen = keep ? edit.source : edit.target;
+      const made = edit.confidence >= least;
+      edit.choice = made ? 0 : edit.alternatives.length + 1;
+      edit.chosen = made ? edit.target : edit.source;
     }
     draw();
   };
+  const slide = () => {
+    get("percent").textContent = `${get("least").value} %`;
+    decide(get("least").value / 100);
+  };
+
+  // Words that are not to be changed, which the browser remembers.
+  const names = () => get("names").value.split(/[\s,，、;；]+/).filter(Boolean);
+  const remember = () => localStorage.setItem("names", get("names").value);
 
   const correct = async () => {
     say(words.working);
@@ -107,12 +117,12 @@
       const response = await fetch("correct", {
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ texts: get("text").value.split(/\r?\n/) }),
+        body: JSON.stringify({ texts: get("text").value.split(/\r?\n/), protect: names() }),
       });
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.error);
       corrections = answer.corrections;
-      decide(false);
+      slide();
       const count = corrections.reduce((sum, correction) => sum + correction.edits.length, 0);
       const unread = get("answer").querySelectorAll(".unread");
       const told = [count === 1 ? words.one : say_of("many", count)];
@@ -129,12 +139,45 @@
     }
   };
 
+  // A file comes back corrected, a Word file with tracked changes.
+  const correctFile = async (file) => {
+    say(words.working);
+    try {
+      const response = await fetch(`file?name=${encodeURIComponent(file.name)}`, {
+        method: "POST",
+        headers: { "Content-Type": "application/octet-stream" },
+        body: file,
+      });
+      if (!response.ok) throw new Error((await response.json()).error);
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await response.blob());
+      link.download = file.name.replace(/(\.[^.]*)?$/, "-corrected$1");
+      link.click();
+      say(say_of("saved", link.download));
+    } catch (error) {
+      say(error.message, true);
+    } finally {
+      get("file").value = "";
+    }
+  };
+
   get("form").addEventListener("submit", (event) => { event.preventDefault(); correct(); });
   get("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); correct(); }
   });
-  get("accept").addEventListener("click", () => decide(false));
-  get("reject").addEventListener("click", () => decide(true));
+  get("accept").addEventListener("click", () => decide(0));
+  get("reject").addEventListener("click", () => decide(2));
+  get("least").addEventListener("input", slide);
+  get("names").addEventListener("change", remember);
+  get("names").value = localStorage.getItem("names") || "";
+  get("protect").addEventListener("click", () => {
+    const word = getSelection().toString().trim();
+    if (!word) return say(words.select, true);
+    get("names").value = [...names(), word].join(" ");
+    remember();
+    return correct();
+  });
+  get("file").addEventListener("change", () => correctFile(get("file").files[0]));
   get("copy").addEventListener("click", async () => {
     await navigator.clipboard.writeText(text());
     say(words.copied);

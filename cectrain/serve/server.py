@@ -1,4 +1,5 @@
-"""The server: a page for people on /, in English or Chinese, and JSON for programs on /correct.
+"""The server: a page for people on /, in English or Chinese, and for programs JSON on /correct and
+files on /file.
 
 Starlette and uvicorn read the requests. Each is corrected in a thread of its own, of which a few
 run at a time, so that a long one holds up nobody; those that find too many before them are refused.
@@ -15,7 +16,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.progress import asking, stop_if_given_up
 from cectrain.corrector.correction import as_record
 from cectrain.corrector.corrector import Corrector
+from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.table import Reading, read_document
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,6 +49,7 @@ _HERE = Path(__file__).parent
 _WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
 OPENAPI: dict[str, Any] = json.loads((_HERE / "openapi.json").read_text("utf-8"))
 _REQUEST = OPENAPI["components"]["schemas"]["Request"]["properties"]
+_Work = Callable[[Callable[[], bool]], "str | bytes"]  # with whether nobody waits any more
 _TYPES: dict[str, Any] = {"array": list, "object": dict, "number": (int, float)}
 _LONGEST = _REQUEST["protect"]["items"]["maxLength"]  # a text is searched by the names' lengths
 # The page holds its style and its script, and asks this server alone.
@@ -87,6 +91,7 @@ class Service:
             routes=[
                 Route("/", _show_page),
                 Route(PATH, self._correct, methods=["POST"]),
+                Route("/file", self._correct_file, methods=["POST"]),
                 Route("/health", _tell_health),
                 Route("/openapi.json", _describe),
             ],
@@ -123,18 +128,34 @@ class Service:
         return response
 
     async def _correct(self, request: Request) -> Response:
-        _check_type(request)
+        return await self._work(
+            request, "application/json", lambda body: partial(self._answer, *_wishes(body))
+        )
+
+    async def _correct_file(self, request: Request) -> Response:
+        name = request.query_params.get("name", "")
+        return await self._work(
+            request,
+            "application/octet-stream",
+            lambda body: partial(self._write_file, name, body),
+        )
+
+    async def _work(
+        self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
+    ) -> Response:
+        """Answer with what a thread makes of the body; both are of this type."""
+        _check_type(request, kind)
         stop = threading.Event()
         try:
             with anyio.fail_after(self._limits.seconds) as scope:
                 self._scopes.add(scope)
-                texts, wishes = _wishes(await self._read_body(request))
+                work = prepare(await self._read_body(request))
                 if self._waiting >= self._limits.waiting + self._limits.workers:
                     raise HTTPException(503, "too many requests are waiting: try again later")
                 self._waiting += 1
                 leaving = asyncio.create_task(_end_when_left(request, scope))
                 try:
-                    answer = await self._in_thread(lambda: self._answer(texts, wishes, stop.is_set))
+                    answer = await self._in_thread(lambda: work(stop.is_set))
                 finally:
                     self._waiting -= 1
                     leaving.cancel()
@@ -153,12 +174,12 @@ class Service:
         finally:
             stop.set()
             self._scopes.discard(scope)
-        return Response(answer, media_type="application/json")
+        return Response(answer, media_type=kind)
 
-    async def _in_thread(self, work: Callable[[], str]) -> str:
+    async def _in_thread(self, work: Callable[[], str | bytes]) -> str | bytes:
         """Return what a thread returns; another one may begin when it ends, awaited or not."""
         await self._free.acquire()
-        loop, future = asyncio.get_running_loop(), Future[str]()
+        loop, future = asyncio.get_running_loop(), Future[str | bytes]()
 
         def run() -> None:
             try:
@@ -183,6 +204,15 @@ class Service:
                 stop_if_given_up()
                 records.append(json.dumps(as_record(correction)))
         return f'{{"corrections": [{", ".join(records)}]}}'
+
+    def _write_file(self, name: str, body: bytes, given_up: Callable[[], bool]) -> bytes:
+        """Return a file with its corrections; its name tells the format."""
+        try:
+            with asking(given_up):
+                document = read_document(name, body, Reading())
+                return document.write(edits_of(correct_document(self._corrector, document)))
+        except InputError as error:
+            raise UsageError(f"{name} {error}") from error
 
     async def _read_body(self, request: Request) -> bytes:
         most = self._limits.bytes
@@ -231,11 +261,11 @@ async def _end_when_left(request: Request, scope: anyio.CancelScope) -> None:
     scope.deadline = anyio.current_time()
 
 
-def _check_type(request: Request) -> None:
-    """Raise HTTPException for a body that is not JSON in plain UTF-8."""
-    kind, _, parameters = request.headers.get("content-type", "").lower().partition(";")
-    if kind.strip() != "application/json":
-        raise HTTPException(415, "send Content-Type: application/json")
+def _check_type(request: Request, kind: str) -> None:
+    """Raise HTTPException for a body of another type, or not in plain UTF-8."""
+    stated, _, parameters = request.headers.get("content-type", "").lower().partition(";")
+    if stated.strip() != kind:
+        raise HTTPException(415, f"send Content-Type: {kind}")
     charset = re.search(r"charset\s*=\s*\"?([^\s;\"]*)", parameters)
     if charset and charset[1] not in ("utf-8", "utf8"):
         raise HTTPException(415, "send the body in UTF-8")

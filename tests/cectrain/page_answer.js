@@ -28,6 +28,7 @@ globalThis.document = {
   getElementById: (id) => (elements[id] ??= new Element()),
   createElement: () => new Element(),
 };
+globalThis.localStorage = { getItem: () => null, setItem() {} };
 globalThis.fetch = async () => ({ ok: true, json: async () => JSON.parse(answer) });
 document.getElementById("data").textContent = JSON.stringify(JSON.parse(fs.readFileSync(words)).en);
 document.getElementById("text").value = "";

@@ -170,6 +170,27 @@ def test_a_request_has_its_own_wishes(server):
     assert target() == "他已经用微信"
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "status", "expected"),
+    [
+        ("a.md", "# 他己经\r\n`他己经`\n", 200, "# 他已经\r\n`他己经`\n"),
+        ("a.txt", "他己经\n", 200, "他已经\n"),
+        ("a.docx", "no archive", 400, "a.docx"),
+        ("a.txt", "x" * 10_001, 413, "--max-bytes"),
+    ],
+)
+def test_a_file_comes_back_corrected(server, name, body, status, expected):
+    """Its name tells the format; what cannot be read is refused with its name."""
+    kind = "application/octet-stream"
+    answer = ask(server, path=f"/file?name={name}", body=body.encode(), Content_Type=kind)
+    assert answer[0] == status
+    if status == 200:
+        assert (answer[1]["Content-Type"], answer[2].decode()) == (kind, expected)
+    else:
+        assert expected in json.loads(answer[2])["error"]
+    assert ask(server, path=f"/file?name={name}", body=body.encode())[0] == 415
+
+
 def test_programs_find_health_and_a_description(server):
     """Each by a GET; elsewhere there is nothing, and nobody is sent elsewhere."""
     assert json.loads(ask(server, "GET", "/health")[2]) == {"status": "ok"}
@@ -447,6 +468,15 @@ def test_people_accept_and_reject_in_a_browser(server, tmp_path, width, dark):
         assert page.run(chosen) == "已"
         page.run("document.getElementById('reject').click()")
         assert page.run(chosen) == "keep 己"
+        slide = "least.value = '{}'; least.dispatchEvent(new Event('input'))"
+        page.run(slide.format(95))
+        assert page.run(chosen) == "keep 己"
+        page.run(slide.format(85))
+        assert page.run(chosen) == "已"
+        page.run("getSelection().selectAllChildren(document.querySelector('.edit del'))")
+        page.run("document.getElementById('protect').click()")
+        page.until("document.querySelectorAll('.edit').length === 0")
+        assert page.run("document.getElementById('names').value") == "己"
         assert page.run("document.documentElement.scrollWidth <= innerWidth")
         assert {url.split("/")[2] for url in page.requests} == {server.url.split("/")[2]}
 
