@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from cecdata.common.errors import UsageError
-
 if TYPE_CHECKING:
     import torch
 
@@ -44,12 +42,7 @@ def join() -> None:
     import torch
     from accelerate import PartialState
 
-    try:
-        PartialState(cpu=not torch.cuda.is_available(), timeout=_TIMEOUT)
-    except ValueError as error:  # a variable is missing
-        raise UsageError(
-            f"{error}. Start the processes by torchrun or accelerate launch"
-        ) from error
+    PartialState(cpu=not torch.cuda.is_available(), timeout=_TIMEOUT)
 
 
 def broadcast_from_rank0(value: T) -> T:

@@ -64,7 +64,7 @@ def train(
     reads = (str(dataset.path), config.policy.name, *folders_of(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
     with naming(out), workspace if rank0 else nullcontext() as work:
-        summary = None if work is None else results.finished(out)
+        summary = None if work is None else results.read_summary(out)
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} already holds the finished run")
             return summary or {}

@@ -76,11 +76,6 @@ class Progress:
         per_second = f"{speed:,.0f}/s" if speed and speed >= 10 else f"{speed or 0:.2g}/s"
         self._bars.update(task, rate=per_second if speed else "")
 
-    def show_reached(self, what: str, done: int, total: int) -> None:
-        """Set the bar `what` to `done` units."""
-        self(what, 0, total)
-        self._bars.update(self._tasks[what], completed=done)
-
 
 def tell(text: str) -> None:
     """Print lines on stderr, in which no name commands a terminal or a runner of workflows."""

@@ -9,23 +9,27 @@ two to use, at which confidence to correct, and whether to adapt at all.
 
 from __future__ import annotations
 
+import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+from cecdata.builds.build import build
+from cecdata.common.durable import write_text
+from cecdata.common.progress import step
+from cecdata.config import load as load_data
 from cecdata.lm.interpolation import Mixture
 from cecdata.lm.ngrams import WEIGHTS, default_models
+from cectrain import config
 from cectrain.adapt.counts import FieldCounts
-from cectrain.adapt.doubts import Doubt, find_doubts
-from cectrain.adapt.policy import train_policy
-from cectrain.adapt.text import FieldText, gather_text
+from cectrain.adapt.text import Doubt, FieldText, find_doubts, gather_text
 from cectrain.adapt.trial import Score, Trial
 from cectrain.corrector.channel.tables import tables_of
 from cectrain.corrector.combined import CombinedProposer
-from cectrain.corrector.field import Field, write_field
-from cectrain.corrector.folder import COMBINED
+from cectrain.corrector.field import write_field
+from cectrain.corrector.folder import COMBINED, MODEL
 
 FEWEST = 100  # sentences
 HELD_OUT, MOST_HELD_OUT = 1 / 3, 200  # of the sentences
@@ -33,6 +37,9 @@ HELD_OUT, MOST_HELD_OUT = 1 / 3, 200  # of the sentences
 NOTHING, NGRAMS, POLICY, BOTH = "nothing", "n-grams", "policy", "n-grams and policy"
 MARGIN = 0.01  # of F1, which is less than chance makes on so few sentences
 WORK = "work"  # folder of the policy's training, which is removed at the end
+RECIPE = "warm-consensus"  # of the policy
+READ = 40_000  # sentences; more steps than these suffice for are not taken
+COPIES = 4  # pairs of a sentence, from which each step draws with fresh errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ def adapt(
             return _learn(text, out, seed, policy=policy)
         amount = "1 different sentence" if text.count == 1 else f"{text.count} different sentences"
         refusal = f"it has {amount}, and {FEWEST} are needed"
-        write_field(out, None, None, Field(text.count, None, "", "", {"kept": refusal}))
+        write_field(out, None, None, None, text.count, {"kept": refusal})
         return Report(text.count, text.left_out, refusal)
 
 
@@ -112,7 +119,9 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
         out,
         ngrams if used in (NGRAMS, BOTH) else None,
         trained if used in (POLICY, BOTH) else None,
-        Field(text.count, weights_used, "", "", facts),
+        weights_used,
+        text.count,
+        facts,
     )
     shutil.rmtree(out / WORK, ignore_errors=True)
     return Report(
@@ -127,6 +136,40 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
         scores,
         used,
     )
+
+
+def steps_for(sentences: int) -> int:
+    """Return the supervised steps for a text of this size.
+
+    >>> [steps_for(count) for count in (100, 400, 3_000, 22_000, 1_000_000)]
+    [40, 80, 196, 311, 400]
+    """
+    return max(40, min(400, round(40 * math.log2(sentences / 100))))
+
+
+def train_policy(text: FieldText, without: Collection[str], work: Path, seed: int) -> Path:
+    """Return the folder of the model that was trained on all sentences but some.
+
+    work: a folder for pairs and the run, which a later call resumes. Raises MissingPackageError
+    where torch is not installed.
+    """
+    from cectrain.train import train
+
+    sentences = [s for s in text.first(READ) if s not in without]
+    write_text(work / "sentences.txt", "\n".join(sentences) + "\n")
+    data = load_data("typed", copies=COPIES, filters=("levenshtein",), seed=seed)
+    build([str(work / "sentences.txt")], work / "pairs", data)
+    steps = steps_for(text.count)
+    settings = config.load(
+        RECIPE, [f"sft.steps={steps}", "ppo.updates=0", "sft.log_every=1", f"seed={seed}"]
+    )
+
+    def count_step(phase: str, _number: int, _values: object) -> None:
+        if phase == "sft":
+            step("supervised steps of the policy", 1, steps)
+
+    train(work / "pairs", work / "run", settings, on_step=count_step)
+    return work / "run" / MODEL
 
 
 def choose_parts(scores: Mapping[str, Score]) -> str:

@@ -1,7 +1,10 @@
-"""The text of a field: its distinct Chinese sentences, in the order of their ids."""
+"""The text of a field: its distinct Chinese sentences, in the order of their ids, and those among
+them that seem to have an error.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +15,16 @@ import pyarrow.parquet as pq
 
 from cecdata.builds.build import build
 from cecdata.common.machine import usable_cores
+from cecdata.common.progress import step
 from cecdata.config import load
+from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.correction import Correction
+from cectrain.corrector.corrector import Corrector
 
 QUALITY = ("han", "simplified", "mojibake")  # what else is no text of the corrector's language
 _BLOCK = 16_384  # sentences
+READ = 20_000  # sentences; in more text an error is outweighed by what is right
+USUAL = 3  # sentences in which the same doubt shows a usage of the field
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +73,38 @@ def gather_text(
         paths = tuple(Path(folder) / "pool" / file.path for file in files)
         left_out = dict(manifest.rows.rejected)
         yield FieldText(paths, sum(file.rows for file in files), left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A sentence, and what the corrector would have written."""
+
+    sentence: str
+    suggestion: str
+
+
+def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
+    """Return the doubts about the first sentences of a text.
+
+    What is doubted in several sentences in the same way is taken for the usage of the field.
+    """
+    corrector = Corrector(channel)
+    sentences = text.first(READ)
+    corrections: list[Correction] = []
+    for at in range(0, len(sentences), 256):
+        corrections += (c for c in corrector.correct(sentences[at : at + 256]) if c.edits)
+        step("sentences read for doubts", 256, len(sentences))
+    often = Counter(place for c in corrections for place in {*_places(c)})
+    return tuple(
+        Doubt(c.source, c.target)
+        for c in corrections
+        if any(often[place] < USUAL for place in _places(c))
+    )
+
+
+def _places(correction: Correction) -> list[tuple[str, str]]:
+    """Return each edit with the characters beside it, as written and as suggested."""
+    source = correction.source
+    return [
+        (source[max(0, edit.start - 1) : edit.end + 1], edit.target) for edit in correction.edits
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import json
 import os
 import re
@@ -22,11 +21,9 @@ from cecdata.common.progress import tell
 from cecdata.common.text import escape_controls, named_folder, unreadable
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.wordlists import read_lines
 from cectrain.documents.document import Document, correct_document, edits_of
 from cectrain.documents.table import Reading, read_document
 
-IGNORED = ".cec-ignore"  # patterns of files that are not checked, one a line
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -64,21 +61,13 @@ def check(corrector: Corrector, names: Sequence[str], form: str, reading: Readin
     return well
 
 
-def find_files(names: Iterable[str]) -> Iterator[str]:
-    """Yield the files of names and patterns, each once; say which `.cec-ignore` leaves out."""
-    path = Path(IGNORED)
-    ignored = [line.strip() for _, line in read_lines(path)] if path.is_file() else []
-    seen: set[str] = set()
+def find_files(names: Iterable[str]) -> list[str]:
+    """Return the files of names and patterns, each once, also where ./a.md and a.md are named."""
+    files: dict[Path, str] = {}
     for name in names:
         for file in _match_files(name):
-            plain = Path(file).as_posix()  # of ./a.md as of a.md
-            if plain in seen:
-                continue
-            seen.add(plain)
-            if any(fnmatch.fnmatch(plain, pattern) for pattern in ignored):
-                tell(escape_controls(f"{file}: not checked, because {IGNORED} lists it"))
-            else:
-                yield file
+            files.setdefault(Path(file), file)
+    return list(files.values())
 
 
 def _match_files(name: str) -> list[str]:

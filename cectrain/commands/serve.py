@@ -50,13 +50,6 @@ if TYPE_CHECKING:
     default=128,
     help="Maximum number of requests that wait for a thread; further requests are refused.",
 )
-@click.option(
-    "--cors",
-    "origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Another site whose pages may send requests, such as https://a.example; repeatable.",
-)
 def serve(
     host: str,
     port: int,
@@ -64,7 +57,6 @@ def serve(
     seconds: float,
     workers: int,
     queue: int,
-    origins: tuple[str, ...],
     **settings: Any,
 ) -> None:
     """Serve a page for correcting text, and a JSON endpoint, on this machine.
@@ -86,9 +78,8 @@ def serve(
     corrector = corrector_of(**settings)
     with contextlib.suppress(UsageError):  # of a model without terms
         corrector.also(terms=["预热"])  # loads tables before a client waits
-    with Server(
-        (host, port), corrector, Limits(max_bytes, seconds, workers, queue), origins
-    ) as server:
+    limits = Limits(max_bytes, seconds, workers, queue)
+    with Server((host, port), corrector, limits) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -13,11 +13,10 @@ from typing import TypeVar
 
 import click
 
-from cecdata.common.codec import Json
-from cecdata.common.progress import Progress, suggest, tell
+from cecdata.common.progress import suggest, tell
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
-from cectrain.data.shards import TRAIN, LabelledPairs, PairSource
+from cectrain.data.shards import TRAIN, LabelledPairs
 from cectrain.data.training_pairs import labelled_pairs
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -93,30 +92,6 @@ def wait_without_spinning() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
-def _train_with_bars(
-    pairs: Path | PairSource,
-    out: Path,
-    config: Config,
-    *,
-    overwrite: bool,
-    watch: Path | None = None,
-) -> dict[str, Json]:
-    """Train, with lines on stderr and, on a terminal, a bar for each phase below them."""
-    from cectrain.run.metrics_log import UNITS
-    from cectrain.train import train
-
-    totals = {"sft": config.sft.steps, "ppo": config.ppo.updates}
-    with Progress() as bars:
-
-        def on_step(phase: str, step: int, _values: Mapping[str, float]) -> None:
-            if totals.get(phase):
-                bars.show_reached(UNITS[phase], step, totals[phase])
-
-        return train(
-            pairs, out, config, overwrite=overwrite, watch=watch, log=tell, on_step=on_step
-        )
-
-
 def _suggest(out: Path) -> None:
     model = quote(str(out))
     suggest(f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …")
@@ -165,11 +140,12 @@ def train(
     """
     wait_without_spinning()
     from cectrain.run.results import result_tables
+    from cectrain.train import train as run_training
 
     config = configured(recipe, settings, **flags)
     # of calls inside TRL and transformers, which the user cannot change
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
-    summary = _train_with_bars(data, out, config, overwrite=overwrite, watch=watch)
+    summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=tell)
     if not summary:  # not on rank 0
         return
     if as_json:
@@ -212,6 +188,7 @@ def sft(
     """
     wait_without_spinning()
     from cectrain.run.results import shown_rate
+    from cectrain.train import train as run_training
 
     keys = [setting.partition("=")[0].strip() for setting in settings]
     if unused := [key for key in keys if key.startswith(_ONLY_PPO)]:
@@ -239,7 +216,7 @@ def sft(
         raise click.UsageError("the recipe has no supervised steps: set --sft-steps")
     if isinstance(pairs, LabelledPairs):
         tell(pairs.describe_pairs())
-    summary = _train_with_bars(pairs, out, config, overwrite=overwrite)
+    summary = run_training(pairs, out, config, overwrite=overwrite, log=tell)
     if not summary:
         return
     rate = shown_rate(summary, summary["heldout_exact_after_sft"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,48 +21,47 @@ KIND = "cectrain field 1"
 RECORD, TABLE, POLICY = "field.json", "words.ngram", "policy"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """The record of a field.
-
-    sentences: how many it was learned from. weights: of the combined corrector. table, policy: the
-    SHA-256 of its n-grams and of its policy's weights; '' where what ships is better, which is then
-    used. facts: what was measured.
-    """
-
-    sentences: int
-    weights: Weights | None
-    table: str
-    policy: str
-    facts: dict[str, object]
-
-
 def is_field(folder: str) -> bool:
     """Return whether a folder is that of a field."""
     return (Path(folder) / RECORD).is_file()
 
 
-def write_field(folder: Path, ngrams: Ngrams | None, policy: Path | None, field: Field) -> None:
-    """Write the folder with the n-grams and a copy of the policy; its record comes last."""
+def write_field(
+    folder: Path,
+    ngrams: Ngrams | None,
+    policy: Path | None,
+    weights: Weights | None,
+    sentences: int,
+    facts: Mapping[str, object],
+) -> None:
+    """Write the folder with the n-grams and a copy of the policy; its record comes last.
+
+    weights: of the combined corrector. What is None is that which ships. sentences: how many the
+    field was learned from. facts: what was measured.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RECORD).unlink(missing_ok=True)
     (folder / TABLE).unlink(missing_ok=True)
     shutil.rmtree(folder / POLICY, ignore_errors=True)
-    table = digest = ""
+    digests = {"table": "", "policy": ""}
     if policy is not None:
         shutil.copytree(policy, folder / POLICY, ignore=shutil.ignore_patterns("README.md"))
-        digest = weights_sha256(folder / POLICY)
+        digests["policy"] = weights_sha256(folder / POLICY)
     if ngrams is not None:
         ngrams.save(folder / TABLE)
-        table = sha256_of(folder / TABLE).sha256
-    weights = field.weights and field.weights._asdict()
-    record = {"kind": KIND, **asdict(field), "weights": weights, "table": table}
-    record["policy"] = digest
+        digests["table"] = sha256_of(folder / TABLE).sha256
+    record = {
+        "kind": KIND,
+        "sentences": sentences,
+        "weights": weights and weights._asdict(),
+        **digests,
+        "facts": facts,
+    }
     write_text(folder / RECORD, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
 
 
-def read_field(folder: str) -> tuple[Field, Path | None, Path | None]:
-    """Return the record of a field, the file of its n-grams and the folder of its policy, if any.
+def read_field(folder: str) -> tuple[Weights | None, Path | None, Path | None]:
+    """Return the weights of a field, the file of its n-grams and the folder of its policy, if any.
 
     Raises InputError where the record is damaged, VerificationError where one of these is.
     """
@@ -72,19 +71,17 @@ def read_field(folder: str) -> tuple[Field, Path | None, Path | None]:
     try:
         record: Any = parse(path.read_bytes())
         weights = record["weights"] and Weights(**record["weights"])
-        field = Field(
-            record["sentences"], weights, record["table"], record["policy"], record["facts"]
-        )
+        recorded = record["table"], record["policy"]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read ({error}): run cectrain adapt again") from error
     table, policy = Path(folder) / TABLE, Path(folder) / POLICY
-    digests = {
-        table: sha256_of(table).sha256 if table.is_file() else "",
-        policy: weights_sha256(policy) if policy.is_dir() else "",
-    }
-    for part, digest in ((table, field.table), (policy, field.policy)):
-        if digests[part] != digest:
+    digests = (
+        sha256_of(table).sha256 if table.is_file() else "",
+        weights_sha256(policy) if policy.is_dir() else "",
+    )
+    for part, digest, wanted in zip((table, policy), digests, recorded, strict=True):
+        if digest != wanted:
             raise VerificationError(
                 f"{part} is not the one that {path} records: run cectrain adapt again"
             )
-    return field, table if field.table else None, policy if field.policy else None
+    return weights, table if digests[0] else None, policy if digests[1] else None

@@ -91,7 +91,7 @@ def _load_field(folder: str, settings: Settings) -> Proposer:
 
     if settings.lm:
         raise UsageError(f"{folder} has n-grams of its own: leave out --lm")
-    field, table, policy = read_field(folder)
+    weights, table, policy = read_field(folder)
     return CombinedProposer(
         f"{COMBINED}:{policy or BUILTIN}",
         table,
@@ -99,7 +99,7 @@ def _load_field(folder: str, settings: Settings) -> Proposer:
         least=settings.least,
         threads=settings.threads,
         rescore=settings.rescore,
-        weights=field.weights,
+        weights=weights,
     )
 
 

@@ -193,7 +193,7 @@ def with_clean(pair: Pair, share: float, seed: int) -> Pair:
     return replace(pair, source=pair.target, operator=UNCHANGED) if draw < share else pair
 
 
-def longest(batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
+def longest(batch: pa.RecordBatch | pa.Table) -> npt.NDArray[np.int32]:
     """Return the code points of each pair's longer side."""
     sides = (pc.utf8_length(batch.column(name)) for name in ("source", "target"))
     return np.asarray(np.maximum(*(np.asarray(side) for side in sides)), np.int32)

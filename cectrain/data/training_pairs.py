@@ -1,12 +1,10 @@
-"""The training pairs as a memory-mapped table, corrupted anew each epoch if `data.fresh`; labelled
-pairs of a file.
+"""The training pairs as a table, corrupted anew each epoch if `data.fresh`; labelled pairs of a
+file.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.common import durable
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
 from cecdata.corpus.ids import id_column
@@ -47,7 +44,6 @@ Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
 # number of columns → what they are, where no first line names them; a label is no id
 _SCHEMA = pa.schema([PAIR.field(name) for name in shards.COLUMNS])
 _ALIKE = 0.5  # least share of characters that the sides of a pair have in common
-_EXAMPLES = 8  # characters that a policy cannot read, of which a message shows the most frequent
 _COPIES = 2**15  # values of the column `copy`
 
 
@@ -70,11 +66,8 @@ class TrainingPairs:
 
     def lengths(self) -> npt.NDArray[np.int32]:
         """Return the code points of each target, [pairs]."""
-        lengths = [
-            np.asarray(pc.utf8_length(part["target"]), np.int32)
-            for part in self.table.select_columns(["target"]).with_format("arrow").iter(65_536)
-        ]
-        return np.concatenate(lengths)
+        columns = self.table.select_columns(["target"]).with_format("arrow")[:]
+        return np.asarray(pc.utf8_length(columns["target"]), np.int32)
 
     def take(self, positions: Sequence[int], epoch: int) -> list[Pair]:
         """Return the pairs at these positions, as they are in this epoch."""
@@ -94,19 +87,6 @@ class TrainingPairs:
             for pair in pairs
         ]
 
-    def unread(self, read: Callable[[str], str]) -> tuple[int, str]:
-        """Return how many pairs have a character that `read` replaces, and a few of these."""
-        count, frequencies = 0, Counter[str]()
-        for part in self.table.select_columns(["source", "target"]).iter(65_536):
-            texts = list(map(str.__add__, part["source"], part["target"]))
-            characters = set[str]().union(*texts)
-            replaced = {character for character in characters if read(character) != character}
-            for text in texts if replaced else ():
-                unread = replaced.intersection(text)
-                count += bool(unread)
-                frequencies.update(unread)
-        return count, "".join(character for character, _ in frequencies.most_common(_EXAMPLES))
-
     def split(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
         """Return the pairs for supervised steps, and a `share` of the sentences for PPO alone.
 
@@ -115,11 +95,8 @@ class TrainingPairs:
         """
         if share == 0:
             return self, self
-        ids = [
-            shards.ids_of(part)
-            for part in self.table.select_columns(["id"]).with_format("arrow").iter(65_536)
-        ]
-        left = shards.for_ppo_only(np.concatenate(ids), share, self.seed)
+        ids = shards.ids_of(self.table.select_columns(["id"]).with_format("arrow")[:])
+        left = shards.for_ppo_only(ids, share, self.seed)
         sides = [np.flatnonzero(~left), np.flatnonzero(left)]
         if not all(map(len, sides)):
             raise InputError(
@@ -141,28 +118,28 @@ class TrainingPairs:
 
 
 def training_pairs(
-    dataset: PairSource, config: DataConfig, max_chars: int, seed: int, cache: Path
+    dataset: PairSource, config: DataConfig, max_chars: int, seed: int
 ) -> TrainingPairs:
     """Return the pairs whose source and target have at most `max_chars` code points.
 
-    Parquet shards are converted to an Arrow file in `cache`, which is mapped into memory; labelled
-    pairs are in memory. Raises InputError if no pair is short enough, UsageError for labelled pairs
-    with `data.fresh`.
+    They are in memory, about 0.1 GB a million. Raises InputError if no pair is short enough,
+    UsageError for labelled pairs with `data.fresh`.
     """
     import datasets
 
     datasets.disable_progress_bars()
-    if isinstance(dataset, Dataset):
-        dataset.prove(TRAIN)
-        table = _map_pairs(dataset, cache)
-        corrupt = fresh_corruption(dataset) if config.fresh else None
-    elif config.fresh:
-        raise UsageError(
-            "data.fresh=true would replace the errors of labelled pairs: set data.fresh=false"
-        )
-    else:
-        table, corrupt = datasets.Dataset(pa.Table.from_batches(dataset.batches(TRAIN))), None
-    positions = _usable(dataset, max_chars, tuning=config.tuning)
+    corrupt = None
+    if config.fresh:
+        if not isinstance(dataset, Dataset):
+            raise UsageError(
+                "data.fresh=true would replace the errors of labelled pairs: set data.fresh=false"
+            )
+        corrupt = fresh_corruption(dataset)
+    table = pa.Table.from_batches(dataset.batches(TRAIN, shards.COLUMNS))
+    usable = shards.longest(table) <= max_chars
+    if config.tuning:
+        usable &= ~shards.in_tuning_part(shards.ids_of(table))
+    positions = np.flatnonzero(usable)
     if not len(positions):
         raise InputError(
             f"{dataset.path}: no pair has at most {max_chars} characters: raise policy.max_chars"
@@ -170,27 +147,8 @@ def training_pairs(
     if config.limit is not None:
         chosen = shards.order(len(positions), seed, -1 % 2**31)[: config.limit]
         positions = positions[np.sort(chosen)]
-    return TrainingPairs(table.select(positions), config.clean_share, seed, corrupt)
-
-
-def _map_pairs(dataset: Dataset, cache: Path) -> datasets.Dataset:
-    """Return the pairs as a mapped Arrow file, which is written once for these shards."""
-    import datasets
-    from filelock import FileLock
-
-    digests = json.dumps(dict(dataset.digests), sort_keys=True).encode()
-    path = cache / f"pairs-{hashlib.sha256(digests).hexdigest()[:16]}.arrow"
-    cache.mkdir(parents=True, exist_ok=True)
-
-    def fill(temporary: Path) -> None:
-        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, _SCHEMA) as writer:
-            for batch in dataset.batches(TRAIN, shards.COLUMNS):
-                writer.write_batch(batch)
-
-    with FileLock(cache / "lock"):  # several ranks start at once
-        if not path.is_file():
-            durable.write(path, fill)
-    return datasets.Dataset.from_file(str(path))
+    chosen_pairs = datasets.Dataset(table).select(positions)
+    return TrainingPairs(chosen_pairs, config.clean_share, seed, corrupt)
 
 
 def fresh_corruption(dataset: Dataset) -> Corrupt:
@@ -232,18 +190,6 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
         ],
         schema=SENTENCE,
     )
-
-
-def _usable(dataset: PairSource, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
-    """Return the positions of the pairs that are short enough and not in a tuning part held out."""
-    positions, rows = [], 0
-    for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
-        usable = shards.longest(batch) <= max_chars
-        if tuning:
-            usable &= ~shards.in_tuning_part(shards.ids_of(batch))
-        positions.append(np.flatnonzero(usable) + rows)
-        rows += len(batch)
-    return np.concatenate(positions) if positions else np.array([], np.int64)
 
 
 def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPairs:

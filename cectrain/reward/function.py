@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 
 from cecdata.common.errors import CecError, UsageError
-from cecdata.common.plugins import import_object, source_sha256
+from cecdata.common.plugins import import_object
 from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray, Term
 
@@ -57,11 +57,6 @@ def load(name: str) -> Function:
             "completions, source, target and **columns"
         ) from None
     return cast("Function", function)
-
-
-def digest(name: str) -> str:
-    """Return the SHA-256 of the file of a function's module; empty where it has none."""
-    return source_sha256(name)
 
 
 def values_P_L(batch: Batch, name: str) -> FloatArray:

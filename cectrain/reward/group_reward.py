@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cecdata.common.errors import UsageError
 from cecdata.embed import Encoder
 from cectrain.config import RewardConfig
 from cectrain.reward.batch import Batch, FloatArray
@@ -38,11 +37,6 @@ class GroupReward:
     ) -> list[float]:
         """Return one reward a completion; each run of L completions is a group."""
         size = self._size
-        if len(completions) % size:
-            raise UsageError(
-                f"this process got {len(completions)} candidates, not a multiple of the group "
-                f"size {size}: set ppo.groups to a multiple of the number of processes"
-            )
         texts = [text_of(completion) for completion in completions]
         groups = [texts[start : start + size] for start in range(0, len(texts), size)]
         self.last, figures = self.score(source[::size], target[::size], groups)

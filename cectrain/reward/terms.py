@@ -32,11 +32,13 @@ def pair_P_L(batch: Batch) -> FloatArray:
     return clip_cosines(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L
 
 
-def _pair_figures(batch: Batch) -> dict[str, float]:
-    return {"cosine": float(batch.cosines_P_L.mean())}
-
-
-PAIR = Term("pair", pair_P_L, lambda config: config.alpha, _pair_figures, ("cosine",))
+PAIR = Term(
+    "pair",
+    pair_P_L,
+    lambda config: config.alpha,
+    lambda batch: {"cosine": float(batch.cosines_P_L.mean())},
+    ("cosine",),
+)
 
 
 def consensus_P_L(batch: Batch) -> FloatArray:

@@ -81,7 +81,8 @@ class MetricsLog:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         self._written.add((phase, step))
-        self._log(f"{self._position(phase, step)}  {figures_of(phase, known)}")
+        figures = (f"{name} {known[name]:.3f}" for name in _SHOWN[phase] if name in known)
+        self._log("  ".join([self._position(phase, step), *figures]))
         self._on_step(phase, step, known)
 
     def _position(self, phase: str, step: int) -> str:
@@ -173,11 +174,6 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
     "heldout": HELD_OUT,
     "watch": HELD_OUT,
 }
-
-
-def figures_of(phase: str, values: Mapping[str, float]) -> str:
-    """Return a step's most telling figures as text."""
-    return "  ".join(f"{name} {values[name]:.3f}" for name in _SHOWN[phase] if name in values)
 
 
 class Stopwatch:

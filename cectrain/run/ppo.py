@@ -13,8 +13,7 @@ from cecdata.models.causal import THINKING_OFF
 from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig, RewardConfig
 from cectrain.run import metrics_log
-from cectrain.run.best import BestPolicy
-from cectrain.run.heldout import HeldOut
+from cectrain.run.heldout import BestPolicy, HeldOut
 from cectrain.run.stages import Job, Trained, longest_candidate
 
 if TYPE_CHECKING:
@@ -83,16 +82,17 @@ def arguments(
 def ppo(job: Job, reward: RewardConfig) -> Trained:
     """Train from the newest whole checkpoint, or from the start, and end with the best policy.
 
+    On ranks other than 0, `job.policy` may be another one.
     Without `ppo.updates` the policy stays as it is and is scored once. Every rank must call this.
     """
     if not job.config.ppo.updates:
-        scores = job.score_before_ppo(lambda: job.score(job.policy))
-        return Trained(0, scores, scores, 0, scores, job.policy)
+        scores = job.score_before_ppo()
+        return Trained(0, scores, scores, 0, scores)
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run.callback import EvalCallback
 
     trainer = _trainer(job, GroupReward(job.encoder, reward, job.config.ppo.candidates))
-    before = job.score_before_ppo(lambda: distributed.broadcast_from_rank0(job.score(job.policy)))
+    before = job.score_before_ppo()
     best = None
     if distributed.is_rank0():
         best = BestPolicy(job.state / "best", before, job.policy, job.log)
@@ -112,9 +112,9 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
     after = evaluate(batches)
     if best is None:
-        return Trained(batches, before, after, batches, after, job.policy)
+        return Trained(batches, before, after, batches, after)
     best.restore(job.policy)
-    return Trained(batches, before, after, best.batch, best.scores, job.policy)
+    return Trained(batches, before, after, best.batch, best.scores)
 
 
 def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:

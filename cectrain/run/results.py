@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import platform
@@ -13,19 +12,27 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from cecdata.common import html, markdown
-from cecdata.common.codec import Json, encode, parse, seal_object, unseal_object
-from cecdata.common.durable import STATE, Workspace, sha256_of
+from cecdata.common.codec import Json, encode, seal_object, unseal_object
+from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import VerificationError
 from cecdata.common.machine import git_commit
+from cecdata.common.plugins import source_sha256
 from cecdata.embed import Encoder
 from cecdata.models.hub import checkpoint_identity
 from cectrain import checkpoints
 from cectrain.config import Config, RewardConfig
-from cectrain.corrector.folder import MODEL, RUN, SUMMARY, model_folder, weights_sha256
+from cectrain.corrector.folder import (
+    MODEL,
+    RUN,
+    SUMMARY,
+    model_folder,
+    prove_weights,
+    weights_sha256,
+)
 from cectrain.data.shards import PairSource
 from cectrain.distributed import world_size
 from cectrain.model.policy import save_model
-from cectrain.reward.function import digest, functions_of
+from cectrain.reward.function import functions_of
 from cectrain.run import heldout, metrics_log
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
 from cectrain.run.stages import AT_START, Job, Trained
@@ -59,11 +66,7 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
         "encoder": encoder.fingerprint if encoder else None,
         "versions": versions(),
         "processes": world_size(),
-        **(
-            {"functions": {function: digest(function) for function in functions}}
-            if functions
-            else {}
-        ),
+        "functions": {function: source_sha256(function) for function in functions},
     }
 
 
@@ -91,8 +94,6 @@ _PACKAGES = (  # noqa: SIM905 - a list would have a line for each
     "torch transformers trl"
 ).split()
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers of three policies
-FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
-_OWN = (metrics_log.FILE, ANSWERS)
 _FEWEST = 20  # held-out sentences that a rate is printed of
 
 
@@ -104,12 +105,12 @@ def publish(
         return {}
     facts = summary(job, trained, reward, seconds=seconds)
     staged = f"{STATE}/{MODEL}"
-    dtype = job.config.policy.save_dtype
-    save_model(trained.policy, work.root / staged, facts, "" if dtype == "float32" else dtype)
+    save_model(job.policy, work.root / staged, facts, job.config.policy.save_dtype)
     work.publish(staged, MODEL)
     facts["model_sha256"] = weights_sha256(work.root / MODEL)
     work.write_text(ANSWERS, _answer_lines(job, trained))
-    return write_summary(work, facts)
+    work.write_bytes(SUMMARY, seal_object(facts))
+    return facts
 
 
 def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
@@ -162,56 +163,22 @@ def _answer_lines(job: Job, trained: Trained) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]:
-    """Write the summary with the SHA-256 of every result file and a seal; return its content."""
-    whole: dict[str, Json] = {**facts, FILES: {**_sums(work.root)}}
-    data = seal_object(whole)
-    work.write_bytes(SUMMARY, data)
-    return dict(json.loads(data))
-
-
-def _sums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each result file but the model card, which its owner completes."""
-    paths = [folder / name for name in _OWN if (folder / name).is_file()]
-    paths += (p for p in sorted((folder / MODEL).rglob("*")) if p.is_file() and p.suffix != ".md")
-    return {path.relative_to(folder).as_posix(): sha256_of(path).sha256 for path in paths}
-
-
-def finished(folder: Path) -> dict[str, Json] | None:
+def read_summary(folder: Path) -> dict[str, Json] | None:
     """Return the summary of a finished run; None if the run is not finished.
 
-    Raises VerificationError if the summary is damaged, or if a result file differs from those that
-    it records.
+    Raises VerificationError if the summary is damaged, or if the weights are not those of it.
     """
-    if not (folder / SUMMARY).is_file():
+    path = folder / SUMMARY
+    if not path.is_file():
         return None
-    summary = read_summary(folder / SUMMARY)
-    recorded, sums = summary.get(FILES), _sums(folder)
-    if not isinstance(recorded, dict):
-        raise _damage_error(folder / SUMMARY, f"it has no {FILES}")
-    differ = sorted(n for n in {*recorded, *sums} if recorded.get(n) != sums.get(n))
-    if differ:
-        raise VerificationError(
-            f"files in {folder} were changed, added or removed since {SUMMARY} was written: "
-            f"{', '.join(differ[:5])}. Use --overwrite to train again"
-        )
-    return summary
-
-
-def read_summary(path: Path) -> dict[str, Json]:
-    """Return the content of a summary; raise VerificationError if it is damaged."""
     try:
-        data = path.read_bytes()
-        unseal_object(data)
-        summary = parse(data)
-    except (OSError, ValueError) as error:
-        raise _damage_error(path, str(error)) from error
-    assert isinstance(summary, dict)
+        summary = unseal_object(path.read_bytes())
+    except ValueError as error:
+        raise VerificationError(
+            f"{path}: damaged ({error}): use --overwrite to train again"
+        ) from error
+    prove_weights(str(folder))
     return summary
-
-
-def _damage_error(path: Path, reason: str) -> VerificationError:
-    return VerificationError(f"{path}: damaged ({reason}): use --overwrite to train again")
 
 
 def begin(
@@ -240,10 +207,8 @@ def begin(
 
 def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
     """Write run.json: the identity of the run, its command, commit and hardware."""
-    settings = json.dumps(identity["configuration"], ensure_ascii=False, sort_keys=True)
     facts = {
         **identity,
-        "configuration_sha256": hashlib.sha256(settings.encode()).hexdigest(),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "git_commit": git_commit(),
         "hardware": hardware(),
@@ -259,10 +224,7 @@ def result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     """
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
-    log = out / metrics_log.FILE
-    phases = [phase for phase in ("heldout", "watch") if metrics_log.lines(log, phase)]
-    courses = [_course(log, phase) for phase in phases]
-    tables = [_scores(summary), _samples(out / ANSWERS), *courses, (["run", "value"], facts)]
+    tables = (_scores(summary), _samples(out / ANSWERS), (["run", "value"], facts))
     return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
 
 
@@ -286,29 +248,16 @@ def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
 def _samples(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return three held-out sentences with errors, first those that are corrected otherwise now."""
     lines = map(json.loads, path.read_text("utf-8").splitlines())
-    # runs of the first days published the policy after PPO
-    wrong = [{"best": line["after"], **line} for line in lines if line["source"] != line["target"]]
+    wrong = [line for line in lines if line["source"] != line["target"]]
     wrong.sort(key=lambda line: line["before"] == line["best"])
     names = ("source", "target", "before", "best")
     rows = [[line[name] for name in names] for line in wrong[:3]]
     return ["written", "right", "before PPO", "published"], rows
 
 
-def _course(path: Path, phase: str) -> tuple[list[str], list[list[str]]]:
-    """Return the scores of each evaluation during PPO, on held-out or on watched pairs."""
-    names = [name.removeprefix("heldout_") for name in metrics_log.HELD_OUT]
-    rows = [
-        [f"{line['step']:g}", *(html.percent(line.get(name), 1) for name in metrics_log.HELD_OUT)]
-        for line in metrics_log.lines(path, phase)
-    ]
-    pairs = {"heldout": "held out", "watch": "watched"}[phase]
-    return [f"{pairs}, by batch of PPO, %", *names], rows
-
-
 def _change(summary: Mapping[str, Json]) -> str:
     """Return which policy the run leaves and what PPO did to it, as a sentence."""
-    batches = summary["ppo_batches"]
-    batch = summary.get("best_batch", batches)  # runs of the first days published the last one
+    batches, batch = summary["ppo_batches"], summary["best_batch"]
     if not batches:
         return "PPO was not run."
     last = "heldout_best" if batch else "heldout_after_ppo"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +21,7 @@ from cecdata.common.errors import (
 )
 from cecdata.embed import Encoder, encoder
 from cectrain import distributed
-from cectrain.config import Config, DataConfig, RewardConfig, SftConfig, check_shares
+from cectrain.config import Config, DataConfig, RewardConfig, check_shares
 from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.policy import Policy, check_context, reader
 from cectrain.data import shards
@@ -119,13 +118,13 @@ class Job:
             scores = heldout.evaluate(policy, self.watched, ())
             self.metrics.write("watch", batch, metrics_log.of_held_out(scores))
 
-    def score_before_ppo(self, score: Callable[[], HeldOut]) -> HeldOut:
+    def score_before_ppo(self) -> HeldOut:
         """Return and log the scores before PPO; a resumed run reads those that it kept."""
         path = self.state / "after_sft.json"
         exists = distributed.is_rank0() and path.is_file()
         scores = distributed.broadcast_from_rank0(heldout.read_held_out(path) if exists else None)
         if scores is None:
-            scores = score()
+            scores = distributed.broadcast_from_rank0(self.score(self.policy))
             if distributed.is_rank0():
                 heldout.write_held_out(path, scores)
         self.metrics.write("heldout", 0, metrics_log.of_held_out(scores))
@@ -135,17 +134,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The result of PPO: batches run, held-out scores before and after, and the best policy.
-
-    On rank 0 `policy` is that after batch `best_batch`; on other ranks it may be another one.
-    """
+    """The result of PPO: batches run, and held-out scores before, after and of the best policy."""
 
     batches: int
     before: HeldOut
     after: HeldOut
     best_batch: int  # 0: the policy before PPO
     best: HeldOut
-    policy: Policy
 
 
 def load_encoder(config: Config) -> Encoder | None:
@@ -210,15 +205,8 @@ def prepare(
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, longest_candidate(config))
     heldout_pairs, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
-    pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
-    read = reader(policy)
-    unread, examples = pairs.unread(read)
-    if unread:
-        log(
-            f"{unread:,} of {len(pairs):,} pairs have characters that the policy cannot read "
-            f"({examples}): it reads others in their place, as in `cectrain correct`"
-        )
-    pairs = replace(pairs, read=read)
+    pairs = training_pairs(dataset, config.data, limit, config.seed)
+    pairs = replace(pairs, read=reader(policy))
     longer = dataset.rows(TRAIN) - len(pairs)
     if longer and config.data.limit is None and not config.data.tuning:
         log(f"{longer:,} pairs are left out, because they exceed policy.max_chars = {limit}")
@@ -254,13 +242,11 @@ def warm_start(job: Job) -> None:
     """Take the supervised steps, or read the last checkpoint of them."""
     from cectrain.run.supervised import learning_rate, train_sft
 
-    sft, default = job.config.sft, learning_rate(SftConfig(), job.policy)
+    sft = job.config.sft
     if not sft.steps:
         return
     job.score_at_start()
     job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
-    if sft.learning_rate is not None and sft.learning_rate > 5 * default:
-        job.log(f"sft.learning_rate is high for this policy; the default is {default:.2g}")
     stopwatch = Stopwatch()
 
     def log(step: int, values: dict[str, float]) -> None:

@@ -26,7 +26,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -70,23 +69,14 @@ class Limits:
 
 
 class Service:
-    """The answers of one corrector to requests. origins: pages elsewhere that may send requests."""
+    """The answers of one corrector to requests."""
 
-    def __init__(
-        self, corrector: Corrector, limits: Limits, *, local: bool, origins: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, corrector: Corrector, limits: Limits, *, local: bool) -> None:
         self._corrector, self._limits, self._local = corrector, limits, local
         self._free = asyncio.Semaphore(limits.workers)
         self._waiting = 0  # requests that were read, with those that are being corrected
         self._scopes: set[anyio.CancelScope] = set()  # of the requests that have begun
         self._ends = False
-        cors = Middleware(
-            CORSMiddleware,
-            allow_origins=origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type"],
-        )
-        guard = Middleware(BaseHTTPMiddleware, dispatch=self._guard)
         self.application = Starlette(
             routes=[
                 Route("/", _show_page),
@@ -95,7 +85,7 @@ class Service:
                 Route("/health", _tell_health),
                 Route("/openapi.json", _describe),
             ],
-            middleware=[cors, guard] if origins else [guard],
+            middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._guard)],
             exception_handlers={HTTPException: _refuse, 404: _find_nothing, 500: _fail},
         )
         self.application.router.redirect_slashes = False
@@ -298,11 +288,7 @@ class Server:
     """A service on an address. Raises InputError where it cannot listen there."""
 
     def __init__(
-        self,
-        address: tuple[str, int],
-        corrector: Corrector,
-        limits: Limits = Limits(),
-        origins: tuple[str, ...] = (),
+        self, address: tuple[str, int], corrector: Corrector, limits: Limits = Limits()
     ) -> None:
         host, port = address
         try:
@@ -312,7 +298,7 @@ class Server:
             raise InputError(f"cannot listen on {host}:{port} ({error.strerror})") from error
         self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
         local = is_loopback(self.server_address[0])
-        self._server = _Uvicorn(Service(corrector, limits, local=local, origins=origins))
+        self._server = _Uvicorn(Service(corrector, limits, local=local))
 
     @property
     def url(self) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.codec import Json
+from cecdata.common.codec import Json, seal_object
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import CecError, MissingPackageError
 from cecdata.corpus.inputs import hash_file, resolve
@@ -25,7 +25,7 @@ from cecdata.hanzi.readings import common_readings
 from cecdata.models.loading import pick_device
 from cectrain import checkpoints
 from cectrain.config import PolicyConfig, SftConfig
-from cectrain.corrector.folder import MODEL, model_folder, weights_sha256
+from cectrain.corrector.folder import MODEL, SUMMARY, model_folder, weights_sha256
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
@@ -34,7 +34,7 @@ from cectrain.run import metrics_log, results, stages
 from cectrain.run.heldout import exact_by_operator
 from cectrain.run.loss import IGNORED, answer_logits, autocast, collate, product_dtype
 from cectrain.run.metrics_log import MetricsLog
-from cectrain.run.results import finished, write_run, write_summary
+from cectrain.run.results import read_summary, write_run
 from cectrain.run.supervised import fit
 from experiments.pretraining.config import PretrainConfig
 from experiments.pretraining.model import character_tokenizer, small_qwen3
@@ -73,7 +73,7 @@ def pretrain(
     """
     identity = _identity(corpus, benchmarks, config, start)
     with Workspace(out, identity, overwrite=overwrite) as work:
-        if (done := finished(out)) is not None:
+        if (done := read_summary(out)) is not None:
             tell(f"{out} already holds the finished run")
             return done
         state = Path(out).absolute() / STATE
@@ -163,7 +163,8 @@ def _publish(work: Workspace, policy: Policy, summary: dict[str, Json]) -> dict[
     save_model(policy, work.root / staged, summary)
     work.publish(staged, MODEL)
     summary["model_sha256"] = weights_sha256(work.root / MODEL)
-    return write_summary(work, summary)
+    work.write_bytes(SUMMARY, seal_object(summary))
+    return summary
 
 
 def new_policy(config: PretrainConfig) -> Policy:

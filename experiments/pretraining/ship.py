@@ -27,7 +27,7 @@ from cectrain.data.shards import HELD_OUT, Pair, open_shards
 from cectrain.model.policy import CARD, load_policy, save_model
 from cectrain.run import heldout, metrics_log
 from cectrain.run.heldout import HeldOut
-from cectrain.run.results import finished
+from cectrain.run.results import read_summary
 from experiments.pretraining.config import PretrainConfig, Stage
 
 TEMPLATE = Path(__file__).with_name("card.md")
@@ -53,7 +53,7 @@ def ship(
     how the run's initial weights were made. Raise InputError for a run that is not finished,
     VerificationError for one that was changed or is too large.
     """
-    summary = finished(run)
+    summary = read_summary(run)
     if summary is None:
         raise InputError(
             f"{run} holds no finished pretraining: run `python -m experiments pretrain` first"

@@ -264,7 +264,7 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
 
 
 def _read(run: Run, folder: Path) -> FinishedRun:
-    summary = results.finished(folder)
+    summary = results.read_summary(folder)
     if summary is None:
         raise CecError(f"{folder}: the run ended without an error but left no {SUMMARY}; repeat it")
     return FinishedRun(run, folder, summary)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cectrain import Corrector
-from cectrain.adapt import adapt, policy
+from cectrain.adapt import adapt
 from cectrain.adapt.text import gather_text
 from cectrain.adapt.trial import Trial
 from cectrain.bench_systems import ModelOptions, any_model
@@ -153,7 +153,7 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
     """What was trained before an interruption is not trained again, and no sentence is left."""
     pytest.importorskip("torch")
     out, compare = tmp_path / "out", Trial.compare
-    monkeypatch.setattr(policy, "steps_for", lambda _: 2)
+    monkeypatch.setattr(adapt, "steps_for", lambda _: 2)
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -6,7 +6,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecdata.common.errors import UsageError
 from cectrain.config import RewardConfig, load
 from cectrain.corrector.policy import corrections
 from cectrain.data.shards import Pair
@@ -146,13 +145,6 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in():
     copies = GroupReward(None, RewardConfig(reward=VOTE, unchanged=0.3), 4)
     paid = copies.score(SOURCES, TARGETS, GROUPS)[0]
     assert paid.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]  # a price for copies needs the target
-
-
-def test_cut_groups_are_refused(encoder):
-    """Six candidates cannot be divided into groups of four."""
-    reward = GroupReward(encoder, RewardConfig(), 4)
-    with pytest.raises(UsageError, match="not a multiple of the group size 4"):
-        reward([""] * 6, ["x"] * 6, ["x"] * 6, ["x"] * 6, log_metric={}.__setitem__)
 
 
 def test_a_completion_is_a_string_or_a_turn():

@@ -115,7 +115,7 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
 
     settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
     ppo = config.load("exact-match", [*settings, "ppo.oversampling=1", "ppo.baseline=value"]).ppo
-    pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42, tmp_path / "cache")
+    pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42)
     args = arguments(ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True)
     seen = []
 

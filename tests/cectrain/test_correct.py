@@ -7,11 +7,8 @@ import shutil
 import subprocess
 import sys
 
-import polars as pl
 import pytest
 
-import cectrain.polars  # noqa: F401  (registers the namespace)
-from cecdata.common.errors import CecError
 from cectrain import Corrector
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
@@ -355,22 +352,3 @@ def test_a_policy_that_lacks_a_tensor_is_refused(stored):
     del kept["model.layers.0.mlp.up_proj.weight"]
     save_file(kept, stored / "model.safetensors", {"format": "pt"})
     refused(stored, r"lacks 1 of the model.s tensors")
-
-
-@pytest.mark.parametrize("kind", [pl.String, pl.Categorical])
-def test_a_column_is_corrected_as_its_texts_are(kind):
-    """Each text is answered as by `Corrector.correct`; a null stays null, also alone."""
-    assert pl.select(pl.lit(None).cec.correct()).item() is None
-    texts = ["他的病情己经好转。", None, "今天天气很好。", ""]
-    frame = pl.LazyFrame({"text": pl.Series(texts, dtype=kind)})
-    column = frame.select(pl.col("text").cec.correct()).collect()["text"]
-    answers = iter(Corrector().correct([text for text in texts if text is not None]))
-    assert column.to_list() == [None if text is None else next(answers).target for text in texts]
-    assert column[0] == "他的病情已经好转。"
-
-
-def test_a_column_of_numbers_is_refused_by_name():
-    """The message names the column and its type."""
-    refusal = (CecError, pl.exceptions.ComputeError)  # Polars may wrap it
-    with pytest.raises(refusal, match=r"'number' must be text, not Int64"):
-        pl.DataFrame({"number": [1]}).select(pl.col("number").cec.correct())

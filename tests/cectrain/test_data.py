@@ -138,12 +138,12 @@ def test_the_tuning_part_is_not_trained_on(dataset, tmp_path):
     told = config.DataConfig(tuning=True, held_out=30, held_out_clean=10)
     watched, clean = shards.held_out(dataset, told, 64, 1)
     other, _ = shards.held_out(dataset, told, 64, 2)
-    pairs = training_pairs(dataset, told, 64, 42, tmp_path)
+    pairs = training_pairs(dataset, told, 64, 42)
     trained = {pair.id for pair in pairs.take(range(len(pairs)), 0)}
     assert watched
     assert clean
     assert not trained & {pair.id for pair in (*watched, *other)}
-    everything = len(training_pairs(dataset, config.DataConfig(), 64, 42, tmp_path))
+    everything = len(training_pairs(dataset, config.DataConfig(), 64, 42))
     assert 0.8 * everything < len(pairs) < everything
 
 

@@ -99,7 +99,7 @@ def test_only_the_answer_has_labels(tiny):
 
 @pytest.fixture
 def pairs(dataset, tmp_path):
-    return training_pairs(dataset, DataConfig(), 40, 42, tmp_path / "cache")
+    return training_pairs(dataset, DataConfig(), 40, 42)
 
 
 def test_batches_walk_every_pair_once_an_epoch(pairs):
@@ -115,15 +115,15 @@ def test_long_pairs_are_left_out_and_none_left_is_an_error(dataset, pairs, tmp_p
     """max_chars limits both sides; a limit that leaves no pair is an error."""
     assert all(max(len(p.source), len(p.target)) <= 40 for p in pairs.take(range(len(pairs)), 0))
     with pytest.raises(InputError, match="max_chars"):
-        training_pairs(dataset, DataConfig(), 2, 42, tmp_path / "cache")
-    some = training_pairs(dataset, DataConfig(limit=7), 40, 42, tmp_path / "cache")
+        training_pairs(dataset, DataConfig(), 2, 42)
+    some = training_pairs(dataset, DataConfig(limit=7), 40, 42)
     assert len(some) == 7
 
 
 def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
     """Targets stay, sources differ by epoch, and a pair does not depend on its batch."""
-    fresh = training_pairs(dataset, DataConfig(fresh=True), 60, 42, tmp_path / "cache")
-    stored = training_pairs(dataset, DataConfig(), 60, 42, tmp_path / "cache")
+    fresh = training_pairs(dataset, DataConfig(fresh=True), 60, 42)
+    stored = training_pairs(dataset, DataConfig(), 60, 42)
     places = list(range(12))
     old, one, two = stored.take(places, 0), fresh.take(places, 0), fresh.take(places, 1)
     assert [p.target for p in old] == [p.target for p in one]
@@ -142,7 +142,7 @@ def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
     made = load(filters=("levenshtein",), unchanged=0.5, copies=1)
     build([str(text)], tmp_path / "data", made)
     built = open_shards(tmp_path / "data")
-    fresh = training_pairs(built, DataConfig(fresh=True), 60, 42, tmp_path / "cache")
+    fresh = training_pairs(built, DataConfig(fresh=True), 60, 42)
     for epoch in (0, 1):
         pairs = fresh.take(range(len(fresh)), epoch)
         same = [pair for pair in pairs if pair.source == pair.target]
@@ -152,7 +152,7 @@ def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
 
 def test_a_clean_share_depends_on_the_pair_alone(dataset, tmp_path):
     """Whether a pair is clean does not depend on its batch."""
-    mixed = training_pairs(dataset, DataConfig(clean_share=0.5), 60, 42, tmp_path / "cache")
+    mixed = training_pairs(dataset, DataConfig(clean_share=0.5), 60, 42)
     together = mixed.take(range(30), 0)
     assert [mixed.take([place], 0)[0] for place in range(30)] == together
     assert 5 < sum(p.source == p.target for p in together) < 25

@@ -40,7 +40,7 @@ def trainer_for(dataset, encoder, small_policy):
 
     def made(out, *more, cls=None, reward=None, limit=7):
         told = config.load("exact-match", [*SETTINGS, *more])
-        pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42, out.parent / "cache")
+        pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42)
         reward = reward or GroupReward(encoder, told.reward, told.ppo.candidates)
         args = arguments(told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
         used = cls or trainer.GroupTrainer
@@ -250,7 +250,7 @@ def test_a_pool_groups_by_length(dataset, tmp_path):
     """Every place comes once per epoch; the batches of a pool have similar lengths."""
     from cectrain.run.batches import GroupSampler, View
 
-    pairs = training_pairs(dataset, DataConfig(limit=60), 40, 42, tmp_path / "cache")
+    pairs = training_pairs(dataset, DataConfig(limit=60), 40, 42)
     lengths = pairs.lengths()
     assert lengths.tolist() == [len(pair.target) for pair in pairs.take(range(60), 0)]
     told = {"groups": 5, "size": 2, "repeats": 1, "view": View(pairs, None)}

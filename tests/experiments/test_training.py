@@ -590,24 +590,21 @@ def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill
 
 
 def test_a_training_run_has_tables(tmp_path):
-    """Scores before and after PPO, and at each evaluation between."""
+    """Scores before and after PPO, a sentence with its answers, and the numbers of the run."""
     from cectrain.run.results import result_tables
 
-    heldout = '{"phase":"heldout","step":%d,"heldout_exact":0.3,"heldout_over_correction":0.1}\n'
-    (tmp_path / "metrics.jsonl").write_text(heldout % 0 + heldout % 50, "utf-8")
     answers = {"source": "他己经来了。", "target": "他已经来了。", "before": "他己经来了。"}
-    line = json.dumps(answers | {"after": "他已经来了。"}, ensure_ascii=False)
+    line = json.dumps(answers | {"best": "他已经来了。"}, ensure_ascii=False)
     (tmp_path / "heldout.jsonl").write_text(line + "\n", "utf-8")
     scores = {"heldout_exact": 0.3125, "heldout_f1": None}
     summary = {"heldout_after_sft": scores, "heldout_after_ppo": scores, "heldout_rows": 300}
     facts = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
-    summary |= dict.fromkeys(facts, 1234)
+    summary |= dict.fromkeys((*facts, "best_batch"), 1234)
     summary |= dict.fromkeys(("heldout_exact_after_sft", "heldout_exact_after_ppo"), 0.3125)
     tables = result_tables(tmp_path, summary)
     assert "31.2" in tables
     assert "1,234" in tables
     assert "| 他己经来了。 | 他已经来了。 |" in tables
-    assert "| 50 | 30.0 | – | 10.0 |" in tables
 
 
 def test_each_worker_has_cores_and_a_gpu_of_its_own(monkeypatch):

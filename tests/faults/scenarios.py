@@ -162,7 +162,7 @@ def _untimed_object(data: bytes) -> bytes:
 def _unsealed(data: bytes) -> bytes:
     """Seals and sums cover times as well; `_predictions` and `_steps` prove them."""
     values = json.loads(_untimed_object(data))
-    sums = ("seal", "predictions_sha256", "table_sha256", "files_sha256")
+    sums = ("seal", "predictions_sha256", "table_sha256")
     return json.dumps({name: values[name] for name in values if name not in sums}).encode()
 
 
@@ -210,9 +210,9 @@ def _predictions(out: Path) -> Counter[str]:
 
 
 def _steps(out: Path) -> Counter[str]:
-    from cectrain.run.results import finished  # refuses a broken seal, or other files than named
+    from cectrain.run.results import read_summary  # refuses a broken seal, or other weights
 
-    assert finished(out) is not None
+    assert read_summary(out) is not None
     lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     return Counter(f"{line['phase']}-{line['step']}" for line in lines)
 

@@ -139,7 +139,7 @@ def test_a_training_run(version, expected):
     folder = version / "training"
     assert read_held_out(folder / "after_sft.json").exact == expected["exact"]
     assert len(kept_lines(folder / FILE, 0, 1).splitlines()) == 2
-    assert read_summary(folder / "summary.json")["seeds"] == [42]
+    assert read_summary(folder)["seeds"] == [42]
     assert trained_prompt(str(folder)) == "1"
 
 

@@ -224,7 +224,7 @@ def test_training_reads_the_dataset_by_its_name(named, expected, tmp_path):
     from cectrain.data.shards import open_shards
     from cectrain.data.training_pairs import training_pairs
 
-    found = training_pairs(open_shards(Path(named)), DataConfig(), 60, 1, Path(named) / "arrow")
+    found = training_pairs(open_shards(Path(named)), DataConfig(), 60, 1)
     assert sorted(pair.target for pair in found.take(range(len(found)), 0)) == expected["train"]
 
 

@@ -15,7 +15,7 @@ from cectrain.corrector.channel.layout import Settings, guards, workspace
 from cectrain.corrector.channel.tables import ChannelTables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
-from cectrain.corrector.equals import is_equal_spelling
+from cectrain.corrector.forms import is_equal_spelling
 from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
