@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common import markdown
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.html import percent
 from cecdata.embed import Encoder
 from cectrain.config import RewardConfig
 from cectrain.data.shards import HELD_OUT, Pair
@@ -329,16 +327,8 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     )
 
 
-#: what is shown of `RewardFigures`
-_SHARES = {
-    "groups in which the single right candidate wins": "lone_wins",
-    "groups in which it shares a cluster with the copies": "joined",
-    "right texts unlike the target above wrong ones (exact match: 50 %)": "variant_accuracy",
-}
-
-
 def text(diagnosis: Diagnosis) -> str:
-    """Return the verdict and the figures as text."""
+    """Return the verdict, and what was measured, as text."""
     whose = "held-out" if diagnosis.split == HELD_OUT else "training"
     lines = [
         *diagnosis.verdict,
@@ -348,13 +338,4 @@ def text(diagnosis: Diagnosis) -> str:
         lines.append(f"Constants as given: those of {diagnosis.recipe}.")
     for name, figures in diagnosis.rewards.items():
         lines.append(f"{name}: {figures.config.words()}, ε {figures.config.epsilon:g}")
-    columns = diagnosis.rewards.values()
-    rows = [
-        (what, [getattr(figures, name) for figures in columns]) for what, name in _SHARES.items()
-    ]
-    for name in PROFILES:
-        accuracy = [figures.profiles[name] for figures in columns]
-        rows.append((f"{name}: accuracy within groups", accuracy))
-    cells = [(what, *(percent(share, 1) for share in shares)) for what, shares in rows]
-    table = markdown.table(("reward, %", *diagnosis.rewards), cells)
-    return "\n".join(lines) + f"\n\n{table}"
+    return "\n".join(lines)
