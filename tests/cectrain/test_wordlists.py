@@ -296,7 +296,7 @@ def test_no_name_of_a_file_commands_a_terminal_or_a_runner(tmp_path, monkeypatch
             assert line.isprintable()
             assert not line.lstrip().startswith("::")
             assert "##[" not in line
-        assert len(err.splitlines()) == 6
+        assert len(err.splitlines()) == 5
         assert all(line.startswith("::warning ") for line in out.splitlines() if form == "github")
     assert command_group.run(cli, ["correct", "--check", "--", "no\n::error::such.md"]) == 1
     assert command_group.run(cli, ["correct", "--\n::error::such"]) == 2
