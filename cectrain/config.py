@@ -24,7 +24,6 @@ WHITEN = ("batch", "none")
 CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
 DTYPES = ("float32", "bfloat16")
-ROLLOUTS = ("auto", "generate")
 _WEIGHT = "_weight"  # ends the names of shares
 
 
@@ -84,7 +83,6 @@ class PpoConfig:
     temperature: float = 1.0
     top_p: float = 0.95  # nucleus sampling; the paper states no value
     new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
-    rollout: str = "auto"  # speculative decoding from the source where possible; generate: by token
 
     # advantages
     baseline: str = "value"  # or leave_one_out, group, none (docs/paper.md row 3)
@@ -105,7 +103,6 @@ class PpoConfig:
     # speed and memory
     bf16: bool = False  # autocast to bf16; the weights stay in fp32
     gradient_checkpointing: bool = False  # compute activations twice; it saves memory
-    fast_forward: bool = True  # a faster forward pass for a Qwen3 on a CPU
 
     # checkpoints, evaluations and logs
     save_every: int = 50  # batches between checkpoints
@@ -229,7 +226,6 @@ def _check_choices(config: Config) -> None:
     for name, value, known in (
         ("baseline", ppo.baseline, BASELINES),
         ("whitening", ppo.whiten, WHITEN),
-        ("value of ppo.rollout", ppo.rollout, ROLLOUTS),
         ("value of constants", config.constants, CONSTANTS),
         ("precision", config.sft.precision, PRECISIONS),
         ("value of policy.save_dtype", config.policy.save_dtype, DTYPES),

@@ -88,11 +88,10 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         )
         self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
         self.add_callback(SealCallback(self.baseline.value, ppo.keep))
-        processes = self.accelerator.num_processes
         # The lean pass does not support the wrapping of several ranks.
-        lean = ppo.fast_forward and processes == 1
-        self._fast_forward = lean and qwen3_forward.supports(self.model)
-        self._drafts = ppo.rollout == "auto" and speculative.is_supported(self._bare_model())
+        alone = self.accelerator.num_processes == 1
+        self._fast_forward = alone and qwen3_forward.supports(self.model)
+        self._drafts = speculative.is_supported(self._bare_model())
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
         """Train, also on from a checkpoint; errors of the disk and the device become ours."""

@@ -17,9 +17,11 @@ import torch
 from cecdata.common.errors import CecError
 from cectrain import checkpoints, config
 from cectrain.config import DataConfig
+from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.training_pairs import training_pairs
+from cectrain.model import qwen3_forward
 from cectrain.reward.group_reward import GroupReward
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -113,7 +115,7 @@ def test_log_probabilities_have_the_arguments_we_read():
     assert known[1:5] == ["model", "input_ids", "attention_mask", "logits_to_keep"]
 
 
-def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
+def test_our_log_probabilities_are_trls(trainer_for, tmp_path, monkeypatch):
     """The old log-probabilities equal TRL's of the same batch, with and without the fast pass, at a
     temperature."""
     from trl import GRPOTrainer
@@ -132,22 +134,24 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
             return out
 
     # bf16 products round logits of about 1 to a few thousandths.
-    for fast, atol in (("false", 1e-4), ("true", 0.05)):
+    for name, atol in (("fast", 0.05), ("slow", 1e-4)):
+        if name == "slow":
+            monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
         trainer_for(
-            tmp_path / fast, "ppo.temperature=0.7", "ppo.epochs=2", "ppo.updates=1",
-            f"ppo.fast_forward={fast}", cls=Watching,
-        ).train()  # fmt: skip
+            tmp_path / name, "ppo.temperature=0.7", "ppo.epochs=2", "ppo.updates=1", cls=Watching
+        ).train()
         out, theirs = seen[-1]
         own = out["completion_mask"].bool()
         ours = out["old_per_token_logps"]
         torch.testing.assert_close(ours[own], theirs[own], rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize(
-    "more", [["ppo.fast_forward=true"], ["ppo.fast_forward=false", "ppo.rollout=generate"]]
-)
-def test_the_clip_acts_in_the_second_epoch_only(trainer_for, tmp_path, more):
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_clip_acts_in_the_second_epoch_only(trainer_for, tmp_path, fast, monkeypatch):
     """Every ratio of the first epoch is 1 to the bit; in the second they differ and leave 1 ± ε."""
+    if not fast:
+        monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
+        monkeypatch.setattr(speculative, "is_supported", lambda _model: False)
     ratios = []
 
     class Watching(trainer_class()):
@@ -167,7 +171,7 @@ def test_the_clip_acts_in_the_second_epoch_only(trainer_for, tmp_path, more):
     seen = []
     trainer_for(
         tmp_path / "run", "ppo.updates=1", "ppo.learning_rate=0.05", "ppo.clip=0.05",
-        "ppo.baseline=none", "reward.tau=-0.9", *more, cls=Watching,
+        "ppo.baseline=none", "reward.tau=-0.9", cls=Watching,
     ).train()  # fmt: skip
     first, second = torch.cat(seen[:2]), torch.cat(seen[2:])
     assert bool((first == 1).all())
@@ -303,9 +307,10 @@ def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
         made.train()
 
 
-def test_a_full_device_ends_the_run_with_advice(trainer_for, tmp_path):
+def test_a_full_device_ends_the_run_with_advice(trainer_for, tmp_path, monkeypatch):
     """The message names the settings that save memory."""
-    made = trainer_for(tmp_path / "run", "ppo.fast_forward=false")
+    monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
+    made = trainer_for(tmp_path / "run")
     plain = made.model.forward
 
     def limited(*args, **named):
