@@ -1,7 +1,8 @@
 """Causal language models of transformers as scorers: a hub name, a folder, or a GGUF file.
 
-The unchanged text is read once. All changes of it share that pass: behind the text stand, packed
-into the same row, only the tokens that a change replaces and a few after them, and a mask lets each
+The unchanged text is read once. What its tokens say of each place estimates the changes of it, by
+the tokens that would write them. All changes share that pass: behind the text stand, packed into
+the same row, only the tokens that a change replaces and a few after them, and a mask lets each
 see the text before its change and nothing of the others. Of the vocabulary only what Chinese text
 is written with competes there, because most of a small model's time goes into the rest. Where a
 model does not take such a pass (it is tried once), each changed text is read whole.
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
-REACH = 8  # tokens behind a change that are judged with it: docs/reports/language-model.md
+REACH = 6  # tokens behind a change that are judged with it: docs/reports/language-model.md
 # The most tokens of a packed pass, and the most bytes that the logits of a batch take in float32.
 _LIMITS_CPU, _LIMITS_GPU = (1 << 10, 1 << 28), (1 << 14, 1 << 30)
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_LONGEST_WORD = 4  # characters
+_WORD = re.compile(f"{_HAN.pattern}{{1,{_LONGEST_WORD}}}")
 _LETTER = re.compile(r"[^\W\d_]")
+_PASSES = 16  # texts whose pass is kept until their changes are judged
 # Nats by which a packed pass may differ from a plain one, in float32 and with bfloat16.
 _ALIKE, _ALIKE_MIXED = 0.05, 0.5
 _PROBE = ("今天天气很好，我们去公园。", ((2, 4, "夭汽"), (9, 10, "")))
@@ -72,8 +76,9 @@ class CausalScorer(LanguageModel):
         """
         model, tokenizer = load_causal(name, "lm", dtype="fast", gguf=True)
         import torch
+        from transformers import DynamicCache
 
-        self._torch = torch
+        self._torch, self._cache_class = torch, DynamicCache
         self.name = Path(name).resolve().name if Path(name).exists() else name
         self._tokenizer, self._model = tokenizer, model.eval()
         self.device, self.dtype = self._model.device.type, self._model.dtype
@@ -95,9 +100,14 @@ class CausalScorer(LanguageModel):
         self._reach = reach
         *_, digest = checkpoint_identity(name, model).values()
         self.identity = f"{digest} {self.dtype} {reach}"
+        self._passes: dict[tuple[int, ...], tuple[Tensor, Any]] = {}  # states, and their cache
         self._packs = self._takes_packed()
+        self._words: dict[str, int] = {}  # the tokens of one to four Han characters
         if self._packs:
-            self._compete(_written_with(self._tokenizer, self._vocabulary))
+            texts = _decode_tokens(self._tokenizer, self._vocabulary)
+            self._compete(_written_with(texts, self._tokenizer, self._vocabulary))
+            if self._tokenizer.is_fast:  # others do not tell where a token stands
+                self._words = {t: n for n, t in enumerate(texts) if _WORD.fullmatch(t)}
 
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
         """Return log P of each text in nats.
@@ -140,6 +150,86 @@ class CausalScorer(LanguageModel):
             for pack, values in zip(members, self._judge_packs(members), strict=True):
                 ratios[pack.text][pack.places] = values
         return ratios
+
+    def estimate_ratios(
+        self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
+    ) -> list[Doubles]:
+        """Return the ratios of single tokens; the passes are batched by length."""
+        ratios = super().estimate_ratios(texts, changes)
+        rows = {n: self._ids(texts[n]) for n, asked in enumerate(changes) if asked and self._words}
+        order = sorted((n for n in rows if self._is_readable(rows[n])), key=lambda n: len(rows[n]))
+        most = 0 if self._mixed else self._most_tokens
+        for batch in _batches([len(rows[n]) for n in order], most):
+            members = [order[at] for at in batch]
+            wanted: list[tuple[int, int, int]] = []  # row, place and the token behind it
+            compared: list[tuple[int, int, int, slice]] = []  # whose, and which tokens those are
+            for row, n in enumerate(members):
+                begin = len(wanted)
+                wanted += [(row, place, id_) for place, id_ in enumerate(rows[n][1:])]
+                for at, token, first, last in self._writings(texts[n], changes[n]):
+                    compared.append((n, at, len(wanted), slice(begin + first, begin + last)))
+                    wanted.append((row, first, token))
+            with self._computing():
+                states = self._read_texts([rows[n] for n in members])
+                logs = self._log_probs(states, self._torch.tensor(wanted, device=self.device))
+            for n, at, token, written in compared:
+                ratios[n][at] = max(ratios[n][at], logs[token] - logs[written].sum())
+        return ratios
+
+    def _is_readable(self, ids: list[int]) -> bool:
+        return 1 < len(ids) <= self._longest and self._unknown not in ids[1:]
+
+    def _read_texts(self, rows: list[list[int]]) -> Tensor:
+        """Return the states of texts; those of the last ones alone are kept."""
+        key = tuple(rows[0])
+        if self._mixed and key in self._passes:
+            return self._passes[key][0]
+        ids = self._zeros(rows)
+        for n, row in enumerate(rows):
+            ids[n, : len(row)] = self._torch.tensor(row)
+        cache = self._cache_class() if self._mixed else None
+        states = self._model.base_model(
+            input_ids=ids.to(self.device), past_key_values=cache, use_cache=self._mixed
+        ).last_hidden_state
+        if self._mixed:
+            if len(self._passes) == _PASSES:
+                del self._passes[next(iter(self._passes))]
+            self._passes[key] = states, cache
+        return states
+
+    def _writings(
+        self, text: str, changes: Sequence[Change]
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (number of a change, token, first, last): a token that writes it in place of these.
+
+        The tokens [first, last) of the text cover what the token stands for.
+        """
+        encoded = self._tokenizer(
+            encodable(text), add_special_tokens=False, return_offsets_mapping=True
+        )
+        first_at: dict[int, int] = {}  # the token that begins at a character
+        last_at: dict[int, int] = {}  # the number of tokens up to one
+        done = 0
+        for number, (start, end) in enumerate(encoded["offset_mapping"]):
+            if start >= done:
+                first_at[start] = number
+            last_at |= dict.fromkeys(range(done + 1, end + 1), number + 1)
+            done = max(done, end)
+        spans: dict[tuple[int, int], list[tuple[str, str, int, int]]] = {}
+        for n, (start, end, new) in enumerate(changes):
+            if (start, end) not in spans:
+                spans[start, end] = [
+                    (text[begin:start], text[end:stop], first_at[begin], last_at[stop])
+                    for begin in range(max(0, start - _LONGEST_WORD + 1), start + 1)
+                    for stop in range(
+                        max(end, begin + 1), min(len(text), begin + _LONGEST_WORD) + 1
+                    )
+                    if begin in first_at and stop <= len(text)
+                ]
+            for before, behind, first, last in spans[start, end]:
+                token = self._words.get(before + new + behind)
+                if token is not None:
+                    yield n, token, first, last
 
     def _packs_of(
         self, n: int, ids: list[int], text: str, changes: Sequence[Change], ratios: Doubles
@@ -227,16 +317,33 @@ class CausalScorer(LanguageModel):
         mask = torch.zeros(visible.shape, dtype=torch.float32 if self._mixed else self.dtype)
         mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
         with self._computing():
-            states = self._model.base_model(
-                input_ids=ids.to(self.device),
-                attention_mask=mask[:, None].to(self.device),
-                position_ids=positions.to(self.device),
-                use_cache=False,
-            ).last_hidden_state
+            states = self._read_packs(packs, ids, mask, positions)
             logs = self._log_probs(states, torch.tensor(asked, device=self.device))
         owners, weights = zip(*signs, strict=True)
         ratios = np.bincount(owners, logs * np.array(weights), count)
         return np.split(ratios, np.cumsum([len(pack.suffixes) for pack in packs])[:-1])
+
+    def _read_packs(
+        self, packs: list[_Pack], ids: Tensor, mask: Tensor, positions: Tensor
+    ) -> Tensor:
+        """Return the states of the rows; a text alone is not read again."""
+        begun, cache, parts = 0, None, []
+        if self._mixed:
+            begun = len(packs[0].ids)
+            parts.append(self._read_texts([packs[0].ids]))
+            cache = self._passes[tuple(packs[0].ids)][1]
+            if further := cache.get_seq_length() - begun:  # of the last changes
+                cache.crop(-further)
+        if ids.shape[1] > begun:
+            output = self._model.base_model(
+                input_ids=ids[:, begun:].to(self.device),
+                attention_mask=mask[:, None, begun:].to(self.device),
+                position_ids=positions[:, begun:].to(self.device),
+                past_key_values=cache,
+                use_cache=self._mixed,
+            )
+            parts.append(output.last_hidden_state)
+        return self._torch.cat(parts, 1)
 
     def _log_probs(self, states: Tensor, asked: Tensor) -> Doubles:
         """Return log P of tokens behind states [rows, places, D], among those that compete."""
@@ -287,7 +394,7 @@ class CausalScorer(LanguageModel):
         """
         taken = inspect.signature(self._model.base_model.forward).parameters
         stateful = getattr(self._model, "_is_stateful", False)
-        if stateful or not {"attention_mask", "position_ids"} <= taken.keys():
+        if stateful or not {"attention_mask", "position_ids", "past_key_values"} <= taken.keys():
             return False
         self._compete(self._torch.ones(self._vocabulary, dtype=self._torch.bool))
         text, changes = _PROBE
@@ -312,15 +419,19 @@ def _batches(sizes: list[int], most: int) -> Iterator[range]:
             first = last
 
 
-def _written_with(tokenizer: Any, size: int) -> Tensor:
-    """Return which tokens Chinese text is written with: those with a Han character or no letter."""
-    import torch
-
+def _decode_tokens(tokenizer: Any, size: int) -> list[str]:
+    """Return the text of each token by its number."""
     numbers = [[number] for number in range(min(size, len(tokenizer)))]
     decode = tokenizer.batch_decode
     if tokenizer.is_fast:  # without what transformers does around it, three times as fast
         decode = partial(tokenizer.backend_tokenizer.decode_batch, skip_special_tokens=False)
-    texts = decode(numbers)
+    return list(decode(numbers))
+
+
+def _written_with(texts: list[str], tokenizer: Any, size: int) -> Tensor:
+    """Return which tokens Chinese text is written with: those with a Han character or no letter."""
+    import torch
+
     kept = [bool(_HAN.search(text)) or not _LETTER.search(text) for text in texts]
     competing = torch.zeros(size, dtype=torch.bool)
     competing[: len(kept)] = torch.tensor(kept)

@@ -57,6 +57,19 @@ class LanguageModel(ABC):
         rows = [np.array([next(logs) for _ in of_text]) for of_text in variants]
         return [row[1:] - row[:1] for row in rows]
 
+    def estimate_ratios(
+        self,
+        texts: Sequence[str],  # noqa: ARG002 - for models that read them
+        changes: Sequence[Sequence[Change]],
+    ) -> list[Doubles]:
+        """Return what a pass over each unchanged text tells of `log_ratios_of`.
+
+        It is log P(token) - log P(what stands in its place) in nats, behind the text before them,
+        for the best token that writes the change. Minus infinity without such a token, and for a
+        model without such a pass.
+        """
+        return [np.full(len(of_text), -np.inf) for of_text in changes]
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:

@@ -26,7 +26,7 @@ from cecdata.lm import LanguageModel
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.correction import Change
 from cectrain.corrector.edit_guard import pieces
-from cectrain.corrector.rescoring import TOGETHER, TRUSTED, Weights
+from cectrain.corrector.rescoring import MEASURED, TOGETHER, TRUSTED, Known, Rescorer, Weights
 
 RECIPE = "typed"  # of the synthetic pairs
 Doubles = NDArray[np.float64]
@@ -103,20 +103,23 @@ def judge_changes(
         for piece in pieces(source, proposer.longest)
     ]
     texts = [text for text, *_ in parts]
-    evidence = proposer.evidence(texts, proposer.channel.readings(texts))
-    asked = [list(changes) for changes in evidence]
+    # what it proposes does not depend on an earlier calibration
+    proposer.rescorer = Rescorer(scorer, proposer.weights, "", MEASURED)
+    evidence: list[dict[Change, Known]] = []
     model: list[Doubles] = []
     for first in range(0, len(texts), TOGETHER):
-        some = slice(first, first + TOGETHER)
-        model += scorer.log_ratios_of(texts[some], asked[some])
-        step("judge", len(texts[some]), len(texts))
+        some = texts[first : first + TOGETHER]
+        evidence += proposer.evidence(some, proposer.channel.readings(some))
+        model += scorer.log_ratios_of(some, [list(changes) for changes in evidence[first:]])
+        step("judge", len(some), len(texts))
+    asked = [list(changes) for changes in evidence]
     by_ngrams = ngrams.log_ratios_of(texts, asked)
     right = [
         is_right((start + begin, end + begin, text), source, gold(source, target))
         for changes, (_, begin, source, target) in zip(asked, parts, strict=True)
         for start, end, text in changes
     ]
-    features = [(1.0, *values) for changes in evidence for values in changes.values()]
+    features = [(1.0, *values[:3]) for changes in evidence for values in changes.values()]
     errors = sum(len(gold(*pair)) for pair in pairs)
     ratios = np.concatenate(model), np.concatenate(by_ngrams)
     return Judged(np.array(features), *ratios, np.array(right), errors)

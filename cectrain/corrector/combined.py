@@ -23,14 +23,14 @@ from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel import proposer
-from cectrain.corrector.channel.inverse import load_shipped_channel
+from cectrain.corrector.channel.inverse import find_changes, load_shipped_channel
 from cectrain.corrector.channel.layout import Settings
-from cectrain.corrector.channel.proposer import ChannelProposer, Reading
+from cectrain.corrector.channel.proposer import ChannelProposer, Reading, is_settled
 from cectrain.corrector.channel.tables import ChannelTables, open_tables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
 from cectrain.corrector.folder import BUILTIN, COMBINED
-from cectrain.corrector.rescoring import Rescorer, Weights, overlap
+from cectrain.corrector.rescoring import Known, Rescorer, Weights, overlap
 from cectrain.corrector.wordlists import Term
 
 JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that the policy judges
@@ -151,8 +151,41 @@ class CombinedProposer(Proposer):
 
     def evidence(
         self, pieces: Sequence[str], readings: Sequence[Reading]
-    ) -> list[dict[Change, tuple[float, ...]]]:
-        """Return logit p(c) and v(c), for a language model also d(c), of the changes judged."""
+    ) -> list[dict[Change, Known]]:
+        """Return what is known of the changes judged, before a language model judges them."""
+        judged = self._choose_likeliest(pieces, readings)
+        free: list[dict[Change, float]] = [{} for _ in pieces]
+        estimates: list[dict[Change, float]] = [{} for _ in pieces]
+        if self.rescorer is not None:
+            free, estimates = self._propose_freely(self.rescorer, pieces, judged, readings)
+        asked = [[*changes, *further] for changes, further in zip(judged, free, strict=True)]
+        evidence = []
+        for piece, reading, ratios, further, estimate in zip(
+            pieces, readings, self.scorer.log_ratios(pieces, asked), free, estimates, strict=True
+        ):
+            known = {
+                c: Known(
+                    further[c] if c in further else logit(reading.posterior[c]),
+                    max(ratio, LEAST_RATIO) if c in reading.terms else ratio,
+                )
+                for c, ratio in ratios.items()
+            }
+            if self.rescorer is not None:
+                known = {
+                    c: of_change._replace(
+                        distortion=load_shipped_channel().distortion(piece, *c),
+                        estimate=estimate.get(c, -math.inf),
+                    )
+                    for c, of_change in known.items()
+                    if c in further or self.weights.logit(of_change) >= rescoring.HOPELESS
+                }
+            evidence.append(known)
+        return evidence
+
+    def _choose_likeliest(
+        self, pieces: Sequence[str], readings: Sequence[Reading]
+    ) -> list[list[Change]]:
+        """Return the changes of the channel that are judged."""
         alone = self.rescorer is None
         least, most = (JUDGED, None) if alone else (rescoring.JUDGED, rescoring.MOST)
         judged = []
@@ -162,24 +195,42 @@ class CombinedProposer(Proposer):
             likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]
             near = len(piece) <= self.scorer.longest
             judged.append([c for c in likeliest if near and shares[c] >= least])
-        ratios = self.scorer.log_ratios(pieces, judged)
-        evidence: list[dict[Change, tuple[float, ...]]] = [
-            {
-                c: (logit(reading.posterior[c]), max(r, LEAST_RATIO) if c in reading.terms else r)
-                for c, r in values.items()
-            }
-            for reading, values in zip(readings, ratios, strict=True)
+        return judged
+
+    def _propose_freely(
+        self,
+        rescorer: Rescorer,
+        pieces: Sequence[str],
+        judged: Sequence[Collection[Change]],
+        readings: Sequence[Reading],
+    ) -> tuple[list[dict[Change, float]], list[dict[Change, float]]]:
+        """Return logit p(c) of changes that the model proposes, and its estimates of all.
+
+        They undo errors that the channel has, but the n-grams do not see: what stands before makes
+        the right token likelier than what is written, by more than log P(observed | right) takes
+        away. Their p(c) is that of n-grams without an opinion.
+        """
+        costs = [
+            find_changes(piece) if len(piece) <= self.scorer.longest else {} for piece in pieces
         ]
-        if alone:
-            return evidence
-        return [
-            {
-                c: (*values, load_shipped_channel().distortion(piece, *c))
-                for c, values in changes.items()
-                if self.weights.logit(values) >= rescoring.HOPELESS
-            }
-            for piece, changes in zip(pieces, evidence, strict=True)
+        asked = [
+            list(dict.fromkeys((*changes, *of_piece)))
+            for changes, of_piece in zip(judged, costs, strict=True)
         ]
+        error, temperature = self.channel.settings.error, self.channel.settings.temperature
+        free, estimates = [], []
+        for piece, changes, cost, reading, ratios in zip(
+            pieces, judged, costs, readings, rescorer.estimate(pieces, asked), strict=True
+        ):
+            worth = {
+                c: ratios[c] + cost[c]
+                for c in cost.keys() - reading.terms - set(changes)
+                if ratios[c] + cost[c] > 0 and not is_settled(piece, *c)
+            }
+            best = sorted(worth, key=lambda c: (-worth[c], c))[: rescoring.PROPOSED]
+            free.append({c: (cost[c] - error) / temperature for c in best})
+            estimates.append(ratios)
+        return free, estimates
 
 
 def logit(posterior: float) -> float:

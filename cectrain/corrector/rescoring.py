@@ -1,4 +1,4 @@
-"""A language model as the judge of what the channel proposes: it moves confidences alone.
+"""A language model as the judge of changes that the channel proposes, and of a few of its own.
 
 For a change c the model gives r(c) = log P(changed text) − log P(text), which joins the log-linear
 model of `combined.py`
@@ -8,15 +8,12 @@ model of `combined.py`
 There d(c) = log P(observed | right) of the channel has a weight of its own: p(c) holds it together
 with what the n-grams say, whose share the model takes over. r(c) counts up to `TRUSTED`.
 
-Two changes that are alike, or near each other, are also judged together: what both gain beyond the
-sum of the gains of each, i(a, b) = model · (r(ab) − r(a) − r(b)), is the edge of a pairwise model,
-whose exact marginals are the confidences. So a word of which two characters are wrong, or a name
-that is written twice, is confirmed or refused as a whole.
+A model that reads the unchanged text also proposes a few changes, and estimates r(c) by what stands
+before a change: those that cannot be expected to be made are not judged (`combined.py`).
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import operator
@@ -25,6 +22,9 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
@@ -41,13 +41,36 @@ MARGIN = 8.0  # nats that a change may lose by the n-grams, which know less than
 JUDGED = 0.001  # least posterior of a change that the model may judge
 TOGETHER = 8  # pieces that it is asked at once, which take about a second of a processor
 MOST = 16  # changes of a text that it judges, those with the highest posteriors
+PROPOSED = 4  # changes of a text that it proposes itself, at most
 HOPELESS = -6.0  # logit without the model below which it is not asked
-_PLAUSIBLE = -4.0  # least logit of a change that is judged together with another one
-_NEAR = 16  # characters between two changes that are judged together
-_TOGETHER = 6  # changes of a text that are judged in pairs
+BEHIND = 6.0  # nats that the text behind a change adds at most, by 98 % of synthetic changes
 TRUSTED = 10.0  # nats beyond which a ratio says no more, by held-out synthetic pairs
 KIND = "cectrain calibration 6"
-Evidence = Mapping[Change, tuple[float, ...]]  # logit p(c), v(c) and, for a model, d(c)
+
+
+class Known(NamedTuple):
+    """What is known of a change before a model judges it: logit p(c), v(c) and d(c).
+
+    estimate: r(c) by the text before the change, see `LanguageModel.estimate_ratios`.
+    """
+
+    channel: float
+    policy: float
+    distortion: float = 0.0
+    estimate: float = -math.inf
+
+    @property
+    def most(self) -> float:
+        """The greatest r(c) to be expected."""
+        return TRUSTED if self.estimate == -math.inf else min(TRUSTED, self.estimate + BEHIND)
+
+    @property
+    def assumed(self) -> float:
+        """What stands for r(c) where the model does not judge."""
+        return 0.0 if self.estimate == -math.inf else self.estimate
+
+
+Evidence = Mapping[Change, Known]
 
 
 class Weights(NamedTuple):
@@ -70,7 +93,7 @@ class Weights(NamedTuple):
 
 
 # Gemma-3-270m's by `cectrain calibrate`; an uncalibrated model gets their mean with the plain ones
-MEASURED = Weights(-0.14, 0.81, 0.20, 0.82, 0.46, 0.41)
+MEASURED = Weights(-1.20, 0.71, 0.08, 0.44, 0.42, 0.46)
 
 
 class Rescorer:
@@ -103,7 +126,7 @@ class Rescorer:
     ) -> list[dict[Change, float]]:
         """Return logit P(c) of the changes of each piece.
 
-        A change that cannot reach `least`, whatever the model says, is not judged.
+        A change that cannot be expected to reach `least` is not judged.
         """
         if not self.weights.model:
             return [
@@ -111,85 +134,47 @@ class Rescorer:
                 for changes in evidence
             ]
         asked = [
-            [c for c, values in changes.items() if self.weights.logit(values, TRUSTED) >= least]
+            [c for c, known in changes.items() if self.weights.logit(known, known.most) >= least]
             for changes in evidence
         ]
         ratios = self._ratios(pieces, asked)
-        single = [
+        return [
             {
-                c: (self.plain if math.isnan(r.get(c, 0)) else self.weights).logit(v, r.get(c, 0))
-                for c, v in changes.items()
+                c: (self.plain if math.isnan(r) else self.weights).logit(changes[c], r)
+                for c, r in ({c: known.assumed for c, known in changes.items()} | judged).items()
             }
-            for changes, r in zip(evidence, ratios, strict=True)
+            for changes, judged in zip(evidence, ratios, strict=True)
         ]
-        pairs = [_near(logits, r) for logits, r in zip(single, ratios, strict=True)]
-        pair_ratios = self._ratios(
-            pieces,
-            [[_merge(t, *p) for p in values] for t, values in zip(pieces, pairs, strict=True)],
-        )
-        for n, (text, r) in enumerate(zip(pieces, ratios, strict=True)):
-            gains = {(a, b): pair_ratios[n][_merge(text, a, b)] - r[a] - r[b] for a, b in pairs[n]}
-            joint = {p: self.weights.model * g for p, g in gains.items() if not math.isnan(g)}
-            single[n] |= marginals(single[n], joint)
-        return single
+
+    def estimate(
+        self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
+    ) -> list[dict[Change, float]]:
+        """Return r(c) by the text before each change; a model that is not used has none."""
+        if not self.weights.model:
+            return [dict.fromkeys(asked, -math.inf) for asked in changes]
+        with holding(self._lock):
+            return _round(changes, self.scorer.estimate_ratios(pieces, changes))
 
     def _ratios(
         self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
     ) -> list[dict[Change, float]]:
         with holding(self._lock):
-            ratios = self.scorer.log_ratios_of(pieces, changes)
-        # rounded, because sums of floats depend on what else is in a batch
-        return [
-            {c: round(float(r), 3) for c, r in zip(asked, values, strict=True)}
-            for asked, values in zip(changes, ratios, strict=True)
-        ]
+            return _round(changes, self.scorer.log_ratios_of(pieces, changes))
 
 
-def _near(
-    logits: Mapping[Change, float], ratios: Mapping[Change, float]
-) -> list[tuple[Change, Change]]:
-    """Return the pairs of plausible changes, alike or near, that do not overlap."""
-    plausible = [c for c, r in ratios.items() if logits[c] >= _PLAUSIBLE and not math.isnan(r)]
-    likeliest = sorted(plausible, key=lambda c: (-logits[c], c))[:_TOGETHER]
-    pairs = itertools.combinations(sorted(likeliest), 2)
-    near = [(a, b) for a, b in pairs if a[2] == b[2] or b[0] - a[1] <= _NEAR]
-    return [(a, b) for a, b in near if not overlap(a, b)]
+def _round(
+    changes: Sequence[Sequence[Change]], ratios: Sequence[NDArray[np.float64]]
+) -> list[dict[Change, float]]:
+    """Return ratios by change, rounded because sums of floats depend on the rest of a batch."""
+    return [
+        {c: round(float(r), 3) for c, r in zip(asked, values, strict=True)}
+        for asked, values in zip(changes, ratios, strict=True)
+    ]
 
 
 def overlap(a: Change, b: Change) -> bool:
     """Return whether two changes cannot both be made."""
     return (a[0] < b[1] and b[0] < a[1]) or a[0] == b[0]
-
-
-def _merge(text: str, a: Change, b: Change) -> Change:
-    """Return two changes, a before b, as one."""
-    return a[0], b[1], a[2] + text[a[1] : b[0]] + b[2]
-
-
-def marginals(
-    logits: Mapping[Change, float], gains: Mapping[tuple[Change, Change], float]
-) -> dict[Change, float]:
-    """Return the logits of the changes in these pairs, by sums over all sets of them.
-
-    A set's weight is exp of the sum of its changes' logits and its pairs' gains; changes that
-    overlap are in no set together.
-
-    >>> a, b = (0, 1, "x"), (2, 3, "y")
-    >>> {c: round(x, 2) for c, x in marginals({a: -1.0, b: -1.0}, {(a, b): 4.0}).items()}
-    {(0, 1, 'x'): 1.74, (2, 3, 'y'): 1.74}
-    """
-    changes = sorted({c for pair in gains for c in pair})
-    inside, outside = (dict.fromkeys(changes, 0.0) for _ in range(2))
-    for size in range(len(changes) + 1):
-        for chosen in itertools.combinations(changes, size):
-            pairs = list(itertools.combinations(chosen, 2))
-            if any(overlap(a, b) for a, b in pairs):
-                continue
-            gained = sum(gains.get(pair, 0.0) for pair in pairs)
-            weight = math.exp(min(300.0, gained + sum(logits[c] for c in chosen)))
-            for change in changes:
-                (inside if change in chosen else outside)[change] += weight
-    return {c: math.log(max(inside[c], 1e-300) / outside[c]) for c in changes}
 
 
 def calibration_path(identity: str, lm: str) -> Path:

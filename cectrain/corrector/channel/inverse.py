@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from cecdata.common import arrays
 
 KIND = "cecdata channel 1"
 LEAST = -8.0  # least log P of an observed text given a right one, as if no operator made it
+DEAREST = -5.0  # least log P of what `find_changes` returns
 LONGEST = 4  # characters of the longest span
 SHIPPED = "typed"  # the recipe whose channel ships
 
@@ -88,6 +89,36 @@ def shipped_channel() -> Path:
 def load_shipped_channel() -> Channel:
     """Return the shipped channel, which is read once."""
     return read(shipped_channel())
+
+
+def find_changes(text: str) -> dict[tuple[int, int, str], float]:
+    """Return what the characters of a text may stand for, and log P(observed | right) of each.
+
+    These are changes of the shipped channel that keep the length, above `DEAREST`.
+
+    >>> changes = find_changes("转战")
+    >>> round(changes[1, 2, "账"], 2)
+    -1.37
+    """
+    changes: dict[tuple[int, int, str], float] = {}
+    for start in range(len(text)):
+        for end in range(start + 1, min(len(text), start + LONGEST) + 1):
+            for low, high, right, chance in _changes_of_span(text[start:end]):
+                change = start + low, start + high, right
+                changes[change] = max(chance, changes.get(change, DEAREST))
+    return changes
+
+
+@lru_cache(1 << 14)
+def _changes_of_span(observed: str) -> tuple[tuple[int, int, str, float], ...]:
+    """Return the changes of a span without what is equal at its ends."""
+    changes = []
+    for right, chance in load_shipped_channel().row(observed):
+        if chance > DEAREST and len(right) == len(observed):
+            wrong = [at for at, character in enumerate(observed) if character != right[at]]
+            low, high = wrong[0], wrong[-1] + 1
+            changes.append((low, high, right[low:high], chance))
+    return tuple(changes)
 
 
 def read(path: Path) -> Channel:

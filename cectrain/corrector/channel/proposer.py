@@ -12,7 +12,7 @@ import numpy as np
 from cecdata.hanzi.characters import is_han, rows
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
-from cectrain.corrector.channel.tables import ChannelTables
+from cectrain.corrector.channel.tables import ChannelTables, reluctance
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
 from cectrain.corrector.forms import is_equal_spelling
@@ -130,6 +130,16 @@ def is_kept(text: str, start: int, end: int, target: str) -> bool:
     if len(target) < end - start:
         return shortens_reduplication(text, start, end, target)
     return is_equal_spelling(text, start, end, target)
+
+
+def is_settled(text: str, start: int, end: int, target: str) -> bool:
+    """Return whether a change of equal length puts another accepted spelling, a number or a place.
+
+    >>> is_settled("第三章", 1, 2, "二"), is_settled("第叁章", 1, 2, "三")
+    (True, False)
+    """
+    pairs = zip(text[start:end], target, strict=True)
+    return any(map(reluctance, pairs)) or is_equal_spelling(text, start, end, target)
 
 
 def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool:

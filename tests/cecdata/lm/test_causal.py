@@ -87,6 +87,24 @@ def test_a_shared_pass_gives_the_ratios_of_whole_texts(scorer):
     assert short[0] == pytest.approx(slow(scorer, "她的") - slow(scorer, "他的"), abs=1e-3)
 
 
+def test_the_unchanged_text_estimates_what_one_token_writes(scorer):
+    """By the text before it alone; what no token writes, or the vocabulary lacks, is unknown."""
+    ids = [1, *scorer._tokenizer(TEXT)["input_ids"]]
+    with torch.inference_mode():
+        logs = scorer._model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+
+    def gain(place, new):
+        (token,) = scorer._tokenizer(new)["input_ids"]
+        return float(logs[place, token] - logs[place, ids[place + 1]])
+
+    changes = [(4, 5, "已"), (0, 1, "她"), (4, 6, "已专"), (4, 5, "龘"), (15, 16, "今")]
+    found, alone = scorer.estimate_ratios([TEXT, "他的"], [changes, [(0, 1, "她")]])
+    expected = [gain(4, "已"), gain(0, "她"), -np.inf, -np.inf, gain(15, "今")]
+    assert found.tolist() == pytest.approx(expected, abs=1e-3)
+    assert alone[0] == pytest.approx(expected[1], abs=1e-3)
+    assert np.isinf(scorer.estimate_ratios(["他龘", ""], [[(0, 1, "她")], [(0, 0, "她")]])).all()
+
+
 def test_products_in_bfloat16_give_nearly_the_same(tiny, scorer, monkeypatch):
     """Where the processor multiplies so and the model is not small; the states stay exact."""
     from cecdata.models import loading
@@ -102,6 +120,10 @@ def test_products_in_bfloat16_give_nearly_the_same(tiny, scorer, monkeypatch):
     alone = fast.log_ratios(TEXT, CHANGES).tolist()
     assert alone == pytest.approx(ratios, abs=0.5)
     assert fast.log_ratios_of([TEXT, "他的"], [CHANGES, [(0, 1, "她")]])[0].tolist() == alone
+    estimates = scorer.estimate_ratios([TEXT], [CHANGES])[0].tolist()
+    assert fast.estimate_ratios([TEXT], [CHANGES])[0].tolist() == pytest.approx(estimates, abs=0.5)
+    again = open_scorer(tiny)  # has not read the text before
+    assert again.log_ratios(TEXT, CHANGES).tolist() == alone
 
 
 def test_the_unchanged_text_is_read_once(scorer, monkeypatch):
