@@ -80,6 +80,27 @@ class Edit:
         return f"{self.source or '∅'} → {self.target or '∅'} ({self.type}, {self.confidence:.2f})"
 
 
+def make_edit(
+    text: str,
+    start: int,
+    end: int,
+    target: str,
+    confidence: float,
+    rule: str = "",
+    alternatives: tuple[Alternative, ...] = (),
+) -> Edit:
+    """Return the change of `text[start:end]` into `target`."""
+    return Edit(
+        start=start,
+        end=end,
+        source=text[start:end],
+        target=target,
+        confidence=confidence,
+        alternatives=alternatives,
+        rule=rule,
+    )
+
+
 def edits_of(
     piece: str,
     changes: Iterable[Change],
@@ -101,17 +122,7 @@ def edits_of(
         shown = [alternative for alternative in others[start, end] if alternative.target != target]
         shown.sort(key=lambda alternative: (-alternative.confidence, alternative.target))
         confidence, rule = round(confidences[change], 4), "term" if change in terms else ""
-        edits.append(
-            Edit(
-                start=start,
-                end=end,
-                source=piece[start:end],
-                target=target,
-                confidence=confidence,
-                alternatives=tuple(shown),
-                rule=rule,
-            )
-        )
+        edits.append(make_edit(piece, *change, confidence, rule, tuple(shown)))
     return edits
 
 

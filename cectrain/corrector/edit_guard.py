@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from cecdata.corpus.characters import INVISIBLE, JOINERS, STYLES, TAGS
 from cecdata.hanzi.characters import HAN_RANGES, is_han
 from cecdata.hanzi.edits import splice
-from cectrain.corrector.correction import Change, Edit, Kept
+from cectrain.corrector.correction import Change, Edit, Kept, make_edit
 from cectrain.corrector.prose import NotProse
 from cectrain.corrector.wordlists import Phrases
 
@@ -306,16 +306,7 @@ def edits_of_dictionary(
     for start, end, wrong in phrases.find(plain.text):
         free = not protected.holds(start, end) and plain.fixed.isdisjoint(range(start, end))
         if free and (not edits or edits[-1].end <= start):
-            edits.append(
-                Edit(
-                    start=start,
-                    end=end,
-                    source=wrong,
-                    target=dictionary[wrong],
-                    confidence=1.0,
-                    rule="dictionary",
-                )
-            )
+            edits.append(make_edit(plain.text, start, end, dictionary[wrong], 1.0, "dictionary"))
     return edits
 
 

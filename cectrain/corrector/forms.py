@@ -14,7 +14,7 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
-from cectrain.corrector.correction import Edit
+from cectrain.corrector.correction import Edit, make_edit
 from cectrain.corrector.edit_guard import Plain, Protected
 
 #: Confidence that a form is no quotation, name or word of another language.
@@ -51,14 +51,7 @@ def edits_of_forms(plain: Plain, protected: Protected) -> list[Edit]:
     quoted = {at for match in _QUOTED.finditer(plain.text) for at in range(*match.span())}
     settled = plain.fixed | plain.forms | quoted
     return [
-        Edit(
-            start=at,
-            end=at + 1,
-            source=plain.text[at],
-            target=forms[plain.text[at]],
-            confidence=CONFIDENCE,
-            rule="form",
-        )
+        make_edit(plain.text, at, at + 1, forms[plain.text[at]], CONFIDENCE, "form")
         for at in places
         if not protected.holds(at, at + 1) and at not in settled
     ]

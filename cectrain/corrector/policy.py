@@ -26,7 +26,7 @@ from cecdata.models.causal import (
 from cecdata.models.hub import checkpoint_identity, run_identity
 from cecdata.models.loading import in_batches, thread_count, use_threads
 from cectrain.corrector import folder, speculative
-from cectrain.corrector.correction import Edit, Proposer
+from cectrain.corrector.correction import Edit, Proposer, make_edit
 from cectrain.corrector.edit_guard import Plain, put_stand_ins
 from cectrain.corrector.speculative import Written
 
@@ -260,15 +260,7 @@ class PolicyProposer(Proposer):
             # Rounded, because sums of floats depend on what else is in a batch.
             chance = round(math.exp(sum(span) / len(span)), 4)
             if chance >= self.least:
-                edits.append(
-                    Edit(
-                        start=change.start,
-                        end=change.end,
-                        source=change.target,
-                        target=change.source,
-                        confidence=chance,
-                    )
-                )
+                edits.append(make_edit(piece, change.start, change.end, change.source, chance))
         return edits
 
     def _by_character(self, answer: str, written: Written) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cecdata.models.tagger import Tagger
-from cectrain.corrector.correction import Edit, Proposer
+from cectrain.corrector.correction import Edit, Proposer, make_edit
 
 LEAST = 0.5  # least confidence of an edit: it must be likelier than everything else together
 LONGEST = 128  # characters of a piece: such models are trained on single sentences
@@ -35,13 +35,7 @@ class TaggerProposer(Proposer):
         """Return the edits of each piece, sorted, each of one character."""
         return [
             [
-                Edit(
-                    start=place,
-                    end=place + 1,
-                    source=piece[place],
-                    target=character,
-                    confidence=round(probability, 4),
-                )
+                make_edit(piece, place, place + 1, character, round(probability, 4))
                 for place, character, probability in tagged.changes
                 if probability >= self.least
             ]
