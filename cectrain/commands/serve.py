@@ -42,7 +42,13 @@ if TYPE_CHECKING:
     "--workers",
     type=click.IntRange(1),
     default=4,
-    help="Number of threads; each corrects one request at a time, and 128 wait for them.",
+    help="Number of threads; each corrects one request at a time.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(0),
+    default=128,
+    help="Maximum number of requests that wait for a thread; further requests are refused.",
 )
 def serve(
     host: str,
@@ -50,6 +56,7 @@ def serve(
     max_bytes: int,
     seconds: float,
     workers: int,
+    queue: int,
     **settings: Any,
 ) -> None:
     """Serve a page for correcting text, and a JSON endpoint, on this machine.
@@ -71,7 +78,7 @@ def serve(
     corrector = corrector_of(**settings)
     with contextlib.suppress(UsageError):  # of a model without terms
         corrector.also(terms=["预热"])  # loads tables before a client waits
-    limits = Limits(max_bytes, seconds, workers)
+    limits = Limits(max_bytes, seconds, workers, queue)
     with Server((host, port), corrector, limits) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
