@@ -140,6 +140,7 @@ def test_difflib_projections(pair: tuple[str, str]) -> None:
             check(expected[key], rows(name, system), "cllm", {"projection": projection})
 
 
+@pytest.mark.slow
 def test_projected_probes() -> None:
     """Each probe's four projections give the published numbers."""
     for number, row in probes().items():

@@ -149,6 +149,7 @@ def test_too_little_text_keeps_what_ships(tmp_path, rows, told):
     assert Corrector(str(tmp_path / "out")).correct("他己经来了。")[0].target == "他已经来了。"
 
 
+@pytest.mark.slow
 def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path, monkeypatch):
     """What was trained before an interruption is not trained again, and no sentence is left."""
     pytest.importorskip("torch")

@@ -108,6 +108,7 @@ def unbroken(tmp_path_factory, many, tree_of):
     return tree_of(out)
 
 
+@pytest.mark.slow
 def test_ray_writes_the_same_files(cecdata, tmp_path, lines_of, tree_of):
     """Threads and Ray tasks write the same bytes under the same names."""
     corpus = tmp_path / "corpus.txt"
