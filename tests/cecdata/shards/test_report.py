@@ -111,7 +111,9 @@ def test_a_report_fits_its_window_and_its_filters_work(dataset, tmp_path, width,
     path = write_report(dataset)
     with Browser(tmp_path / "profile") as page:
         page.open(path.as_uri(), width, dark=dark)
-        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        assert page.run(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
         choose = "const s = document.getElementById('pair-operator'); s.value = 'split';"
         page.run(f"{{{choose} s.dispatchEvent(new Event('change'))}}")
         shown = "[...document.querySelectorAll('.pair .about span:nth-child(2)')]"
