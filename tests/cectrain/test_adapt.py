@@ -151,8 +151,13 @@ def test_too_little_text_keeps_what_ships(tmp_path, rows, told):
 
 @pytest.mark.slow
 def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path, monkeypatch):
-    """What was trained before an interruption is not trained again, and no sentence is left."""
+    """What was trained before an interruption is not trained again, and no sentence is left.
+
+    The progress counts each step.
+    """
     pytest.importorskip("torch")
+    steps = []
+    monkeypatch.setattr(adapt, "step", lambda *progress: steps.append(progress))
     out, compare = tmp_path / "out", Trial.compare
     monkeypatch.setattr(adapt, "steps_for", lambda _: 2)
 
@@ -161,6 +166,7 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
 
     monkeypatch.setattr(Trial, "compare", interrupt)
     assert run(text, "--out", out).exit_code != 0
+    assert steps == [("supervised steps of the policy", 1, 2)] * 2
     (model,) = out.glob("work/*/run/model/model.safetensors")
     trained = model.stat().st_mtime_ns, model.read_bytes()
 
