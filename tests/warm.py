@@ -32,7 +32,7 @@ TALLY = 1024  # bytes of the shim's tally; then the number of calls on the state
 KINDS = 10
 #: what the commands of pages import late
 LATE = (
-    "cecbench.page", "cecbench.run", "cecdata.builds.build", "cecdata.embed.store",
+    "cecbench.page", "cecbench.run", "cecdata.builds.build", "cecdata.embed.base",
     "cecdata.perturbation.engine", "cecdata.report", "cecdata.shards.export", "datasets",
     "polars", "pyarrow.parquet", "torch", "transformers", "cectrain.reward.diagnosis",
 )  # fmt: skip

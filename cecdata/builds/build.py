@@ -16,7 +16,6 @@ from cecdata.builds.output import open_output
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import (
     Finished,
-    embeddings_whole,
     publish_pairs,
     publish_pool,
     restate,
@@ -62,7 +61,7 @@ def build(
             engine_of(engine, workers) as runner,
         ):
             finished = output.finished()
-            if finished is not None and embeddings_whole(output, finished, config):
+            if finished is not None:
                 output.drop()
                 return restate(output, finished, about)
             run = Run(output.place, output.build, runner)

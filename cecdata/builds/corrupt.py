@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.config import Config
 from cecdata.embed import CASCADE, folders_of
+from cecdata.embed.base import FOLDER, folder_of, index_bytes
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Pairs
@@ -122,14 +123,11 @@ class Corrupt(Chunks):
         return files, {"ids": _range(chunk), "parts": parts}
 
     def _embeddings(self, number: int, parts: Sequence[Embedded]) -> File:
-        """Write the vectors of a chunk's targets as a file of the store of embeddings."""
-        from cecdata.embed.store import FOLDER, folder_of, range_bytes
-
+        """Write the vectors of a chunk's targets."""
         ids, vectors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        data = range_bytes(ids, vectors).tobytes()
+        data = index_bytes(ids, vectors)
         name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
-        file = self.place.write(name, lambda path: path.write_bytes(data), rows=len(ids))
-        return replace(file, extra={"ids": [int(ids.min()), int(ids.max())]})
+        return self.place.write(name, lambda path: path.write_bytes(data), rows=len(ids))
 
 
 def _range(rows: pa.RecordBatch | pa.Table) -> list[Json]:

@@ -17,11 +17,12 @@ from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
 from cecdata.builds.output import Folder, Remote
 from cecdata.builds.place import Done
-from cecdata.common.codec import Json, decode, is_sealed
+from cecdata.common.codec import Json, decode
 from cecdata.common.errors import without_userinfo
 from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
+from cecdata.embed.base import FOLDER
 from cecdata.filters import Tally, active
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
 from cecdata.shards.card import CARD, card
@@ -41,7 +42,6 @@ from cecdata.shards.manifest import (
     pools_among,
 )
 
-_FAISS = ".faiss"
 _FOLDERS = re.compile(r"(?<![^\s='\"])/[^\s'\"]*/")  # of absolute paths in a command
 _Number = TypeVar("_Number", int, float)
 
@@ -102,7 +102,6 @@ def publish_pool(output: Folder | Remote, finished: Finished, config: Config) ->
 def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histogram) -> Manifest:
     """Let the shards of pairs appear, then the documents; return the manifest, written last."""
     recorded = _of_pairs(finished, histogram, finished.state(output.build, histogram.config))
-    _close_embeddings(output, histogram.config, finished.chunks)
     return _publish(output, finished.run, recorded)
 
 
@@ -126,40 +125,6 @@ def _close(output: Folder | Remote, recorded: Manifest) -> Manifest:
     output.document(MANIFEST, dumps(whole))
     output.drop()
     return whole
-
-
-def _close_embeddings(output: Folder | Remote, config: Config, chunks: Sequence[Done]) -> None:
-    """Write the contents of the store of embeddings, if the chunks have any."""
-    files = [file for done in chunks for file in done.files if file.path.endswith(_FAISS)]
-    if not files:
-        return
-    from cecdata.embed import encoder
-    from cecdata.embed.store import STORE, Range, contents_bytes
-
-    ranges = []
-    for file in files:
-        name, (first, last) = file.path.rpartition("/")[2], file.ids or (0, 0)
-        ranges.append(Range(name, first, last, file.rows, file.bytes, file.sha256))
-    data = contents_bytes(encoder(config.encoder), ranges)
-    name = f"{files[0].path.rpartition('/')[0]}/{STORE}"
-    output.place.write(name, lambda path: path.write_bytes(data))
-
-
-def embeddings_whole(output: Folder | Remote, finished: Manifest, config: Config) -> bool:
-    """Return whether the embeddings that the tasks of a finished build wrote are undamaged."""
-    place, folders = output.place, set()
-    for number in range(-(-finished.rows.kept // config.shard_sentences)):
-        done = place.marker(f"corrupt/{number:05d}", output.build)
-        for file in done.files if done is not None else ():
-            if file.path.endswith(_FAISS):
-                folders.add(file.path.rpartition("/")[0])
-                if not place.is_true(file):
-                    return False
-    if not folders:
-        return True
-    from cecdata.embed.store import STORE
-
-    return all(is_sealed(place.read(f"{folder}/{STORE}") or b"") for folder in folders)
 
 
 def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -> Manifest:
@@ -197,6 +162,7 @@ def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -
             for name, rate in histogram.rates().items()
         ),
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
+        embeddings=tuple(file for file in files if file.path.startswith(f"{FOLDER}/")),
     )
     for name, filter_of in active(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)

@@ -22,7 +22,7 @@ _DATASET = click.argument("dataset", type=DatasetPath())
 @click.option("--full", is_flag=True, help="Also make all rows again, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(dataset: Path, full: bool, as_json: bool) -> None:
-    """Check the checksums and every row of DATASET, which may also be a folder of embeddings.
+    """Check the checksums and every row of DATASET.
 
     \b
     cecdata verify out/data            checksums, edits, distances, ids
@@ -31,15 +31,10 @@ def verify(dataset: Path, full: bool, as_json: bool) -> None:
     The exit code is 4 if something is damaged, and 1 if DATASET is not a dataset.
     """
     from cecdata.builds.pairs import rederiver
-    from cecdata.embed.store import STORE, verify_stores
     from cecdata.shards.verify import verify as prove
 
-    if (dataset / STORE).is_file():
-        report = verify_stores(dataset)
-    else:
-        with Progress():
-            report = prove(dataset, rederiver(dataset) if full else None)
-        report = report.with_files_of(verify_stores(dataset))
+    with Progress():
+        report = prove(dataset, rederiver(dataset) if full else None)
     if as_json:
         print_json({"ok": report.ok, **asdict(report)})
     if not report.ok:

@@ -1,14 +1,23 @@
-"""What a sentence encoder is, and the scores of pairs."""
+"""What a sentence encoder is, the scores of pairs, and the files of a dataset's vectors.
+
+This is the only module that imports `faiss`.
+"""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder
+_AT_ONCE = 16_384  # rows that are widened to float32 at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +67,36 @@ class Encoder(ABC):
         cosine = np.einsum("pd,pd->p", noisy.astype(np.float64), wide)
         first_pair = np.unique(target_of, return_index=True)[1]
         return Scored(cosine.astype(np.float32), targets=(first_pair, clean))
+
+
+def folder_of(encoder: str) -> str:
+    """Return the name of an encoder's folder below `embeddings`.
+
+    >>> folder_of("builtin+usem3"), folder_of("BAAI/bge-large-zh-v1.5")
+    ('usem3', 'bge-large-zh-v1.5')
+    """
+    name, at, revision = encoder.removeprefix("builtin+").partition("@")
+    name = name.rstrip("/").rpartition("/")[2] + at + revision
+    return re.sub(r"[^\w.@-]", "-", name).lstrip(".") or "encoder"
+
+
+def index_bytes(ids: npt.NDArray[np.int64], vectors: npt.NDArray[np.floating]) -> bytes:
+    """Return a FAISS file: an `IndexIDMap2` over `IndexScalarQuantizer` (fp16, inner product).
+
+    Its bytes depend on the set of rows alone, not on their order. `ids` are distinct [N], and
+    `vectors` [N, dimension] of unit length.
+    """
+    faiss: Any = import_module("faiss")
+    order = np.argsort(ids, kind="stable")
+    half = vectors[order].astype(np.float16)
+    flat = faiss.IndexScalarQuantizer(
+        half.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+    )
+    index = faiss.IndexIDMap2(flat)
+    # not by `add_with_ids`, which also builds the table from ids to rows: that is not written
+    for start in range(0, len(half), _AT_ONCE):
+        flat.add(half[start : start + _AT_ONCE].astype(np.float32))
+    faiss.copy_array_to_vector(ids[order], index.id_map)
+    index.ntotal = len(ids)
+    data: bytes = faiss.serialize_index(index).tobytes()
+    return data

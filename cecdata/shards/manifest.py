@@ -144,6 +144,7 @@ class Manifest:
     calibration: tuple[Calibration, ...] = ()
     cosine: Cosine = Cosine()
     rejects: tuple[File, ...] = ()
+    embeddings: tuple[File, ...] = ()  # of the targets, where the cosine was measured
     documents: tuple[File, ...] = ()  # card, hashes of benchmarks; `rows` is 0
     about: About = About()
     origins: tuple[Origin, ...] = ()  # of the sentences, the most frequent first
@@ -174,7 +175,7 @@ class Manifest:
     def files(self) -> tuple[File, ...]:
         """Return every file of the dataset that the manifest names."""
         shards = [record for records in self.outputs.values() for record in records]
-        return (*shards, *self.rejects, *self.documents)
+        return (*shards, *self.rejects, *self.embeddings, *self.documents)
 
 
 @dataclass(frozen=True, slots=True)

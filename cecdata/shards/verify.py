@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +48,6 @@ class Report:
     def ok(self) -> bool:
         """Return whether there is no problem."""
         return not self.problems
-
-    def with_files_of(self, other: Report) -> Report:
-        """Return this report with the problems and files of another; `rows_checked` stays."""
-        return replace(
-            self,
-            problems=self.problems + other.problems,
-            files_checked=self.files_checked + other.files_checked,
-        )
 
 
 def verify(out: str | Path, rederive: Rederive | None = None) -> Report:

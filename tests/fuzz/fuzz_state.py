@@ -1,4 +1,4 @@
-"""Readers of what the programs wrote: manifests, embeddings, journals, recipes, checkpoints.
+"""Readers of what the programs wrote: manifests, journals, recipes, checkpoints.
 
 Where a file carries a sum over itself, most cases put it right again, so that what lies behind the
 sum is reached as well.
@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from fuzz_case import PAGE, Reader
 from fuzz_corpus import SENTENCES
 from fuzz_mutate import Mutator, reseal, reseal_lines
@@ -30,9 +29,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("shard", "a.parquet", _shard, Mutator(_shards, "binary"), memory=PAGE, suite=300),
         Reader("inventory", "manifest.json", _inventory,
                Mutator(_manifests, "json", _reseal_manifest), suite=400),
-        Reader("store", "store.json", _store_json, Mutator(_stores, "json", reseal)),
-        Reader("faiss", "00000.faiss", _faiss_file,
-               Mutator(lambda: (_store()["00000.faiss"],), "binary")),
         Reader("journal", "journal.jsonl", _journal, Mutator(_journals, "json", reseal_lines),
                names_file=False),
         Reader("recipe-data", "a.toml", _recipe, Mutator(_data_recipes, "lines")),
@@ -122,51 +118,6 @@ def _reseal_manifest(data: bytes) -> bytes:
                           ensure_ascii=False)  # fmt: skip
         document["fingerprint"] = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     return reseal(json.dumps(document).encode())
-
-
-class _Model:
-    """Stands in for an encoder: the store asks for no more."""
-
-    dimension = 8
-    name = revision = fingerprint = "drawn"
-
-
-@cache
-def _store() -> dict[str, bytes]:
-    from stores import write_store
-
-    with tempfile.TemporaryDirectory() as name:
-        draw, root = np.random.default_rng(0), Path(name)
-        keys = draw.integers(0, 2**64, 20, np.uint64)
-        write_store(root, _Model(), (keys, draw.standard_normal((20, 8), np.float32)))
-        return {path.name: path.read_bytes() for path in root.iterdir()}
-
-
-def _stores() -> tuple[bytes, ...]:
-    whole = _store()["store.json"]
-    return (whole, whole.replace(b"00000.faiss", b"../00.faiss"), whole.replace(b"20", b"0"))
-
-
-def _store_json(path: Path) -> None:
-    """Open a store with this list of files beside a sound file, and read all that it says."""
-    from cecdata.embed.store import open_store
-
-    (path.parent / "00000.faiss").write_bytes(_store()["00000.faiss"])
-    store = open_store(path.parent)
-    for part in store.contents.ranges:
-        rows = store.rows_of(part)
-        assert len(rows.ids) == len(rows.vectors) == part.rows
-    store.verify()
-
-
-def _faiss_file(path: Path) -> None:
-    """Look up in a file beside its sound list: `verify` notices a change."""
-    from cecdata.embed.store import open_store
-
-    (path.parent / "store.json").write_bytes(_store()["store.json"])
-    store = open_store(path.parent)
-    store.lookup(np.arange(5))
-    assert store.verify() or path.read_bytes() == _store()[path.name], "a change was overlooked"
 
 
 def _journals() -> tuple[bytes, ...]:

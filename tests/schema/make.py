@@ -31,17 +31,10 @@ ANSWERS = (
 )
 
 
-class Model:
-    """Stands in for an encoder: the store asks for no more."""
-
-    dimension = 8
-    name = revision = fingerprint = "drawn"
-
-
 def main(out: Path, *parts: str) -> None:
     out.mkdir(parents=True)
     writers = {
-        "dataset": dataset, "store": store, "run": run, "checkpoints": checkpoint,
+        "dataset": dataset, "run": run, "checkpoints": checkpoint,
         "training": training, "workspace": workspace,
     }  # fmt: skip
     for part in parts or writers:
@@ -62,17 +55,6 @@ def dataset(out: Path) -> None:
         build(["corpus.txt"], Path("out"), load(copies=2, holdout=0.3))
         shutil.copytree("out", out, ignore=shutil.ignore_patterns(".cecdata"))
         os.chdir(here)
-
-
-def store(out: Path) -> None:
-    """Embeddings in two files."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from stores import write_store
-
-    draw = np.random.default_rng(0)
-    keys = [draw.integers(0, 2**64, size, np.uint64) for size in (5, 3)]
-    parts = [(part, draw.standard_normal((len(part), 8), np.float32)) for part in keys]
-    write_store(out, Model(), *parts)
 
 
 def run(out: Path) -> None:
@@ -145,7 +127,6 @@ def expect(out: Path) -> None:
     found: dict[str, object] = {}
     for part, facts in (
         ("dataset", _of_dataset),
-        ("store", _of_store),
         ("run", _of_run),
         ("checkpoints", _of_checkpoints),
     ):
@@ -172,17 +153,6 @@ def _of_dataset(data: Path) -> dict[str, object]:
         },
         "counts": [manifest["rows"]["read"], manifest["rows"]["kept"], manifest["pairs"]["kept"]],
     }
-
-
-def _of_store(folder: Path) -> dict[str, object]:
-    import faiss
-
-    vectors = {}
-    for path in sorted(folder.glob("*.faiss")):
-        index = faiss.read_index(str(path))
-        for key in faiss.vector_to_array(index.id_map).tolist():
-            vectors[str(key)] = index.reconstruct(key).tolist()
-    return {"vectors": vectors}
 
 
 def _of_run(folder: Path) -> dict[str, object]:

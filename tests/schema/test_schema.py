@@ -8,15 +8,12 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cecbench.results import read_run, rescore_run
 from cecdata.builds.pairs import rederiver
-from cecdata.common.codec import seal_object, unseal_object
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError
-from cecdata.embed.store import open_store
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
@@ -97,18 +94,6 @@ def test_datasets_reads_a_dataset(version, expected, tmp_path):
     assert list(found["id"]) == [row["id"] for row in expected["rows"]["train"]]
 
 
-@having("store")
-def test_embeddings(version, expected):
-    """Every vector by its id, bit for bit."""
-    store = open_store(version / "store")
-    keys = np.array([int(key) for key in expected["vectors"]], np.int64)
-    found, vectors = store.lookup(keys)
-    assert found.all()
-    assert len(store) == len(keys)
-    assert np.array_equal(vectors, np.array(list(expected["vectors"].values()), np.float16))
-    assert store.verify() == ()
-
-
 @having("run")
 def test_predictions(version, expected):
     """The rows of a run, and the same headline when they are scored again."""
@@ -179,15 +164,6 @@ def test_a_later_score_is_refused(copied):
     later(copied / "run" / "score.json", r'("format": )(\d+)')
     with pytest.raises(InputError, match=r"format 1002.*upgrade"):
         read_run(copied / "run")
-
-
-@having("store")
-def test_later_embeddings_are_refused(copied):
-    """A list of a later version, sealed as that version would, is named with its version."""
-    path = copied / "store" / "store.json"
-    path.write_bytes(seal_object({**unseal_object(path.read_bytes()), "version": 1001}))
-    with pytest.raises(InputError, match="version 1001"):
-        open_store(copied / "store")
 
 
 @having("checkpoints")

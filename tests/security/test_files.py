@@ -139,19 +139,6 @@ def test_no_path_out_of_a_journal(tmp_path, entry):
         pass
 
 
-def test_no_path_out_of_a_store(tmp_path):
-    """A list that names a file elsewhere is refused, even where its seal is right."""
-    from cecdata.embed.store import STORE, open_store
-
-    facts = {"version": 1, "encoder": "e", "revision": "r", "fingerprint": "f", "dimension": 8}
-    for name in ("../other.faiss", "/x.faiss", "00000/../../x.faiss", ".faiss", "store.json"):
-        part = {"file": name, "first": 0, "last": 0, "rows": 1, "bytes": 200, "sha256": ""}
-        document = {**facts, "rows": 1, "ranges": [part]}
-        (tmp_path / STORE).write_bytes(seal_object(document))
-        with pytest.raises(VerificationError, match="is not the name of a file in a store"):
-            open_store(tmp_path)
-
-
 def test_no_path_out_of_a_checkpoint(tmp_path):
     """A checkpoint whose list names a file elsewhere is not whole."""
     from cectrain.checkpoints import step_of

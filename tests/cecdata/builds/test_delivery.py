@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import faiss
 import numpy as np
 import polars as pl
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from cecdata.builds.build import build
 from cecdata.config import load
 from cecdata.embed import encoder
-from cecdata.embed.store import open_store
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.reader import open_dataset
 from cectrain.config import DataConfig
@@ -107,19 +107,26 @@ def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):
         files = sorted((out / "embeddings/usem3").iterdir())
         found.append({path.name: path.read_bytes() for path in files})
     assert found[0] == found[1]
-    assert len(found[0]) == 4 + 1
+    assert len(found[0]) == 4
     model = encoder("usem3")
-    store = open_store(out / "embeddings/usem3", model)
+    indexes = [faiss.read_index(str(out / f"embeddings/usem3/{name}")) for name in found[0]]
+    ids = [faiss.vector_to_array(index.id_map).tolist() for index in indexes]
+    vectors = {
+        key: index.reconstruct(key)
+        for index, keys in zip(indexes, ids, strict=True)
+        for key in keys
+    }
     rows = rows_of(out).unique("id")
-    assert len(store) == 200
-    looked_up = store.lookup(rows["id"].to_numpy())
-    assert looked_up.found.all()
+    assert sum(map(len, ids)) == len(rows) == 200
     wanted = model.encode(rows["target"].to_list())
-    assert np.abs(looked_up.vectors.astype(np.float32) - wanted).max() < 1e-3
+    stored = np.array([vectors[key] for key in rows["id"].to_list()])
+    assert np.abs(stored - wanted).max() < 1e-3
+    listed = read_manifest(out).embeddings
+    assert {file.path for file in listed} == {f"embeddings/usem3/{name}" for name in found[0]}
     plain = load(filters=("levenshtein",))
     build([str(text)], tmp_path / "plain", plain)
     assert not (tmp_path / "plain/embeddings").exists()
-    for name in sorted(found[0])[-2:]:  # a file of vectors, and store.json
+    for name in sorted(found[0])[-2:]:
         path = out / "embeddings/usem3" / name
         path.write_bytes(path.read_bytes()[:-9] + b"flipped !")
         build([str(text)], out, config)
