@@ -1,18 +1,14 @@
 """Language models behind an OpenAI-compatible endpoint that gives log-probabilities of a prompt.
 
 vLLM answers `prompt_logprobs`; other servers have `echo` with `logprobs`. Which of the two is tried
-once. Each answer is kept on disk, so a text is sent once, and what was answered stays where the
-endpoint ends in the middle. The key is read from the environment and goes into the header alone.
+once. The key is read from the environment and goes into the header alone.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import math
 import os
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cecdata.common.errors import CecError, InputError, without_userinfo
-from cecdata.common.machine import user_folder
 from cecdata.common.text import escape_controls
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable
 from cecdata.models.http import Endpoint, EndpointError, Reply
@@ -78,7 +73,6 @@ class EndpointScorer(LanguageModel):
             )
         self.name = f"{self._base}#{self._model}"
         self.identity = self.name
-        self._answers = _Answers(self.identity)
         self._fields: Body = {}
         self._find_fields()
 
@@ -88,17 +82,14 @@ class EndpointScorer(LanguageModel):
         NaN for a text that the endpoint refuses, such as one longer than the model's context.
         """
         texts = [encodable(str(text)) for text in texts]
-        known = self._answers.find(texts)
-        missing = [text for text in dict.fromkeys(texts) if text and text not in known]
-        for number, future in self._completions.send_all(map(self._body, missing)):
-            text = missing[number]
+        asked = [text for text in dict.fromkeys(texts) if text]
+        nats = {"": 0.0}
+        for number, future in self._completions.send_all(map(self._body, asked)):
             try:
-                known[text] = self._nats(future)
+                nats[asked[number]] = self._nats(future)
             except _RefusedError:
-                known[text] = math.nan
-            else:
-                self._answers.keep(text, known[text])
-        return np.array([known[text] if text else 0.0 for text in texts])
+                nats[asked[number]] = math.nan
+        return np.array([nats[text] for text in texts])
 
     def _find_fields(self) -> None:
         """Find the fields of a request that this endpoint answers with log-probabilities."""
@@ -171,8 +162,8 @@ class EndpointScorer(LanguageModel):
             raise _RefusedError(f"{self._base}: {reply.trouble}")
         if reply.body is None:
             raise CecError(
-                f"{self._base} failed {self._tries} times ({reply.trouble}). Its earlier "
-                "answers are kept: run the same command again to continue"
+                f"{self._base} failed {self._tries} times ({reply.trouble}): run the same command "
+                "again when it answers"
             )
         return reply.body
 
@@ -185,43 +176,6 @@ def _prompt_logs(answer: Any) -> list[float]:
     logs = choice["logprobs"]["token_logprobs"]
     answered = (answer.get("usage") or {}).get("completion_tokens", 1)  # one token is asked for
     return [float(log) for log in logs[1 : len(logs) - int(answered)]]
-
-
-class _Answers:
-    """The answers of an endpoint on disk, by the SHA-256 of the text: no text is kept."""
-
-    def __init__(self, identity: str) -> None:
-        base = user_folder("XDG_CACHE_HOME")
-        name = hashlib.sha256(identity.encode()).hexdigest()[:16]
-        self.path = base / "cec-zero" / "endpoints" / f"{name}.sqlite"
-        with self._open() as answers:
-            answers.execute("CREATE TABLE IF NOT EXISTS answers (text BLOB PRIMARY KEY, nats REAL)")
-
-    def find(self, texts: Sequence[str]) -> dict[str, float]:
-        """Return the answers that are known."""
-        query = "SELECT nats FROM answers WHERE text = ?"
-        with self._open() as answers:
-            rows = {text: answers.execute(query, [_key(text)]).fetchone() for text in texts}
-        return {text: row[0] for text, row in rows.items() if row is not None}
-
-    def keep(self, text: str, nats: float) -> None:
-        """Keep an answer."""
-        with self._open() as answers:
-            answers.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", [_key(text), nats])
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the database, which is durable by itself, for one transaction."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(sqlite3.connect(self.path, timeout=60)) as base, base:
-                yield base
-        except (OSError, sqlite3.Error) as error:
-            raise CecError(f"{self.path}: {error}. Delete it, or set XDG_CACHE_HOME") from error
-
-
-def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
 
 
 def _takes(name: str) -> bool:
