@@ -24,7 +24,7 @@ from cecdata.operators.named import add_installed, find_operators, is_installed
 INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "join_lines", "split_sentences", "mask",
     "format", "encoding", "text_column", "licence", "limit",
-    "decontaminate", "quality", "perplexity", "max_perplexity", "near_duplicates",
+    "decontaminate", "quality", "near_duplicates",
 )  # fmt: skip
 MOST_COPIES = 1000
 RECIPES = ("paper", "typed")
@@ -68,8 +68,6 @@ class Config:
     protect_spans: bool = False  # leave URLs, e-mail, Latin words and numbers whole
     protect: tuple[str, ...] = ()  # names that no operator changes
     quality: tuple[str, ...] = ()  # filters of sentences, by name
-    perplexity: str = ""  # language model that rejects unlikely sentences
-    max_perplexity: float = 2000.0  # highest, per Chinese character, of a sentence that is kept
     near_duplicates: bool = False  # reject sentences a few edits from an earlier one
     decontaminate: tuple[str, ...] = ()  # benchmarks whose sentences are left out
     format: str | None = None  # of all files; None: by suffix
@@ -116,8 +114,6 @@ class Config:
         require(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
         margin = self.plausibility_margin
         require(abs(margin) < 1e6, "plausibility_margin", margin, "within ±1e6")
-        most = self.max_perplexity
-        require(most > 1, "max_perplexity", most, "a number above 1")
         require(0 <= self.seed < 2**63, "seed", self.seed, "from 0 to 2**63 - 1")
         for name in ("limit", "pairs"):
             value = getattr(self, name)

@@ -24,8 +24,6 @@ from cecdata.corpus.inputs import hash_file, resolve
 from cecdata.corpus.reading import check_columns, read_sources
 from cecdata.corpus.sources import STDIN, Source, open_source, rows_known
 from cecdata.filters import active
-from cecdata.lm import shared_scorer
-from cecdata.lm.ngrams import SHIPPED
 from cecdata.perturbation.tables import compile_recipe
 from cecdata.shards.manifest import POOL, File
 
@@ -168,9 +166,6 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "corpus": _name_files(source.given, config.limit),
         "packages": versions(config),
     }
-    # models are opened here, so that a bad one is refused before --overwrite removes anything
-    if config.perplexity:
-        identity["perplexity"] = shared_scorer(config.perplexity).identity
     if config.decontaminate:
         identity["benchmarks"] = digests(config.decontaminate)
     if pool:
@@ -182,6 +177,7 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         **identity,
         "configuration": settings,
         "tables": compile_recipe(config).sha256,
+        # which are opened: a bad one is refused before --overwrite removes anything
         "models": {name: filter_of.identity(config) for name, filter_of in active(config).items()},
     }
 
@@ -197,7 +193,6 @@ def versions(config: Config) -> dict[str, str]:
 def paths_read(given: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
     models = [path for filter_of in active(config).values() for path in filter_of.reads(config)]
-    models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
     return [*(file.path for file in given), *models, *config.decontaminate]
 
 

@@ -170,7 +170,7 @@ def clean_rows(rows: Rows, config: Config, known: Index | None) -> Normalised:
     whole = split(rows.batch) if config.split_sentences else rows.batch
     options = Options(config.min_chars, config.max_chars)
     normal = normalise(whole, options, mask if config.mask else None)
-    clean = sieve(normal, config.quality, config.perplexity, config.max_perplexity)
+    clean = sieve(normal, config.quality)
     if known is not None:
         clean = decontaminate(clean, known)
     if not len(rows.rejected):

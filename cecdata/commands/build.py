@@ -109,22 +109,6 @@ _OPTIONS = (
         **_SENTENCES,
     ),
     setting(
-        "perplexity",
-        str,
-        "Reject sentences that are unlikely under this language model. MODEL is `words` (the "
-        "packaged n-gram table), another n-gram table, an ARPA file, a transformers model, or "
-        "the URL of an endpoint.",
-        show_default=False,
-        metavar="MODEL",
-        **_SENTENCES,
-    ),
-    setting(
-        "max_perplexity",
-        float,
-        "Maximum perplexity per Chinese character of a sentence, with --perplexity.",
-        **_SENTENCES,
-    ),
-    setting(
         "near_duplicates",
         None,
         "Reject a sentence if it differs from an earlier one in at most 3 characters and at "

@@ -1,4 +1,4 @@
-"""The quality filters: sentences that are hardly Chinese, no sentences, or unlikely ones.
+"""The quality filters: sentences that are hardly Chinese, or no sentences.
 
 A new filter is one entry in `QUALITY`. Filters look at the judged form of a sentence.
 """
@@ -11,7 +11,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -123,31 +122,20 @@ QUALITY: dict[str, Quality] = {
         "it is boilerplate of a page",
     ),
 }
-PERPLEXITY = "perplexity"
 _ANY_HAN = "[\u3400-\u9fff\U00020000-\U000323af]"
 
 
-def sieve(
-    clean: Normalised, names: Sequence[str], model: str = "", most: float = np.inf
-) -> Normalised:
-    """Reject the sentences that fail a filter; the reason names the first filter that they fail.
-
-    With a `model`, sentences whose perplexity is above `most` fail a last filter.
-    """
-    if not (names or model) or not len(clean.batch):
+def sieve(clean: Normalised, names: Sequence[str]) -> Normalised:
+    """Reject the sentences that fail a filter; the reason names the first filter that they fail."""
+    if not names or not len(clean.batch):
         return clean
-    text = clean.batch.column("text")
-    failed = {series.name: series.to_numpy() for series in failing(text, names)}
-    details = {name: QUALITY[name].detail for name in names}
-    if model:
-        failed[PERPLEXITY] = perplexity(text, model) > most
-        details[PERPLEXITY] = f"its perplexity per Chinese character is above {most:g}"
+    failures = failing(clean.batch.column("text"), names)
     left, rejected = np.ones(len(clean.batch), dtype=np.bool_), [clean.rejected]
-    for name, detail in details.items():
-        bad = failed[name] & left
+    for name in names:
+        bad = failures[name].to_numpy() & left
         left &= ~bad
         rows = clean.batch.filter(pa.array(bad))
-        rejected.append(reject(rows, f"quality_{name}", [detail] * len(rows)))
+        rejected.append(reject(rows, f"quality_{name}", [QUALITY[name].detail] * len(rows)))
     return Normalised(clean.batch.filter(pa.array(left)), pa.concat_batches(rejected))
 
 
@@ -166,15 +154,3 @@ def _without_placeholders(text: pa.Array) -> pa.Array:
         return text
     rest = pc.replace_substring_regex(text, "<[A-Z]{2,8}>", "")
     return pc.if_else(pc.match_substring_regex(rest, _ANY_HAN), rest, text)
-
-
-def perplexity(text: pa.Array, model: str) -> npt.NDArray[np.float64]:
-    """Return exp(-log P / n) of each text under a model, n being its Chinese characters.
-
-    Under n-grams, which know no other characters, a text without Chinese ones has 1.
-    """
-    from cecdata.lm import shared_scorer  # it loads the tables of words
-
-    characters = np.asarray(pc.count_substring_regex(text, _ANY_HAN))
-    nats = shared_scorer(model).log_prob(text)
-    return np.asarray(np.exp(-nats / np.maximum(characters, 1)))

@@ -166,9 +166,6 @@ def _steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
         )
     if quality := configuration.get("quality"):
         yield f"Sentences were rejected by quality: {', '.join(map(code, quality))}."
-    if configuration.get("perplexity"):
-        most = configuration.get("max_perplexity")
-        yield f"Sentences with a perplexity above {most} per character were rejected."
     if configuration.get("near_duplicates"):
         yield "Sentences that differ little from an earlier one were rejected."
     if against := configuration.get("decontaminate"):

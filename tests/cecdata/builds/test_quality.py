@@ -24,10 +24,10 @@ from cecdata.commands.build import build as command
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.quality import QUALITY, failing, perplexity
+from cecdata.corpus.quality import QUALITY, failing
 from cecdata.filters import active, measure
 from cecdata.filters.plausibility import worse_by
-from cecdata.lm import open_scorer, shared_scorer
+from cecdata.lm import open_scorer
 from cecdata.perturbation.pairs import Pairs, name_codes
 from cecdata.shards.schema import PAIR
 
@@ -99,60 +99,6 @@ def test_a_build_rejects_with_the_filters_name(cecdata, tmp_path):
     assert rows["kept"] == len(GOOD)
     assert rows["kept"] + sum(rows["rejected"].values()) == len(texts)
     assert set(rows["rejected"]) <= {f"quality_{name}" for name in QUALITY}
-
-
-ARPA = """\\data\\
-ngram 1=5
-ngram 2=2
-
-\\1-grams:
--3.0\t<unk>
--1.0\t今天\t-0.5
--1.5\t天气
--2.0\t今
--2.0\t天
-
-\\2-grams:
--0.25\t今天 天气
--0.5\t天气 今天
-
-\\end\\
-"""
-
-
-def test_perplexity_is_that_of_the_words(tmp_path):
-    """By hand: bigram, back-off, unknown character; other characters part and do not count."""
-    model = tmp_path / "a.arpa"
-    model.write_text(ARPA, "utf-8")
-    log10 = {  # of all, and number of Chinese characters
-        "今天天气": (-1.0 - 0.25, 4),
-        "今天，天气 ok": (-1.0 - 1.5, 4),
-        "今天今天": (-1.0 - 0.5 - 1.0, 4),
-        "今天雨": (-1.0 - 0.5 - 3.0, 3),
-        "天": (-2.0, 1),
-        "ok": (0.0, 1),
-    }
-    expected = [10 ** (-total / n) for total, n in log10.values()]
-    assert perplexity(pa.array(list(log10)), str(model)) == pytest.approx(expected, rel=0.15)
-
-
-def test_unlikely_sentences_are_rejected_by_a_model(cecdata, tmp_path):
-    """With a reason; a model that is missing is refused; a changed one refuses the old folder."""
-    path, out = tmp_path / "a.txt", tmp_path / "pool"
-    path.write_text("他的病情已经好转，明天就能出院。\n的院就已病情出天他能经转好明。\n", "utf-8")
-    code, text, _ = cecdata("pool", path, "--out", out, "--json", "--perplexity", "words")
-    rows = json.loads(text)["rows"]
-    assert (code, rows["kept"], rows["rejected"]) == (0, 1, {"quality_perplexity": 1})
-    code, _, err = cecdata("pool", path, "--out", tmp_path / "b", "--perplexity", tmp_path / "no")
-    assert code == 1
-    assert "name an n-gram table" in err
-    model = tmp_path / "a.arpa"
-    command = ("pool", path, "--out", tmp_path / "c", "--perplexity", model, "--max-perplexity")
-    model.write_text(ARPA, "utf-8")
-    assert cecdata(*command, "1e9")[0] == 0
-    model.write_text(ARPA.replace("-0.25", "-0.75"), "utf-8")
-    shared_scorer.cache_clear()  # as in another process
-    assert cecdata(*command, "1e9")[0] == 5
 
 
 def test_an_unknown_filter_is_refused():
