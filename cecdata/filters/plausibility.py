@@ -51,7 +51,7 @@ def _score(column: pa.DictionaryArray, model: LanguageModel) -> tuple[Floats, Fl
     """Return log P and the length in characters of each row of a column."""
     texts, place = column.dictionary, np.asarray(column.indices)
     lengths = np.asarray(pc.utf8_length(texts)).astype(np.float64)
-    return model.log_prob(texts)[place], lengths[place]
+    return model.log_prob(texts.to_pylist())[place], lengths[place]
 
 
 def _reads_well(pairs: Pairs, config: Config) -> Mask:

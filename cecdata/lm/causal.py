@@ -28,7 +28,6 @@ from cecdata.models.hub import checkpoint_identity
 from cecdata.models.loading import load_causal
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from torch import Tensor
 
 REACH = 6  # tokens behind a change that are judged with it: docs/reports/language-model.md
@@ -109,7 +108,7 @@ class CausalScorer(LanguageModel):
             if self._tokenizer.is_fast:  # others do not tell where a token stands
                 self._words = {t: n for n, t in enumerate(texts) if _WORD.fullmatch(t)}
 
-    def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
+    def log_prob(self, texts: Sequence[str]) -> Doubles:
         """Return log P of each text in nats.
 
         NaN for a text longer than the context, or with a character that the vocabulary cannot
@@ -117,7 +116,7 @@ class CausalScorer(LanguageModel):
         """
         nats = np.zeros(len(texts))
         rows: dict[int, list[int]] = {}
-        for n, text in enumerate(map(str, texts)):
+        for n, text in enumerate(texts):
             ids = self._ids(text)
             if len(ids) > self.context or self._unknown in ids[1:]:
                 nats[n] = math.nan

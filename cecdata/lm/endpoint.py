@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.text import escape_controls
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable
 from cecdata.models.http import Endpoint, EndpointError, Reply
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 KEY = "CEC_LM_KEY"  # the environment variable with the endpoint's key
 TIMEOUT_S = 60.0  # of a request, from connecting to the last byte
@@ -76,12 +73,12 @@ class EndpointScorer(LanguageModel):
         self._fields: Body = {}
         self._find_fields()
 
-    def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
+    def log_prob(self, texts: Sequence[str]) -> Doubles:
         """Return log P of each text in nats, behind a line feed.
 
         NaN for a text that the endpoint refuses, such as one longer than the model's context.
         """
-        texts = [encodable(str(text)) for text in texts]
+        texts = [encodable(text) for text in texts]
         asked = [text for text in dict.fromkeys(texts) if text]
         nats = {"": 0.0}
         for number, future in self._completions.send_all(map(self._body, asked)):

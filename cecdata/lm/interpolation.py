@@ -10,13 +10,10 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from cecdata.common.kernels import string_buffers
 from cecdata.lm.counting import Segmenter
-from cecdata.lm.kernels import nats_of
-from cecdata.lm.table import LONGEST, Floats, Ints, Ngrams
+from cecdata.lm.table import Floats, Ints, Ngrams, score_texts
 
 Longs = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -123,12 +120,7 @@ class Mixture:
 
 def _of_parts(model: Ngrams, words: Sequence[str]) -> Doubles:
     """Return log P of words by their likeliest parts."""
-    nats = np.zeros(len(words))
-    if not words:
-        return nats
-    data, bounds = string_buffers(pa.array(words, pa.string()))
-    nats_of(data, bounds, model.tables(), LONGEST, nats)  # type: ignore[no-untyped-call]
-    return nats
+    return score_texts(words, model.tables()) if words else np.zeros(0)
 
 
 def _unite_keys(parts: Sequence[Longs]) -> Longs:

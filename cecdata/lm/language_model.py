@@ -12,15 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # A change of a text: the code points [start, end), and what replaces them.
 Change: TypeAlias = tuple[int, int, str]
@@ -35,7 +32,7 @@ class LanguageModel(ABC):
     identity: str
 
     @abstractmethod
-    def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
+    def log_prob(self, texts: Sequence[str]) -> Doubles:
         """Return log P of each text in nats; NaN where the model cannot judge it."""
 
     def log_ratios(self, text: str, changes: Sequence[Change]) -> Doubles:

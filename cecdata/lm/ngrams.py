@@ -12,21 +12,17 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
-from cecdata.common.kernels import string_buffers
 from cecdata.common.machine import user_folder
-from cecdata.lm.kernels import nats_of, quantise, restore
-from cecdata.lm.language_model import Doubles, Kind, LanguageModel, encodable
-from cecdata.lm.table import LONGEST, Ngrams, load
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from cecdata.lm.kernels import quantise, restore
+from cecdata.lm.language_model import Doubles, Kind, LanguageModel
+from cecdata.lm.table import Ngrams, load, score_texts
 
 SHIPPED = "words"  # what a user names the model in the package
 SHIPPED_NAME = "words of open texts"  # the name in its table
@@ -168,18 +164,9 @@ class NgramScorer(LanguageModel):
         self._tables = model.tables()
         require_chinese(model)
 
-    def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
+    def log_prob(self, texts: Sequence[str]) -> Doubles:
         """Return log P of the Chinese characters of each text in nats."""
-        import pyarrow as pa  # here, because a corrector takes the tables alone
-
-        if isinstance(texts, pa.Array):
-            array = texts
-        else:
-            array = pa.array([encodable(text) for text in texts], pa.string())
-        nats = np.zeros(len(array))
-        data, bounds = string_buffers(array)
-        nats_of(data, bounds, self._tables, LONGEST, nats)  # type: ignore[no-untyped-call]
-        return nats
+        return score_texts(texts, self._tables)
 
 
 def require_chinese(model: Ngrams) -> None:

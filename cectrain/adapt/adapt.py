@@ -29,12 +29,13 @@ from cectrain.adapt.trial import Score, Trial
 from cectrain.corrector.channel.tables import tables_of
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.field import write_field
+from cectrain.corrector.field_proposer import FieldProposer
 from cectrain.corrector.folder import COMBINED, MODEL
 
 FEWEST = 100  # sentences
 HELD_OUT, MOST_HELD_OUT = 1 / 3, 200  # of the sentences
 #: what may be adapted
-NOTHING, NGRAMS, POLICY, BOTH = "nothing", "n-grams", "policy", "n-grams and policy"
+NOTHING, NGRAMS, BOTH = "nothing", "n-grams", "n-grams and policy"
 MARGIN = 0.01  # of F1, which is less than chance makes on so few sentences
 WORK = "work"  # folder of the policy's training, which is removed at the end
 RECIPE = "warm-consensus"  # of the policy
@@ -47,8 +48,8 @@ class Report:
     """What was learned from a text, and what that is worth on sentences that were held out.
 
     kept: why what ships is kept, or ''. share: that of the field's n-grams in the mean of all.
-    scores: by what was adapted: `nothing`, `n-grams`, `policy`, `n-grams and policy`. used: the
-    best of these, which the folder has.
+    scores: by what was adapted: `nothing`, `n-grams`, `n-grams and policy`. used: the best of
+    these, which the folder has.
     """
 
     sentences: int
@@ -99,12 +100,11 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
     share = mixture.share_of_last(others, held_out)
     weights = [*((1 - share) * weight for weight in others), share]
     tables = tables_of(mixture.model(weights, "field"))
-    candidates = {NGRAMS: CombinedProposer(lm=tables)}
+    candidates = {NGRAMS: FieldProposer(COMBINED, tables, base)}
     work, trained = out / WORK / f"{_name(text)} {seed}", None
     if policy:
         trained = train_policy(text, suspected | set(held_out), work, seed)
-        name = f"{COMBINED}:{trained}"
-        candidates |= {POLICY: CombinedProposer(name), BOTH: CombinedProposer(name, tables)}
+        candidates[BOTH] = FieldProposer(f"{COMBINED}:{trained}", tables, base)
     compared = Trial(held_out, seed).compare(base, [*candidates.values()])
     scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
     used = choose_parts(scores)
@@ -117,8 +117,8 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
     facts |= {name: asdict(score) for name, score in scores.items()}
     write_field(
         out,
-        ngrams if used in (NGRAMS, BOTH) else None,
-        trained if used in (POLICY, BOTH) else None,
+        None if refusal else ngrams,
+        trained if used == BOTH else None,
         weights_used,
         text.count,
         facts,
@@ -177,8 +177,8 @@ def choose_parts(scores: Mapping[str, Score]) -> str:
 
     Only parts count with which no more right sentences are changed than with nothing.
 
-    >>> choose_parts({NOTHING: Score(0.7, 0.02), NGRAMS: Score(0.8, 0.03), POLICY: Score(0.7, 0.0)})
-    'policy'
+    >>> choose_parts({NOTHING: Score(0.7, 0.02), NGRAMS: Score(0.8, 0.03), BOTH: Score(0.7, 0.0)})
+    'n-grams and policy'
     """
     most = scores[NOTHING].changed
     safe = {name: score.f1 for name, score in scores.items() if score.changed <= most}

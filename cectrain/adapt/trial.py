@@ -51,8 +51,10 @@ class Trial:
 
     def corrections(self, proposer: Proposer) -> list[Correction]:
         """Return the corrections of the sources and the targets."""
-        sources = [source for source, _ in self.pairs]
-        return Corrector(proposer).correct([*sources, *self.targets])
+        texts = [*(source for source, _ in self.pairs), *self.targets]
+        distinct = dict.fromkeys(texts)
+        made = dict(zip(distinct, Corrector(proposer).correct(distinct), strict=True))
+        return [made[text] for text in texts]
 
     def score(self, corrections: Sequence[Correction], threshold: float) -> Score:
         """Return the score of the edits with this confidence or more."""

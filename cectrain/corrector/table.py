@@ -21,6 +21,7 @@ from cectrain.corrector.wordlists import Term
 
 if TYPE_CHECKING:
     from cecdata.lm import LanguageModel
+    from cectrain.corrector.combined import CombinedProposer
 
 GROUP = "cectrain.models"
 
@@ -73,7 +74,7 @@ def _load_channel(_: str, settings: Settings) -> Proposer:
     return ChannelProposer(tables, least=settings.least)
 
 
-def _load_combined(folder: str, settings: Settings) -> Proposer:
+def _load_combined(folder: str, settings: Settings) -> CombinedProposer:
     from cectrain.corrector.combined import CombinedProposer
 
     return CombinedProposer(
@@ -87,18 +88,21 @@ def _load_combined(folder: str, settings: Settings) -> Proposer:
 
 
 def _load_field(folder: str, settings: Settings) -> Proposer:
-    from cectrain.corrector.combined import CombinedProposer
+    from cectrain.corrector.field_proposer import FieldProposer
 
     if settings.lm:
         raise UsageError(f"{folder} has n-grams of its own: leave out --lm")
     weights, table, policy = read_field(folder)
-    return CombinedProposer(
+    elsewhere = _load_combined("", settings)
+    if table is None:
+        return elsewhere
+    return FieldProposer(
         f"{COMBINED}:{policy or BUILTIN}",
         table,
+        elsewhere,
         settings.terms,
         least=settings.least,
         threads=settings.threads,
-        rescore=settings.rescore,
         weights=weights,
     )
 

@@ -115,6 +115,20 @@ def test_field_is_a_model_everywhere(field):
         Corrector(str(out), lm="words").correct("好")
 
 
+def test_text_of_other_fields_is_corrected_as_without_the_field(field):
+    """Edits and confidences are those of the default, whatever stands beside them; terms, too."""
+    out, _ = field
+    others = ["他的病情己经好转。", "我们明天去公圆看花。", "𠮷野家的\ud800饭很好吃", "hello", ""]
+    inside = "桥头驺骥司应当更换啼铁。"
+    first, *rest = Corrector(str(out)).correct([inside, *others])
+    assert first.target == "桥头驺骥司应当更换蹄铁。"
+    assert rest == Corrector().correct(others)
+    terms = ["公园"]
+    with_terms = Corrector(str(out)).also(terms=terms).correct(others)
+    assert with_terms == Corrector(str(out), terms=terms).correct(others)
+    assert with_terms == Corrector(terms=terms).correct(others)
+
+
 def test_benchmark_is_kept_out(text, tmp_path):
     """Sentences of a benchmark named with --decontaminate, and near-copies, are not learned."""
     rows = sentences()[:50]
@@ -178,9 +192,7 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
     monkeypatch.setattr(adapt, "choose_parts", lambda _: adapt.BOTH)
     done = run(text, "--out", out, "--json")
     assert done.exit_code == 0, done.output
-    assert [*json.loads(done.stdout)["scores"]] == [
-        "nothing", "n-grams", "policy", "n-grams and policy"
-    ]  # fmt: skip
+    assert [*json.loads(done.stdout)["scores"]] == ["nothing", "n-grams", "n-grams and policy"]
     assert sorted(path.name for path in out.iterdir()) == [RECORD, POLICY, TABLE]
     assert (out / POLICY / "model.safetensors").read_bytes() == trained[1]
     files = b"".join(path.read_bytes() for path in (out / POLICY).iterdir())

@@ -1,0 +1,61 @@
+"""The corrector of a field, which corrects text of other fields as without the field.
+
+A piece is of the field where the n-grams with those of the field make it likelier than the n-grams
+without them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+
+from cecdata.lm.table import score_texts
+from cectrain.corrector.channel.tables import ChannelTables
+from cectrain.corrector.combined import CombinedProposer
+from cectrain.corrector.correction import Edit
+from cectrain.corrector.rescoring import Weights
+from cectrain.corrector.wordlists import Term
+
+
+class FieldProposer(CombinedProposer):
+    """Proposes changes to the pieces of a field; `elsewhere` does so to other pieces."""
+
+    def __init__(
+        self,
+        name: str,
+        lm: Path | ChannelTables,
+        elsewhere: CombinedProposer,
+        terms: Sequence[Term] = (),
+        *,
+        least: float | None = None,
+        threads: int = 0,
+        weights: Weights | None = None,
+    ) -> None:
+        judge = elsewhere.rescorer.scorer if elsewhere.rescorer else None
+        super().__init__(
+            name, lm, terms, least=least, threads=threads, rescore=judge, weights=weights
+        )
+        self.elsewhere = elsewhere
+        self.longest = min(self.scorer.longest, elsewhere.scorer.longest)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What the answers depend on, besides the policies."""
+        return {**super().identity, "elsewhere": self.elsewhere.channel.tables.model}
+
+    def with_terms(self, terms: Sequence[Term]) -> FieldProposer:
+        """Return this proposer with more terms."""
+        more = copy.copy(self)
+        more.channel = self.channel.with_terms(terms)
+        more.elsewhere = self.elsewhere.with_terms(terms)
+        return more
+
+    def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
+        """Return the edits of each piece, sorted; confidence is P(c)."""
+        gains = score_texts(pieces, self.channel.tables.ngrams)
+        gains -= score_texts(pieces, self.elsewhere.channel.tables.ngrams)
+        inside = [piece for piece, gain in zip(pieces, gains, strict=True) if gain > 0]
+        outside = [piece for piece, gain in zip(pieces, gains, strict=True) if gain <= 0]
+        answers = iter(super().propose(inside)), iter(self.elsewhere.propose(outside))
+        return [next(answers[gain <= 0]) for gain in gains.tolist()]
