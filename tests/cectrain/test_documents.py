@@ -339,8 +339,8 @@ def test_the_time_is_linear_in_the_file(name, part):
         assert len(list(read_document(name, source.encode(), Reading()).passages())) <= size
         return time.process_time() - start
 
-    small, large = (min(seconds(size) for _ in range(2)) for size in (10_000, 40_000))
-    assert large < 0.3 + 8 * small  # 0.3 s of noise; quadratic time takes seconds
+    small, large = (min(seconds(size) for _ in range(2)) for size in (4_000, 16_000))
+    assert large < 0.2 + 8 * small  # 0.2 s of noise; quadratic time takes a second
 
 
 def real_files(count):

@@ -32,6 +32,7 @@ def measure_gpu():
     return script(ROOT / "benchmarks" / "measure_gpu.py")
 
 
+@pytest.mark.slow
 def test_every_figure_comes_out_and_fills_the_page(measure_gpu, dataset_path, tmp_path):
     """Every figure is above 0 and on the page."""
     out = tmp_path / "gpu.json"

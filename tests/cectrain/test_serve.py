@@ -484,7 +484,7 @@ def texts(count):
     return ["，".join(draw.choices(SENTENCES, k=draw.randrange(1, 4))) for _ in range(count)]
 
 
-@pytest.mark.parametrize(("model", "count"), [("channel", 1250), ("combined", 40)])
+@pytest.mark.parametrize(("model", "count"), [("channel", 300), ("combined", 40)])
 def test_eight_threads_get_the_answers_of_one(model, count):
     """Each thread asks for single texts and for lists, all at the same time."""
     corrector = Corrector(model, lm="words")

@@ -177,10 +177,11 @@ def test_command_prints_what_scripts_ask_for(file):
     assert f"{found['bits_per_error']:.4g}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "coverage", "whole"),
     [
-        pytest.param(("car", "cot", "gam", "mec"), 0.76, 0.84, marks=pytest.mark.slow, id="lemon"),
+        pytest.param(("car", "cot", "gam", "mec"), 0.76, 0.84, id="lemon"),
         pytest.param(("cscd",), 0.94, 0.99, id="cscd-ns"),
     ],
 )

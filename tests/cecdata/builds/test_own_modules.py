@@ -92,6 +92,7 @@ def test_a_recipe_names_operators_and_filters_of_a_module(build, cecdata, tmp_pa
     assert "my_ops:FILTER" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="no ray here")
 def test_ray_finds_the_module(build, tmp_path, tree_of):
     """Tasks of Ray import it as threads do, and write the same bytes."""
