@@ -1,4 +1,4 @@
-"""Causal language models of transformers as scorers: a hub name or a folder.
+"""Causal language models of transformers as scorers: a hub name, a folder, or a GGUF file.
 
 The unchanged text is read once. What its tokens say of each place estimates the changes of it, by
 the tokens that would write them. All changes share that pass: behind the text stand, packed into
@@ -73,7 +73,7 @@ class CausalScorer(LanguageModel):
 
         reach: tokens behind a change that are judged with it.
         """
-        model, tokenizer = load_causal(name, "lm", dtype="fast")
+        model, tokenizer = load_causal(name, "lm", dtype="fast", gguf=True)
         import torch
         from transformers import DynamicCache
 
@@ -439,7 +439,7 @@ def _written_with(texts: list[str], tokenizer: Any, size: int) -> Tensor:
 
 
 def _takes(name: str) -> bool:
-    return Path(name).is_dir() or bool(_HUB_NAME.fullmatch(name))
+    return Path(name).is_dir() or name.endswith(".gguf") or bool(_HUB_NAME.fullmatch(name))
 
 
 def _beginning(tokenizer: Any, name: str) -> int:

@@ -148,6 +148,11 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
+        if file := settings.get("gguf_file"):
+            raise InputError(
+                f"{Path(checkpoint) / str(file)} cannot be loaded: {first_line(error)}. Name a "
+                "GGUF file whose architecture transformers reads, or a folder with safetensors"
+            ) from None
         raise InputError(
             f"{checkpoint} cannot be loaded: {first_line(error)}. Name a folder with config.json, "
             "a tokenizer and weights in safetensors (pickled weights are not read), or a model on "
@@ -172,6 +177,8 @@ def checkpoint_identity(checkpoint: str, model: object = None) -> dict[str, str]
     path = Path(checkpoint)
     if path.is_dir():
         return {"checkpoint": path.name, "sha256": sha256_of_model(path)}
+    if path.is_file():
+        return {"checkpoint": path.name, "sha256": durable.sha256_of(path).sha256}
     revision = getattr(getattr(model, "config", None), "_commit_hash", None)
     return {"checkpoint": checkpoint, "revision": str(revision or "not stated")}
 

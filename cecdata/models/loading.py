@@ -4,6 +4,7 @@ where local models compute: in which batches, with how many threads.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cecdata.common.errors import InputError
 from cecdata.common.machine import free_memory
+from cecdata.common.progress import say
+from cecdata.models.gguf import find_conversion, keep_conversion
 from cecdata.models.hub import first_line, load_pretrained, torch_and_transformers
 
 if TYPE_CHECKING:
@@ -29,9 +32,11 @@ _CAUSAL = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # ends of 
 
 
 def load_causal(
-    name: str, extra: str, device: str = "auto", dtype: str = "auto"
+    name: str, extra: str, device: str = "auto", dtype: str = "auto", *, gguf: bool = False
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the causal model of a folder or a hub name on its device, and its tokenizer.
+    """Return the causal model of a folder or a hub name; with `gguf` also that of a GGUF file.
+
+    It is on its device, and its tokenizer comes with it.
 
     extra: the one that brings the packages. dtype: `auto` is the format of the files on a GPU; on a
     processor it is float32, unless that takes more than half of the free memory. `fast` is bfloat16
@@ -39,29 +44,68 @@ def load_causal(
     InputError for what is not a causal model, is damaged, does not fit its own settings or exceeds
     the memory.
     """
-    torch, transformers = torch_and_transformers(extra)
+    path = Path(name)
+    alone = [] if (path / "config.json").is_file() else sorted(path.glob("*.gguf"))
+    if not gguf and (alone or path.suffix == ".gguf"):
+        raise InputError(
+            f"{alone[0] if alone else name} is a GGUF file, which only judges texts: give it to "
+            "--rescore, --plausibility or --perplexity. To train a model or ask one, name a folder "
+            "with config.json and safetensors, or OWNER/NAME"
+        )
+    file = _locate_gguf(name) if gguf else None
+    torch, _ = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
     place = pick_device(torch, device)
-    refuse_pointers(Path(name))
-    config = _causal_config(name, load_pretrained(transformers.AutoConfig, name))
-    wanted = _fitting_dtype(name, config, place, dtype)
-    tokenizer = load_pretrained(transformers.AutoTokenizer, name)
-    model = load_pretrained(transformers.AutoModelForCausalLM, name, dtype=wanted).to(place)
+    if file is None:
+        refuse_pointers(path)
+        model, tokenizer = _load(name, name, place, dtype)
+        _check_model(name, model, tokenizer)
+        return model, tokenizer
+    _refuse_pointer(file)
+    if folder := find_conversion(file):
+        return _load(name, str(folder), place, dtype)
+    say(f"{name} is read for the first time, which takes a minute or two")
+    reader = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    vars(reader)["tqdm"] = lambda tensors, **_: tensors  # in place of its bar
+    # a GGUF file is no safetensors, but no pickle either
+    model, tokenizer = _load(
+        name, str(file.parent), place, dtype, gguf_file=file.name, use_safetensors=False
+    )
     _check_model(name, model, tokenizer)
+    keep_conversion(file, model, tokenizer)
+    return model, tokenizer
+
+
+def _load(
+    name: str, folder: str, place: str, dtype: str, **settings: Any
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model of a folder or a hub name, and its tokenizer; `name` is for messages."""
+    import transformers
+
+    of_file = {key: value for key, value in settings.items() if key == "gguf_file"}
+    config = _causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
+    settings["dtype"] = _fitting_dtype(name, config, place, dtype)
+    tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
+    model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)
     return model, tokenizer
 
 
 def refuse_pointers(folder: Path) -> None:
     """Raise InputError where weights in safetensors are empty, or what Git leaves in place."""
     for path in sorted(folder.glob("*.safetensors")):
-        with path.open("rb") as stream:
-            start = stream.read(len(_POINTER))
-        if not start:
-            raise InputError(f"{path} is empty: copy or download it again")
-        if start == _POINTER:
-            raise InputError(
-                f"{path} is a pointer of Git LFS and not the file itself: run `git lfs pull` in "
-                "its folder, or download the file"
-            )
+        _refuse_pointer(path)
+
+
+def _refuse_pointer(path: Path) -> None:
+    """Raise InputError where a file is empty, or what Git leaves in place of a large one."""
+    with path.open("rb") as stream:
+        start = stream.read(len(_POINTER))
+    if not start:
+        raise InputError(f"{path} is empty: copy or download it again")
+    if start == _POINTER:
+        raise InputError(
+            f"{path} is a pointer of Git LFS and not the file itself: run `git lfs pull` in "
+            "its folder, or download the file"
+        )
 
 
 def check_finite(name: str, model: Any) -> None:
@@ -76,6 +120,23 @@ def check_finite(name: str, model: Any) -> None:
                     f"{name}: {tensor} has weights that are not finite: copy the model again, or "
                     "name an earlier checkpoint"
                 )
+
+
+def _locate_gguf(name: str) -> Path | None:
+    """Return the GGUF file of this name, or the one in the folder; None where there is none."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    if not path.is_dir() or (path / "config.json").is_file():
+        return None
+    files = sorted(path.glob("*.gguf"))
+    if len(files) != 1:
+        raise InputError(
+            f"{name} has {len(files)} .gguf files: name one of them"
+            if files
+            else f"{name} is not a model: it has neither config.json nor a .gguf file"
+        )
+    return files[0]
 
 
 def _causal_config(name: str, config: Any) -> Any:
@@ -142,7 +203,8 @@ def multiplies_bfloat16() -> bool:
 def _check_model(name: str, model: Any, tokenizer: Any) -> None:
     """Raise InputError where weights of a model are not finite, or its tokenizer does not fit.
 
-    A tokenizer that is empty, reads no Chinese, or exceeds the model does not.
+    A tokenizer that is empty, reads no Chinese, or exceeds the model does not. What a GGUF file was
+    converted into was checked then.
     """
     check_finite(name, model)
     tokens = tokenizer(_COMMON, add_special_tokens=False)["input_ids"]

@@ -58,7 +58,7 @@ def corrector_options(function: F) -> F:
             "--rescore",
             metavar="MODEL",
             help="Language model that judges the proposed edits: a folder or hub name of a "
-            "causal model, or the URL of an endpoint.",
+            "causal model, a .gguf file, or the URL of an endpoint.",
         ),
         click.option(
             "--script",

@@ -153,3 +153,43 @@ def sentence_encoder(folder, characters):
 
 def prompt_file(folder, version):
     (folder / "prompt.json").write_text(json.dumps({"version": version}), encoding="utf-8")
+
+
+def llama_gguf(path):
+    """Write a Llama of one layer as a GGUF file, with the same tokenizer."""
+    import gguf
+    import numpy as np
+
+    tokenizer, width = byte_level(), 16
+    tokens = [name for name, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])]
+    tokens[255] = "ĠĠ"  # what its one merge makes
+    file = gguf.GGUFWriter(path, "llama")
+    file.add_block_count(1)
+    file.add_context_length(512)
+    file.add_embedding_length(width)
+    file.add_feed_forward_length(2 * width)
+    file.add_head_count(2)
+    file.add_head_count_kv(2)
+    file.add_layer_norm_rms_eps(1e-6)
+    file.add_vocab_size(len(tokens))
+    file.add_tokenizer_model("gpt2")
+    file.add_token_list(tokens)
+    file.add_token_scores([0.0] * len(tokens))
+    file.add_token_types([1] * 256 + [3] * (len(tokens) - 256))
+    file.add_token_merges(["Ġ Ġ"])
+    file.add_bos_token_id(tokenizer.eos_token_id)
+    file.add_eos_token_id(tokenizer.eos_token_id)
+    shapes = {"token_embd": (len(tokens), width), "output_norm": (width,)}
+    square, wide = (width, width), (2 * width, width)
+    names = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+    for name, shape in zip(names, (*[square] * 4, wide, wide, wide[::-1]), strict=True):
+        shapes[f"blk.0.{name}"] = shape
+    shapes |= {"blk.0.attn_norm": (width,), "blk.0.ffn_norm": (width,)}
+    draw = np.random.default_rng(7)
+    for name, shape in shapes.items():
+        file.add_tensor(f"{name}.weight", draw.normal(size=shape).astype("f4"))
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_tensors_to_file()
+    file.close()
+    return path

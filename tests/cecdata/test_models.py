@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -155,6 +158,61 @@ def test_a_model_beyond_the_memory_is_refused_before_it_is_loaded(folder):
         open_scorer(folder)
 
 
+def gguf(path, **values):
+    """Write the head of a GGUF file that has no tensors."""
+    pairs = {"general.architecture": "llama", **values}
+    data = b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs))
+    for name, value in pairs.items():
+        data += struct.pack("<Q", len(name)) + name.encode()
+        if isinstance(value, str):
+            data += struct.pack("<IQ", 8, len(value)) + value.encode()
+        else:
+            data += struct.pack("<II", 4, value)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (POINTER, "is a pointer of Git LFS"),
+        (b"GGUF\x03\0\0\0\xff\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0", "cannot be loaded"),
+        (b"<!DOCTYPE html>" * 9, "cannot be loaded"),
+    ],
+)
+def test_a_damaged_gguf_file_is_named(tmp_path, data, message):
+    """The message names the file and not its folder, and asks for the file again."""
+    path = tmp_path / "judge.gguf"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=rf"judge\.gguf {message}"):
+        open_scorer(path)
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_a_gguf_file_judges_while_it_is_whole(tmp_path):
+    """With what the extra `lm` brings; without its last bytes it is refused by name."""
+    from tiny_models import llama_gguf
+
+    path = llama_gguf(tmp_path / "judge.gguf")
+    judge = open_scorer(path)
+    assert judge.log_prob(["他来了。"])[0] < 0
+    assert open_scorer(tmp_path).identity  # the one file of a folder
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"judge\.gguf cannot be loaded"):
+        open_scorer(path)
+
+
+@pytest.mark.parametrize("consumer", ["ask", "train"])
+def test_a_gguf_file_is_a_judge_alone(tmp_path, consumer):
+    """Where a model is asked or trained, the message says what such a file is for and what is
+    needed instead, for the file and for a folder that has nothing else."""
+    path = gguf(tmp_path / "judge.gguf")
+    for name in (path, tmp_path):
+        with pytest.raises(InputError, match=r"judge\.gguf is a GGUF file.*--rescore.*To train"):
+            CONSUMERS[consumer](name)
+
+
 @pytest.mark.parametrize("consumer", ["ask", "train"])
 def test_a_model_without_an_end_token_is_refused(folder, consumer):
     """Its answers would never end; a judge writes none."""
@@ -167,13 +225,13 @@ def test_a_model_without_an_end_token_is_refused(folder, consumer):
 
 
 def test_a_missing_package_is_named_before_anything_is_imported(tmp_path):
-    """The extra `lm` brings it; torch takes seconds to import."""
-    (tmp_path / "judge").mkdir()
+    """The extra `lm` brings all that a GGUF file needs; torch takes seconds to import."""
+    gguf(tmp_path / "judge.gguf")
     code = (
-        "import sys\nsys.modules['transformers'] = None\n"
+        "import sys\nsys.modules['accelerate'] = None\n"
         "from cecdata.lm import open_scorer\n"
         "from cecdata.common.errors import MissingPackageError\n"
-        "try:\n    open_scorer('judge')\n"
+        "try:\n    open_scorer('judge.gguf')\n"
         "except MissingPackageError as error:\n    print(error)\n"
         "print('torch' in sys.modules)"
     )
@@ -181,8 +239,11 @@ def test_a_missing_package_is_named_before_anything_is_imported(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     message, loaded = done.stdout.splitlines()
-    assert "need transformers, which is missing: run pip install 'cec-zero[lm]'" in message
+    assert "need accelerate, which is missing: run pip install 'cec-zero[lm]'" in message
     assert loaded == "False"
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    extra = next(line for line in project.splitlines() if line.startswith("lm = "))
+    assert all(f'"{name}>=' in extra for name in ("accelerate", "gguf", "torch", "transformers"))
     assert issubclass(MissingPackageError, ImportError)
 
 
@@ -210,3 +271,64 @@ def test_a_template_that_takes_no_prompt_is_refused(folder):
     (folder / "chat_template.jinja").write_text("{{ raise_exception('no chats') }}", "utf-8")
     with pytest.raises(InputError, match=r"chat template of .*no chats.*--prompt"):
         ask(folder)
+
+
+def test_a_gguf_file_is_converted_once(tmp_path, monkeypatch):
+    """The second start reads the safetensors in the cache, and gives the same numbers."""
+    from tiny_models import llama_gguf
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = llama_gguf(tmp_path / "judge.gguf")
+    nats = open_scorer(path).log_prob(["他来了。"])[0]
+    (folder,) = (tmp_path / "cache/cec-zero/gguf").iterdir()
+    made = (folder / "model.safetensors").stat()
+    (path.parent / "other").mkdir()
+    moved = path.rename(path.parent / "other/moved.gguf")
+    assert open_scorer(moved).log_prob(["他来了。"])[0] == nats
+    assert (folder / "model.safetensors").stat() == made
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", ".record.json"])
+@pytest.mark.parametrize("damage", ["cut", "absent"])
+def test_a_damaged_conversion_is_made_again(tmp_path, monkeypatch, name, damage):
+    """Whichever of its files was cut or removed."""
+    from tiny_models import llama_gguf
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = llama_gguf(tmp_path / "judge.gguf")
+    nats = open_scorer(path).log_prob(["他来了。"])[0]
+    (folder,) = (tmp_path / "cache/cec-zero/gguf").iterdir()
+    whole = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if damage == "cut":
+        (folder / name).write_bytes(whole[:-1])
+    assert open_scorer(path).log_prob(["他来了。"])[0] == nats
+    assert (folder / name).read_bytes() == whole
+
+
+def test_another_file_of_the_same_name_replaces_its_conversion(tmp_path, monkeypatch):
+    """The cache has one folder for each file, and nothing of a process that was killed."""
+    from tiny_models import llama_gguf
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "cache/cec-zero/gguf"
+    (root / ".999999999-0123").mkdir(parents=True)
+    path = llama_gguf(tmp_path / "judge.gguf")
+    open_scorer(path)
+    path.write_bytes(path.read_bytes() + b"\0")
+    open_scorer(path)
+    (folder,) = root.iterdir()
+    assert folder.name == hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch, capsys):
+    """The model is read all the same."""
+    from tiny_models import llama_gguf
+
+    from cecdata.common import progress
+
+    monkeypatch.setattr(progress, "command_runs", True)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert open_scorer(llama_gguf(tmp_path / "judge.gguf")).log_prob(["他来了。"])[0] < 0
+    assert "has to be read again next time" in capsys.readouterr().err

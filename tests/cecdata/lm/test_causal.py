@@ -203,7 +203,7 @@ def test_the_identity_tells_models_apart(tiny, tmp_path):
 
 
 def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
-    """An encoder, a folder without a model or a tokenizer, a GGUF file, a missing folder."""
+    """An encoder, a folder without a model or a tokenizer, two GGUF files, a missing folder."""
     save(
         tmp_path / "bert", transformers.BertConfig, transformers.BertForMaskedLM,
         hidden_size=16, num_hidden_layers=1, num_attention_heads=1, intermediate_size=16,
@@ -211,16 +211,17 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
     with pytest.raises(InputError, match=r"not a causal language model.*BertForMaskedLM"):
         open_scorer(tmp_path / "bert")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="cannot be loaded"):
+    with pytest.raises(InputError, match="is not a model"):
         open_scorer(tmp_path / "empty")
     (tmp_path / "bare").mkdir()
     for name in ("config.json", "model.safetensors"):
         (tmp_path / "bare" / name).write_bytes((tiny / name).read_bytes())
     with pytest.raises(InputError, match=r"the tokenizer of|cannot be loaded"):
         open_scorer(tmp_path / "bare")
-    (tmp_path / "judge.gguf").write_bytes(b"GGUF")
-    with pytest.raises(InputError, match=r"judge\.gguf is not a language model"):
-        open_scorer(tmp_path / "judge.gguf")
+    for name in ("a.gguf", "b.gguf"):
+        (tmp_path / "empty" / name).write_bytes(b"GGUF")
+    with pytest.raises(InputError, match=r"2 \.gguf files"):
+        open_scorer(tmp_path / "empty")
     with pytest.raises(InputError, match="is not a language model"):
         open_scorer(tmp_path / "absent")
     with pytest.raises(InputError, match=r"x cannot be opened: File name too long"):
