@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +25,7 @@ from cecdata.common.progress import stop_if_given_up
 from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, apply_change, encodable
 from cecdata.models.hub import checkpoint_identity
 from cecdata.models.loading import load_causal
+from cecdata.models.vocabulary import HAN, decode_tokens, writes_chinese
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,10 +34,8 @@ REACH = 6  # tokens behind a change that are judged with it: docs/reports/langua
 # The most tokens of a packed pass, and the most bytes that the logits of a batch take in float32.
 _LIMITS_CPU, _LIMITS_GPU = (1 << 10, 1 << 28), (1 << 14, 1 << 30)
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LONGEST_WORD = 4  # characters
-_WORD = re.compile(f"{_HAN.pattern}{{1,{_LONGEST_WORD}}}")
-_LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(f"{HAN.pattern}{{1,{_LONGEST_WORD}}}")
 _PASSES = 16  # texts whose pass is kept until their changes are judged
 # Nats by which a packed pass may differ from a plain one, in float32 and with bfloat16.
 _ALIKE, _ALIKE_MIXED = 0.05, 0.5
@@ -73,7 +71,7 @@ class CausalScorer(LanguageModel):
 
         reach: tokens behind a change that are judged with it.
         """
-        model, tokenizer = load_causal(name, "lm", dtype="fast", gguf=True)
+        model, tokenizer = load_causal(name, "lm", dtype="fast")
         import torch
         from transformers import DynamicCache
 
@@ -103,7 +101,7 @@ class CausalScorer(LanguageModel):
         self._packs = self._takes_packed()
         self._words: dict[str, int] = {}  # the tokens of one to four Han characters
         if self._packs:
-            texts = _decode_tokens(self._tokenizer, self._vocabulary)
+            texts = decode_tokens(self._tokenizer, self._vocabulary)
             self._compete(_written_with(texts, self._tokenizer, self._vocabulary))
             if self._tokenizer.is_fast:  # others do not tell where a token stands
                 self._words = {t: n for n, t in enumerate(texts) if _WORD.fullmatch(t)}
@@ -418,22 +416,12 @@ def _batches(sizes: list[int], most: int) -> Iterator[range]:
             first = last
 
 
-def _decode_tokens(tokenizer: Any, size: int) -> list[str]:
-    """Return the text of each token by its number."""
-    numbers = [[number] for number in range(min(size, len(tokenizer)))]
-    decode = tokenizer.batch_decode
-    if tokenizer.is_fast:  # without what transformers does around it, three times as fast
-        decode = partial(tokenizer.backend_tokenizer.decode_batch, skip_special_tokens=False)
-    return list(decode(numbers))
-
-
 def _written_with(texts: list[str], tokenizer: Any, size: int) -> Tensor:
     """Return which tokens Chinese text is written with: those with a Han character or no letter."""
     import torch
 
-    kept = [bool(_HAN.search(text)) or not _LETTER.search(text) for text in texts]
     competing = torch.zeros(size, dtype=torch.bool)
-    competing[: len(kept)] = torch.tensor(kept)
+    competing[: len(texts)] = torch.tensor([writes_chinese(text) for text in texts])
     competing[[number for number in tokenizer.all_special_ids if number < size]] = True
     return competing
 

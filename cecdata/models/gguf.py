@@ -1,7 +1,7 @@
 """GGUF files as folders with safetensors in the user's cache, because reading them takes minutes.
 
-A folder is named by the digest of its file. Its record names the file and has a digest of what is
-in the folder; one that differs is made again.
+The vocabulary there is that of Chinese text. A folder is named by the digest of its file. Its
+record names the file and has a digest of what is in the folder; one that differs is made again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def keep_conversion(file: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
 def _folder_of(file: Path) -> Path:
     """Return where the weights of a GGUF file are kept."""
     digest = durable.sha256_of(file).sha256
-    return user_folder("XDG_CACHE_HOME") / "cec-zero" / "gguf" / digest[:16]
+    return user_folder("XDG_CACHE_HOME") / "cec-zero" / "gguf" / f"{digest[:16]}-chinese"
 
 
 def _read_record(folder: Path) -> dict[str, Any]:

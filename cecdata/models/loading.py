@@ -17,6 +17,7 @@ from cecdata.common.machine import free_memory
 from cecdata.common.progress import say
 from cecdata.models.gguf import find_conversion, keep_conversion
 from cecdata.models.hub import first_line, load_pretrained, torch_and_transformers
+from cecdata.models.vocabulary import cut_vocabulary
 
 if TYPE_CHECKING:
     import torch
@@ -32,11 +33,10 @@ _CAUSAL = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # ends of 
 
 
 def load_causal(
-    name: str, extra: str, device: str = "auto", dtype: str = "auto", *, gguf: bool = False
+    name: str, extra: str, device: str = "auto", dtype: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the causal model of a folder or a hub name; with `gguf` also that of a GGUF file.
-
-    It is on its device, and its tokenizer comes with it.
+    """Return the causal model of a folder, a hub name or a GGUF file on its device, and its
+    tokenizer. The model of a GGUF file has only the tokens that Chinese text is written with.
 
     extra: the one that brings the packages. dtype: `auto` is the format of the files on a GPU; on a
     processor it is float32, unless that takes more than half of the free memory. `fast` is bfloat16
@@ -44,19 +44,12 @@ def load_causal(
     InputError for what is not a causal model, is damaged, does not fit its own settings or exceeds
     the memory.
     """
-    path = Path(name)
-    alone = [] if (path / "config.json").is_file() else sorted(path.glob("*.gguf"))
-    if not gguf and (alone or path.suffix == ".gguf"):
-        raise InputError(
-            f"{alone[0] if alone else name} is a GGUF file, which only judges texts: give it to "
-            "--rescore, --plausibility or --perplexity. To train a model or ask one, name a folder "
-            "with config.json and safetensors, or OWNER/NAME"
-        )
-    file = _locate_gguf(name) if gguf else None
-    torch, _ = torch_and_transformers(extra, *(("gguf", "accelerate") if file else ()))
+    file = _locate_gguf(name)
+    needs = ("lm", "gguf", "accelerate") if file else (extra,)
+    torch, _ = torch_and_transformers(*needs)
     place = pick_device(torch, device)
     if file is None:
-        refuse_pointers(path)
+        refuse_pointers(Path(name))
         model, tokenizer = _load(name, name, place, dtype)
         _check_model(name, model, tokenizer)
         return model, tokenizer
@@ -71,6 +64,7 @@ def load_causal(
         name, str(file.parent), place, dtype, gguf_file=file.name, use_safetensors=False
     )
     _check_model(name, model, tokenizer)
+    cut_vocabulary(model, tokenizer)
     keep_conversion(file, model, tokenizer)
     return model, tokenizer
 

@@ -149,3 +149,23 @@ def test_a_prompt_of_one_s_own_is_stored_with_the_model(folder, tmp_path):
     assert "system" not in question
     save_model(own, tmp_path / "model", {})
     assert prompt_ids(load(str(tmp_path / "model")), "好") == prompt_ids(own, "好")
+
+
+def test_a_gguf_file_is_trained_as_any_model(tmp_path, monkeypatch):
+    """Supervised steps with an adapter, from the command line; the result corrects."""
+    from click.testing import CliRunner
+    from tiny_models import llama_gguf
+
+    from cectrain.cli import cli
+    from cectrain.corrector.policy import load
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"他己经来了{n}次\t他已经来了{n}次\n" for n in range(40)), "utf-8")
+    words = ["sft", str(pairs), "--model", str(llama_gguf(tmp_path / "model.gguf"))]
+    words += ["--set", "policy.lora_rank=2", "--set", "policy.max_chars=9", "--sft-steps", "2"]
+    words += ["--set", "data.tuning=true"]
+    done = CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    trained = load(str(tmp_path / "out"), device="cpu")
+    assert corrections(trained, ["他己经来了。"])[0] is not None
