@@ -19,15 +19,12 @@ COMMANDS = {
         "verify": ("datasets", "Check that a dataset is undamaged and correct."),
         "report": ("datasets", "Write an HTML page about a dataset."),
         "export": ("datasets", "Write the pairs of a dataset in the format of another tool."),
+        "contamination": ("look", "Count the rows of a corpus that are also in benchmarks."),
     },
     "Examine spelling errors": {
         "preview": ("look", "Show the errors that a build puts into a sentence."),
         "audit": ("recipes", "Measure how well a recipe's errors resemble real ones."),
         "fit": ("recipes", "Fit a recipe to real errors with their corrections (labels)."),
-    },
-    "More": {
-        "contamination": ("look", "Count the rows of a corpus that are also in benchmarks."),
-        "doctor": ("doctor", "Show the hardware and the packages of this machine."),
     },
 }
 

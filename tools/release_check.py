@@ -14,7 +14,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LINES = (
-    ["cecdata", "doctor"],
     ["cectrain", "correct", "他的病情己经好转。"],
     ["cecdata", "build", "sample", "--limit", "50", "--filters", "levenshtein", "--out", "data"],
     ["cecdata", "verify", "data"],

@@ -25,16 +25,6 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def total_memory() -> int | None:
-    """Return the bytes that the machine or the control group has; None where that is unknown."""
-    limits = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    if (most := _number("memory.max")) is not None:
-        limits.append(most)
-    return min(limits) if limits else None
-
-
 def free_memory() -> int | None:
     """Return the bytes that are still free for this process; None where that is unknown."""
     free = []

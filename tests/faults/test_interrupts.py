@@ -148,7 +148,6 @@ runpy.run_module(sys.argv[0], run_name="__main__")
     [
         ["cectrain", "correct", "他己经来了。"],
         ["cecdata", "build", "sample", "--limit", "3", "--out", "OUT"],
-        ["cecdata", "doctor", "--json"],
         ["cecbench", "list"],
         ["cecbench", "suite", "--shards", "OUT", "--out", "BENCH"],
     ],

@@ -83,7 +83,6 @@ def test_programs_are_started_from_fixed_words():
     starts = [(p, n) for p, n in calls() if named(n).startswith(starters)]
     allowed = {
         "cecdata/common/machine.py",
-        "cecdata/commands/doctor.py",
         "experiments/training/runs.py",
     }
     assert {str(p.relative_to(ROOT)) for p, _ in starts} <= allowed
