@@ -17,7 +17,6 @@ import hashlib
 import os
 import pickle
 import sys
-import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +53,7 @@ def _hide_packages(*names: str) -> Iterator[None]:
 _UNUSED = ("scipy.linalg", "cffi")
 with _hide_packages(*_UNUSED):
     import numba
-    from numba.core import config, event
+    from numba.core import config
     from numba.core.caching import NullCache
     from numba.core.compiler import CompileResult
     from numba.core.compiler_lock import global_compiler_lock
@@ -78,7 +77,6 @@ Points = npt.NDArray[np.uint32]
 _UNCOUNTED = {"_nrt": False}
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 _DIGEST = 32  # bytes of SHA-256 before the pickled kernel
-_NOTICEABLE_S = 0.3  # of compilation, after which a user is told
 _VERSIONS = f"{sys.implementation.cache_tag}-{numba.__version__}"
 
 
@@ -160,6 +158,10 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
             if payload := _read(folder / name, sig):
                 kernel: object = CompileResult._rebuild(target_context, *payload)  # noqa: SLF001
                 return kernel
+        with _hide_packages(*_UNUSED):  # what compiling alone needs: a kept kernel does not
+            cpu_target.typing_context.refresh()
+            cpu_target.target_context.refresh()
+        _say_once("Compiling code. This happens once and can take half a minute.")
         return None
 
     def save_overload(self, sig: object, data: object) -> None:
@@ -174,7 +176,10 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
                 _write(folder / name, hashlib.sha256(body).digest() + body)
                 self._remove_older(folder)
                 return
-        _watch.warn_not_kept()
+        _say_once(
+            "Warning: compiled code cannot be kept, because the folder of the package and the "
+            "home folder cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
+        )
 
     def _name(self, sig: object, codegen: object) -> str:
         machine = codegen.magic_tuple()  # type: ignore[attr-defined]
@@ -220,48 +225,9 @@ def _folders(source: Path) -> Iterator[Path]:
     yield user_folder("XDG_CACHE_HOME") / "cec-zero" / "kernels" / name
 
 
-class _Watch(event.Listener):  # type: ignore[misc]  # numba is untyped
-    """Says that kernels are being compiled, once that takes noticeable time."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._depth, self._began = 0, 0.0
-        self._announced = self._warned = False
-
-    def on_start(self, event: event.Event) -> None:
-        """Begin to measure a kernel; those that it calls are part of it."""
-        cache = getattr(event.data["dispatcher"], "_cache", None)
-        if not self._depth and not isinstance(cache, KernelCache):
-            return
-        if not self._depth:
-            with _hide_packages(*_UNUSED):  # what compiling alone needs: a kept kernel does not
-                cpu_target.typing_context.refresh()
-                cpu_target.target_context.refresh()
-        self._depth += 1
-        if self._depth == 1:
-            self._began = time.perf_counter()
-            if self.seconds > _NOTICEABLE_S and not self._announced:
-                self._announced = True
-                say("Compiling code. This happens once and can take half a minute.")
-
-    def on_end(self, event: event.Event) -> None:  # noqa: ARG002 - numba's signature
-        """Add the time of a kernel."""
-        if self._depth == 1:
-            self.seconds += time.perf_counter() - self._began
-        self._depth = max(0, self._depth - 1)
-
-    def warn_not_kept(self) -> None:
-        """Warn once that the next start must compile again."""
-        if not self._warned:
-            self._warned = True
-            say(
-                "Warning: compiled code cannot be kept, because the folder of the package and the "
-                "home folder cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
-            )
-
-
-_watch = _Watch()
-event.register("numba:compile", _watch)
+@cache
+def _say_once(text: str) -> None:
+    say(text)
 
 
 def splitmix64(values: Uint64s) -> Uint64s:
