@@ -22,7 +22,7 @@ from cecdata.operators.named import add_installed, find_operators, is_installed
 
 # Settings that decide the sentences of a pool, and their shards.
 INTAKE = (
-    "shard_sentences", "min_chars", "max_chars", "join_lines", "split_sentences", "mask",
+    "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask",
     "format", "encoding", "text_column", "licence", "limit",
     "decontaminate", "quality", "near_duplicates",
 )  # fmt: skip
@@ -62,7 +62,6 @@ class Config:
     shard_sentences: int = 65_536  # sentences in a shard
     min_chars: int = 5  # shortest sentence
     max_chars: int = 512  # longest sentence
-    join_lines: bool = False  # join the lines of a hard-wrapped paragraph
     split_sentences: bool = False  # cut paragraphs at 。！？…
     mask: bool = False  # replace personal data by typed placeholders
     protect_spans: bool = False  # leave URLs, e-mail, Latin words and numbers whole

@@ -72,7 +72,7 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
     names = [*map(str, corpus)]
     with ExitStack() as stack:
         sources = [
-            replace(source, licence=config.licence, join_lines=config.join_lines)
+            replace(source, licence=config.licence)
             for source in resolve(names, config.format, config.encoding)
         ]
         sources = [

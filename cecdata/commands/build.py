@@ -92,12 +92,6 @@ _OPTIONS = (
     ),
     setting("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
     setting("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
-    setting(
-        "join_lines",
-        None,
-        "Join the lines of hard-wrapped paragraphs; a blank line or an indent starts a new one.",
-        **_READING,
-    ),
     setting("split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING),
     setting("mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES),
     several(

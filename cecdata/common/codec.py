@@ -1,6 +1,7 @@
 """Strict JSON: dataclasses to objects and back, each value checked, and objects with a seal.
 
-A dataclass with a field ``extra`` keeps there the keys that it does not know, and writes them back.
+A dataclass with a field ``extra`` keeps there the keys that it does not know, and writes them back;
+another one ignores them.
 
 A sealed object proves itself: its last key, `seal`, is the SHA-256 of its own bytes, for which the
 seal's digits count as zeros. A check encodes nothing again, so that another release of the JSON

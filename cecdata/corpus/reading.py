@@ -15,7 +15,6 @@ from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import count_reasons, gather
-from cecdata.corpus.sentences import join_lines
 from cecdata.corpus.sources import DamagedError, Reject, Rows, Source
 from cecdata.shards.manifest import File
 
@@ -144,19 +143,13 @@ def _rows_of(
     reason, detail = source.problem, source.detail
     if not reason:
         try:
-            for rows in FORMATS[source.format].read(source, text_column, batch_rows):
-                yield _with_lines_joined(rows) if source.join_lines else rows
+            yield from FORMATS[source.format].read(source, text_column, batch_rows)
         except DamagedError as error:
             reason, detail = "damaged_file", str(error)
             counts.damage = detail
     if reason:
         reject = Reject(counts.rows + 1, source.origin, "", reason, detail)
         yield gather(source, pa.array([], pa.string()), None, numbers(1, 0), [reject])
-
-
-def _with_lines_joined(rows: Rows) -> Rows:
-    text = join_lines(rows.batch.column("text"))
-    return Rows(rows.batch.set_column(0, rows.batch.schema.field("text"), text), rows.rejected)
 
 
 def _join_rows(parts: Sequence[Rows]) -> Rows:

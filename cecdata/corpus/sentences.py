@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cecdata.common.kernels import Bytes, Int32s, code_point, compiled, string_buffers
 from cecdata.corpus.characters import WHITESPACE
@@ -89,27 +88,6 @@ def split(batch: pa.RecordBatch) -> pa.RecordBatch:
     taken = others.take(pa.array(places))
     arrays = [sentences if name == "text" else taken.column(name) for name in ROW.names]
     return pa.RecordBatch.from_arrays(arrays, schema=ROW)
-
-
-def join_lines(text: pa.Array) -> pa.Array:
-    """Return texts without the line ends within their paragraphs.
-
-    Between two ASCII characters a space takes the place of a line end. A blank line, and spaces at
-    the beginning of a line, show a new paragraph.
-
-    >>> join_lines(pa.array(["他的病情\\n已经好转，use\\nPython。\\n\\n明天见。"])).to_pylist()
-    ['他的病情已经好转，use Python。\\n\\n明天见。']
-    """
-    wide = r"[^\x00-\x7f\x{3000}]"
-    for before, after, between in (
-        (wide, r"[^\s\x{3000}]", ""),
-        (r"[^\s\x{3000}]", wide, ""),
-        (r"\S", r"[^\s\x{3000}]", " "),
-    ):
-        for _ in range(2):  # the matches do not overlap, and a line may have one character
-            pattern, joined = f"({before})[ \t]*\n({after})", rf"\1{between}\2"
-            text = pc.replace_substring_regex(text, pattern, joined)
-    return text
 
 
 def _cut(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:

@@ -74,7 +74,6 @@ class Source:
     suffix: str = ""  # the part of the name that stands for the format
     encoding: str = UTF8  # of a text format; a table's text is UTF-8
     licence: str = ""  # of rows that name none; "": not stated
-    join_lines: bool = False  # a line end within a paragraph is none of the text
     problem: str = ""  # the reason why the file is rejected unread
     detail: str = ""
     guessed: bool = False  # neither the user nor a suffix named the format

@@ -150,8 +150,6 @@ def _treatment(manifest: Manifest) -> str:
 def _steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
     """Yield the steps that these settings make sentences take; `pooled`: some come from a pool."""
     yield "Each sentence was brought to normal form (NFC, single spaces). Duplicates were removed."
-    if configuration.get("join_lines"):
-        yield "The lines of a paragraph were joined."
     if configuration.get("split_sentences"):
         yield "Paragraphs were cut into sentences."
     if configuration.get("mask"):

@@ -58,7 +58,6 @@ class Counts:
     read: int
     kept: int
     rejected: Mapping[str, int] = field(default_factory=dict)  # reason → how many
-    extra: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.read != self.kept + sum(self.rejected.values()):
@@ -77,7 +76,6 @@ class About:
     licence: str = ""  # an identifier of the Hub, such as "cc-by-4.0"
     contact: str = ""  # who answers questions: an address, or a page
     description: str = ""  # a paragraph
-    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,6 @@ class Origin:
     licence: str | None  # as the corpus states it
     sentences: int
     characters: int
-    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,6 @@ class PoolRecord:
     configuration: Mapping[str, Json]
     rows: Counts
     inputs: tuple[File, ...] = ()
-    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +110,6 @@ class Calibration:
     reachable: float  # the nearest to it that the corpus allows
     rate: float  # the frozen rate per eligible place
     achieved: float  # measured over the kept pairs
-    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +183,6 @@ class Run:
     git_commit: str = ""
     cpus: int = 0
     workers: int = 0
-    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 def fingerprint(configuration: Mapping[str, Json]) -> str:

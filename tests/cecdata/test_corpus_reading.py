@@ -10,7 +10,6 @@ import random
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from cecdata.contamination import benchmarks
 from cecdata.corpus import lines as corpus_lines
 from cecdata.corpus.encodings import detect_encoding
 from cecdata.corpus.normalise import Options, normalise
-from cecdata.corpus.reading import Rows, empty_corpus, read, read_sources, resolve
+from cecdata.corpus.reading import Rows, empty_corpus, read, resolve
 from cecdata.corpus.sources import Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
@@ -342,29 +341,6 @@ def test_small_files_need_constant_memory(tmp_path):
         return int(done.stdout)
 
     assert peak(1200) - peak(300) < 50 << 10  # kilobytes
-
-
-def test_the_lines_of_a_paragraph_are_joined(tmp_path):
-    """Blank lines, indents and items separate paragraphs; ASCII words keep a space between them."""
-    (tmp_path / "a.txt").write_text(
-        "他的病情\n已经\n好\n转，可以用\nPython\nand C写程序。\n\n明天见。\n"
-        "　　第二段从这里\n开始。\n- 一项\n- 两项\n1、三项\n", "utf-8"
-    )  # fmt: skip
-    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "前一\n半句。\n\n后一\n半句。"}), "utf-8")
-    found = []
-    for name in ("a.txt", "a.jsonl"):
-        sources = [replace(s, join_lines=True) for s in resolve([str(tmp_path / name)])]
-        rows = read_sources(sources, None)
-        found += [(row["row"], row["text"]) for part in rows for row in part.batch.to_pylist()]
-    assert found == [
-        (1, "他的病情已经好转，可以用Python and C写程序。"),
-        (8, "明天见。"),
-        (9, "　　第二段从这里开始。"),
-        (11, "- 一项"),
-        (12, "- 两项"),
-        (13, "1、三项"),
-        (1, "前一半句。\n\n后一半句。"),
-    ]
 
 
 # Written for these tests.
