@@ -27,7 +27,6 @@ from listing import tables as listing_tables
 
 from cecdata.common.kernels import string_buffers
 from cecdata.config import Config
-from cecdata.corpus.protect import Protection
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
@@ -63,13 +62,14 @@ class Work:
         histogram = Histogram(config, tables)
         histogram.add(batch.column("text"))
         perturber = Perturber(config, tables, histogram.rates())
-        output = perturber.output(sentence_arrays(batch, Protection(False, ())))
+        config = replace(config, protect_spans=False)
+        output = perturber.output(sentence_arrays(batch, config))
         for array in output:
             array.fill(0)
         return cls(config, tables, batch, perturber.draws, scratch(config, tables), output)
 
     def numba(self) -> int:
-        given = sentence_arrays(self.batch, Protection(False, ()))
+        given = sentence_arrays(self.batch, self.config)
         return int(kernel.perturb(given, self.draws, self.tables.arrays, self.scratch, self.output))
 
     def c(self, library: ctypes.CDLL) -> int:

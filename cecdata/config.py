@@ -65,7 +65,6 @@ class Config:
     split_sentences: bool = False  # cut paragraphs at 。！？…
     mask: bool = False  # replace personal data by typed placeholders
     protect_spans: bool = False  # leave URLs, e-mail, Latin words and numbers whole
-    protect: tuple[str, ...] = ()  # names that no operator changes
     quality: tuple[str, ...] = ()  # filters of sentences, by name
     near_duplicates: bool = False  # reject sentences a few edits from an earlier one
     decontaminate: tuple[str, ...] = ()  # benchmarks whose sentences are left out
@@ -87,7 +86,6 @@ class Config:
             require_known("quality filter", name, QUALITY)
         distinct = len(set(self.filters)) == len(self.filters)
         require(distinct, "filters", self.filters, "different names")
-        require(all(self.protect), "protect", self.protect, "names of at least one character")
         self._check_numbers()
         for name, changes in self.weights.items():
             _check_weights(self.find_operators()[name], changes)

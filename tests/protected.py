@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from cecdata.corpus.protect import FIRST, FURTHER, Protection
+from cecdata.corpus.protect import FIRST, FURTHER, mark_spans
 
 
-def spans_of(text: str, protection: Protection) -> list[tuple[int, int]]:
-    """Return the protected spans of one text; overlapping spans are merged."""
+def spans_of(text: str) -> list[tuple[int, int]]:
+    """Return the protected spans of one text."""
     raw = np.frombuffer(text.encode() or b"\0", np.uint8)
-    marks = protection.marks(raw, np.array([0, len(text.encode())], np.int32)).tolist()
+    marks = mark_spans(raw, np.array([0, len(text.encode())], np.int32)).tolist()
     spans: list[tuple[int, int]] = []
     for at, held in enumerate(marks):
         if held == FIRST:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,15 +137,6 @@ _OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object."),
 )
 
-PROTECT = click.option(
-    "--protect",
-    "names",
-    type=click.Path(path_type=Path),
-    help="File of names that must not get errors, one per line.",
-    **_PAIRS,
-)
-
-
 def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add to a command the argument CORPUS and the options above."""
     for option in reversed(_OPTIONS):
@@ -196,12 +186,10 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     **_PAIRS,
 )
 @setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS)
-@PROTECT
 def build(
     corpus: tuple[str, ...],
     recipe: str,
     filters: str | None,
-    names: Path | None,
     **options: Any,
 ) -> None:
     """Make a dataset of pairs from the clean text in CORPUS.
@@ -221,7 +209,7 @@ def build(
         raise UsageError("--pairs decides the number of copies: leave out --copies or --pairs")
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     settings, how = _split(options)
-    config = load(recipe, filters=chosen, protect=names_to_protect(names), **settings)
+    config = load(recipe, filters=chosen, **settings)
     _make(corpus, config, how, pool=False)
 
 
@@ -286,12 +274,3 @@ def _warn(unreadable: Iterable[FileReport]) -> None:
     if len(files) > _NAMED:
         more = len(files) - _NAMED
         tell(f"Warning: {more:,} more files could not be read completely")
-
-
-def names_to_protect(path: Path | None) -> tuple[str, ...] | None:
-    """Return the names in the file of `--protect`; None if it was not given."""
-    if path is None:
-        return None
-    from cecdata.corpus.protect import read_names
-
-    return read_names(path)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from cecdata.commands.build import PROTECT, names_to_protect
 from cecdata.commands.show import print_json
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress
@@ -22,7 +20,6 @@ from cecdata.config import load
     "--seed", type=int, show_default="the seed of the recipe", help="Seed of all random draws."
 )
 @click.option("--recipe", default="paper", help="Name of a recipe, or a path to a TOML file.")
-@PROTECT
 @click.option("--operator", help="Show the replacements of TEXT by this operator.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(
@@ -30,7 +27,6 @@ def preview(
     copies: int,
     seed: int | None,
     recipe: str,
-    names: Path | None,
     operator: str | None,
     as_json: bool,
 ) -> None:
@@ -46,8 +42,7 @@ def preview(
     if operator:
         rows, lines = _candidates(operator, text, load(recipe))
     else:
-        config = load(recipe, copies=copies, seed=seed, protect=names_to_protect(names))
-        rows, lines = _copies(text, config)
+        rows, lines = _copies(text, load(recipe, copies=copies, seed=seed))
     if as_json:
         print_json(rows)
     else:

@@ -1,4 +1,4 @@
-"""Spans that no operator may change: URLs, e-mail addresses, Latin words, numbers, names.
+"""Spans that no operator may change: URLs, e-mail addresses, Latin words, numbers.
 
 A word W is letters and digits of either width. A protected span is
 
@@ -8,17 +8,12 @@ A word W is letters and digits of either width. A protected span is
     after :// or a leading www. all of !-~, up to the last [0-9A-Za-z/=&#_-]
 
 so 3.14, 12:30, 2024-01-02, 50%, -5℃, iPhone15, C++, Wi-Fi, a.b@c.cn and https://a.cn/?q=1 are one
-each. Names are protected wherever they occur, within words and in any width, too. Numbers in Han
-characters (三十) are text like any other. Typed placeholders such as <ADDR> are known to the kernel
-itself.
+each. Numbers in Han characters (三十) are text like any other. The kernel itself knows typed
+placeholders such as <ADDR>.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +22,7 @@ import numpy.typing as npt
 from cecdata.common.errors import InputError
 from cecdata.common.kernels import Bytes, Points, code_point, compiled
 from cecdata.common.text import lines_of
-from cecdata.corpus.normalise import judged_form, normalise_text
+from cecdata.corpus.normalise import normalise_text
 
 Ints = npt.NDArray[np.int32]
 
@@ -38,71 +33,15 @@ _UNITS = (0x25, 0xFF05, 0x2030, 0x2103, 0x2109, 0xB0)
 FIRST, FURTHER = 1, 2  # marks: a span begins here; within a span; 0 is outside
 
 
-@dataclass(frozen=True, slots=True)
-class Protection:
-    """The protected spans and names of a build; threads may share it. `names` are folded."""
+def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
+    """Return a mark for each code point of the sentences; an empty array if all are free.
 
-    spans: bool
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, spans: bool, names: Sequence[str]) -> Protection:
-        """Return the protection of these names and, if `spans`, of spans by their shape."""
-        forms = {normalise_text(name) for name in names}
-        return cls(
-            spans, tuple(sorted({_fold_forms(f) for f in forms if isinstance(f, str) and f}))
-        )
-
-    def marks(self, data: Bytes, offsets: Ints) -> Bytes:
-        """Return a mark for each code point of the sentences; an empty array if all are free.
-
-        The bytes between the first and the last offset must be valid UTF-8.
-        """
-        if not self.names and not self.spans:
-            return np.zeros(0, np.uint8)
-        held = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
-        longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-        count, some = _mark(data, offsets, np.empty(longest + 4, np.uint32), self.spans, held)
-        for start, stop in _find_names(data, offsets, self.names) if self.names else ():
-            held[start] = max(held[start], FIRST)
-            held[start + 1 : stop] = FURTHER
-            some = True
-        return held[: count if some else 0]
-
-
-def _find_names(data: Bytes, offsets: Ints, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each longest name occurs, in code points of all sentences, overlapping or not."""
-    import polars as pl
-
-    first = int(offsets[0])
-    raw = data[first : int(offsets[-1])].tobytes()
-    parts = [raw[start:stop].decode() for start, stop in pairwise((offsets - first).tolist())]
-    # A separator keeps a name from being found across two sentences; no sentence may hold one.
-    text = _fold_forms("\0".join(part.replace("\0", "\1") for part in parts))
-    starts = pl.Series([text]).str.find_many(list(names), overlapping=True)[0].to_numpy()
-    signs = np.frombuffer(text.encode(), np.uint8)  # polars counts bytes
-    separators = np.cumsum(signs == 0)[starts]
-    at = (np.cumsum((signs & 0xC0) != 0x80) - 1)[starts]
-    known, sizes = set(names), sorted({len(name) for name in names}, reverse=True)
-    for start, before in dict(zip(at.tolist(), separators.tolist(), strict=True)).items():
-        size = next(size for size in sizes if text[start : start + size] in known)
-        yield start - before, start - before + size
-
-
-def _fold_forms(text: str) -> str:
-    """Return a text in which each character is the one that it is judged as, if that is one."""
-    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    return _single_forms()[points].tobytes().decode("utf-32-le")
-
-
-@functools.cache
-def _single_forms() -> Points:
-    """Return the code point that each one is judged as."""
-    table = np.arange(0x110000, dtype=np.uint32)
-    for code, form in judged_form().items():
-        if len(form) == 1:
-            table[code] = ord(form)
-    return table
+    The bytes between the first and the last offset must be valid UTF-8.
+    """
+    marks = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
+    longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
+    count, some = _mark(data, offsets, np.empty(longest + 4, np.uint32), marks)
+    return marks[: count if some else 0]
 
 
 def read_names(path: Path) -> tuple[str, ...]:
@@ -130,14 +69,12 @@ def read_names(path: Path) -> tuple[str, ...]:
 
 
 @compiled
-def _mark(
-    data: Bytes, offsets: Ints, points: Points, spans: bool, marks: Bytes
-) -> tuple[int, bool]:
+def _mark(data: Bytes, offsets: Ints, points: Points, marks: Bytes) -> tuple[int, bool]:
     """Write the marks of spans; return the number of code points, and whether any is marked."""
     base, some = 0, False
     for row in range(len(offsets) - 1):
         n, words = _decode(data, offsets[row], offsets[row + 1], points)
-        if spans and words:
+        if words:
             _mark_spans(points, n, marks, base)
             some = True
         base += n

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.common.kernels import string_buffers
 from cecdata.config import Config, from_manifest
-from cecdata.corpus.protect import Protection
+from cecdata.corpus.protect import mark_spans
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
@@ -42,7 +42,6 @@ class Histogram:
         self._priors = _priors(config, tables)
         shape = (len(tables.operators), config.max_chars + 1, config.max_chars + 2)
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
-        self._protection = Protection.of(config.protect_spans, config.protect)
 
     @classmethod
     def of(cls, config: Config) -> Histogram:
@@ -51,8 +50,7 @@ class Histogram:
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points; one batch at a time."""
-        data, offsets = string_buffers(text)
-        arrays = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
+        arrays = _arrays_of(text, _NO_IDS, self.config)
         space = scratch(self.config, self.tables)
         kernel.position_histogram(arrays, self.tables.arrays, self._priors, space, self.counts)
 
@@ -100,7 +98,6 @@ class Perturber:
         per_position.append(config.mixed_rate)
         self._counts = count_table(per_position, _mosts(config, tables), config.max_chars + 1)
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
-        self._protection = Protection.of(config.protect_spans, config.protect)
 
     @classmethod
     def of(cls, config: Config, rates: Mapping[str, Rate]) -> Perturber:
@@ -153,7 +150,7 @@ class Perturber:
                 f"a sentence has {lengths.max():,} code points, but max_chars is "
                 f"{config.max_chars:,}: split the sentence, or raise max_chars"
             )
-        arrays = sentence_arrays(sentences, self._protection)
+        arrays = sentence_arrays(sentences, config)
         out = self.output(arrays)
         edits = kernel.perturb(arrays, self.draws, tables.arrays, scratch(config, tables), out)
         out.operator[out.operator < 0] = len(self._names) - 1
@@ -219,11 +216,16 @@ def drawn_unchanged(share: float, copies: int) -> float:
     return high
 
 
-def sentence_arrays(sentences: pa.RecordBatch, protection: Protection) -> Sentences:
+def sentence_arrays(sentences: pa.RecordBatch, config: Config) -> Sentences:
     """Return the kernel's view of a batch of the schema SENTENCE; no text is copied."""
-    data, offsets = string_buffers(sentences.column("text"))
-    marks = protection.marks(data, offsets)
-    return Sentences(offsets, data, np.asarray(sentences.column("id")).view(np.uint64), marks)
+    ids = np.asarray(sentences.column("id")).view(np.uint64)
+    return _arrays_of(sentences.column("text"), ids, config)
+
+
+def _arrays_of(text: pa.Array, ids: npt.NDArray[np.uint64], config: Config) -> Sentences:
+    data, offsets = string_buffers(text)
+    marks = mark_spans(data, offsets) if config.protect_spans else np.zeros(0, np.uint8)
+    return Sentences(offsets, data, ids, marks)
 
 
 def scratch(config: Config, tables: Compiled) -> Scratch:
