@@ -17,7 +17,7 @@ from cecdata.common.settings import (
     require_known,
 )
 from cecdata.operators import OPERATORS, Operator
-from cecdata.operators.base import FREQUENCY, POWER, SETTINGS, CharConfusions
+from cecdata.operators.base import POWER, CharConfusions
 from cecdata.operators.named import add_installed, find_operators, is_installed
 
 # Settings that decide the sentences of a pool, and their shards.
@@ -39,7 +39,7 @@ class Config:
     pairs: int | None = None  # number of pairs of the whole build, before filters; decides `copies`
     prior: Mapping[str, float] = field(default_factory=dict)  # share of each operator, π
     rate: Mapping[str, float] = field(default_factory=dict)  # wanted E[distance / length], p_k
-    # changes to the weights within an operator: factors of its kinds, and exponents
+    # changes to the weights within an operator: factors of its kinds, and an exponent
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     operators: Mapping[str, str] = field(default_factory=dict)  # your own: "module:OPERATOR" each
     fitted: str = ""  # labels that the numbers were fitted to; `cecdata fit` writes it
@@ -218,11 +218,9 @@ def _check_weights(operator: Operator, changes: Mapping[str, float]) -> None:
     rule = "left out, because this operator does not replace single characters"
     require(weighable, where, dict(changes), rule)
     for key, value in changes.items():
-        require_known(f"setting of {where}", key, (*operator.kinds, *SETTINGS))
-        # beyond these, only the likeliest or the rarest replacement would be left
-        low, high = {POWER: (0, 8), FREQUENCY: (-4, 4)}.get(key, (0, 1e6))
-        rule = f"a number from {low:g} to {high:g}"
-        require(low <= value <= high, f"{where}.{key}", value, rule)
+        require_known(f"setting of {where}", key, (*operator.kinds, POWER))
+        most = 8 if key == POWER else 1e6  # beyond 8, only the likeliest replacement would be left
+        require(0 <= value <= most, f"{where}.{key}", value, f"a number from 0 to {most:g}")
     some = any(changes.get(kind, 1.0) > 0 for kind in operator.kinds)
     require(some, where, dict(changes), "above 0 for at least one kind")
 

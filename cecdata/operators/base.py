@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common import arrays
-from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
+from cecdata.hanzi.characters import code_point_slots, standard_characters
 
 # How the engine uses a confusion set: substitute the replacement for the character, insert it
 # before any character (`source` is then empty), or substitute it for a span of two to four
@@ -21,9 +21,7 @@ from cecdata.hanzi.characters import code_point_slots, frequency, standard_chara
 Action = Literal["substitute", "insert", "rewrite"]
 Positions = NDArray[np.int32]  # in `standard_characters()`
 Weights = NDArray[np.float64]
-# What a recipe may name besides an operator's kinds.
-POWER, FREQUENCY = "power", "frequency"
-SETTINGS = (POWER, FREQUENCY)
+POWER = "power"  # what a recipe may name besides an operator's kinds
 KIND = "cecdata confusions 1"
 
 
@@ -137,7 +135,7 @@ def _rank_rows(source: Positions, weight: Weights, replacement: Positions) -> ND
 def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
     """Return the operator whose weight for each replacement is
 
-        weight ** power · frequency of the replacement ** frequency · the factor of its kind;
+        weight ** power · the factor of its kind;
 
     what `changes` does not name stays unchanged. The operator must replace one standard character
     with another.
@@ -165,12 +163,7 @@ def _change_weights(
     source = np.repeat(np.arange(len(size), dtype=np.int32), size)
     heaviest = np.repeat(table.weight[table.bounds[:-1][size > 0]], size[size > 0])
     # Python's power and not numpy's, whose last digit depends on the processor
-    power, frequent = changes.get(POWER, 1.0), changes.get(FREQUENCY, 0.0)
+    power = changes.get(POWER, 1.0)
     weight = np.array([share**power for share in (table.weight / heaviest).tolist()])
-    if frequent:
-        counts = [frequency(sign) for sign in standard_characters()]
-        most = max(counts)
-        popular = np.array([(count / most) ** frequent for count in counts])
-        weight *= popular[table.replacement]
     weight *= np.array([changes.get(kind, 1.0) for kind in kinds])[table.kind]
     return confusion_set(source, table.replacement, weight, table.kind)

@@ -173,7 +173,7 @@ noise = 0.0
 power = 4.0
 
 [weights.near_glyph]
-frequency = -2.0
+power = 0.5
 equal_stroke = 0.01
 """
 
