@@ -179,7 +179,7 @@ from cecdata.shards.reader import open_dataset
 words = ["build", "corpus.txt", "--filters", "levenshtein", "--out", "out"]
 assert run(cli, words) == 0
 for folder in ("out", "before"):
-    for words in (["verify", "--full"], ["report"], ["export", f"{folder}.jsonl"]):
+    for words in (["verify"], ["report"], ["export", f"{folder}.jsonl"]):
         assert run(cli, [words[0], folder, *words[1:]]) == 0, words
     for batch in open_dataset(folder).batches("train"):
         assert "signs" in batch.schema.names
@@ -492,7 +492,7 @@ def test_an_operator_touches_four_files(tree):
     said = cli(
         tree,
         "build corpus.txt --recipe toy.toml --out out",
-        "verify out --full",
+        "verify out",
         "preview 的 --operator toy",
     )
     manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
@@ -510,7 +510,7 @@ def test_a_filter_touches_three_files(tree):
         ("cosine, plausibility\n", "cosine, plausibility, toy\n"),
     )
     contract(tree, "toy", "filters")
-    cli(tree, "build corpus.txt --filters levenshtein,toy --out out", "verify out --full")
+    cli(tree, "build corpus.txt --filters levenshtein,toy --out out", "verify out")
     manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
     assert manifest["pairs"]["rejected"]["has_digit"] == 4
     assert manifest["toy"] == {"seen": 16, "dropped": 4}

@@ -1,9 +1,8 @@
-"""Pairs of sentences: made and measured, kept or rejected with a reason, or derived again."""
+"""Pairs of sentences: made and measured, kept or rejected with a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,8 @@ from cecdata.corpus.normalise import Options, normalise
 from cecdata.filters import active, measure
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
 from cecdata.perturbation.pairs import Mask, Pairs, name_codes
-from cecdata.shards.manifest import SPLITS, read_manifest
-from cecdata.shards.schema import PAIR, REJECTED_PAIR, ROW, SENTENCE
-from cecdata.shards.verify import Rederive
-
-_DERIVED = ("source", "operator", "edits")
+from cecdata.shards.manifest import SPLITS
+from cecdata.shards.schema import REJECTED_PAIR, ROW, SENTENCE
 
 
 def pairs_of_chunk(
@@ -122,32 +118,3 @@ def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
     kept, _ = validate(pairs, config)
     rows: list[dict[str, Any]] = kept.table.to_pylist()
     return rows
-
-
-def rederiver(out: Path) -> Rederive:
-    """Return the function that `shards.verify` takes: (targets, ids, copies) → the pairs.
-
-    Raises VerificationError if this installation's confusion sets are not those of the manifest.
-    """
-    perturber = Perturber.from_manifest(read_manifest(out))
-    config = perturber.config
-
-    def rederive(
-        targets: pa.Array, ids: npt.NDArray[np.int64], copies: npt.NDArray[np.int16]
-    ) -> pa.Table:
-        first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if len(ids) else np.array([], int)
-        text = targets.take(pa.array(first))
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array(ids[first]), text, pa.array([""] * len(first), pa.string())], schema=SENTENCE
-        )
-        table = perturber.pairs(batch).table.select(_DERIVED)
-        sentence = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(ids)]))
-        none = (copies < 0) | (copies >= config.copies)
-        rows = pa.array(sentence * config.copies + np.where(none, 0, copies), mask=none)
-        plain = [table.column(name).cast(PAIR.field(name).type) for name in _DERIVED]
-        held_out = pa.chunked_array([pa.array(is_validation(ids, config.holdout))])
-        return pa.table(
-            [*(column.take(rows) for column in plain), held_out], [*_DERIVED, "held_out"]
-        )
-
-    return rederive

@@ -118,21 +118,17 @@ class Place:
 
     def done(self, task: str, build: str) -> Done | None:
         """Return the marker of a task if it is true and belongs to the build, else None."""
-        done = self.marker(task, build)
-        return done if done is not None and all(map(self.is_true, done.files)) else None
-
-    def marker(self, task: str, build: str) -> Done | None:
-        """Return the marker of a task if it belongs to the build, whatever became of its files."""
         data = self.read(f"{DONE}/{task}.json")
+        if data is None:
+            return None
         try:
-            if data is None:
-                return None
             done = decode(Done, unseal_object(data), task)
             for file in done.files:
                 inside(file.path)
         except ValueError:  # damaged, or it leads out of the folder: the task is repeated
             return None
-        return done if (done.task, done.build) == (task, build) else None
+        ours = (done.task, done.build) == (task, build)
+        return done if ours and all(map(self.is_true, done.files)) else None
 
     def mark(self, done: Done) -> None:
         """Write the marker of a task whose files are written."""

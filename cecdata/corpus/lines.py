@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from cecdata.common.errors import InputError
 from cecdata.common.text import name_compression
-from cecdata.corpus.encodings import detect_encoding, transcode
+from cecdata.corpus.encodings import transcode
 from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of
 
 BLOCK_BYTES = 4 << 20
 _BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +73,10 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield pieces of the stream in which every line end is a line feed."""
     first, rest = True, b""
     for piece in filter(None, _utf8(stream, source)):
-        if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
-            raise InputError(f"{source.label} is UTF-16: add --encoding utf-16")
         if first and (
             advice := name_compression(piece)
         ):  # a pipe, or a file that was compressed twice
             raise InputError(f"{source.label} {advice}")
-        if (
-            first
-            and source.path is None
-            and (name := detect_encoding(piece)) != source.encoding == UTF8
-        ):
-            raise InputError(
-                f"standard input is {name}: convert it (iconv -f {name} -t utf-8), or name a file"
-            )
         chunk = rest + (piece.removeprefix(_BOM) if first else piece)
         first, rest = False, b""
         if b"\r" in chunk:

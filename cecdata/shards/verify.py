@@ -8,7 +8,7 @@ computes the distances, and xxhash the ids from the target's bytes.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,6 @@ MIXED = "mixed"
 UNCHANGED = "unchanged"
 
 Mask = npt.NDArray[np.bool_]
-# (targets, ids, copies) → the columns that the configuration gives: `source`, `operator`, `edits`
-# and `held_out`, whether the sentence is in the validation split. Null: there is no such copy.
-Rederive = Callable[[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int16]], pa.Table]
 
 _COSINE_TOLERANCE = 1e-6  # one rounding to float32
 _BATCH = 8_192  # rows checked at a time
@@ -50,11 +47,10 @@ class Report:
         return not self.problems
 
 
-def verify(out: str | Path, rederive: Rederive | None = None) -> Report:
+def verify(out: str | Path) -> Report:
     """Check the files of the dataset at `out`, their SHA-256, and every row.
 
-    With `rederive`, the source, operator, edits and split of every row are derived again, and
-    compared. Raises InputError if there is no such folder or it is no dataset.
+    Raises InputError if there is no such folder or it is no dataset.
     """
     folder = Path(out).absolute()
     if not folder.is_dir():
@@ -67,7 +63,7 @@ def verify(out: str | Path, rederive: Rederive | None = None) -> Report:
             raise
         return Report((Problem(MANIFEST, str(error)),), 0, 0)
     problems = list(take_inventory(folder, manifest))
-    check = _Check(folder, manifest, rederive)
+    check = _Check(folder, manifest)
     problems += check.files({problem.path for problem in problems})
     return Report(tuple(problems), len(manifest.files()), check.rows)
 
@@ -78,7 +74,6 @@ class _Check:
 
     out: Path
     manifest: Manifest
-    again: Rederive | None
     rows: int = 0
     operators: Counter[str] = field(default_factory=Counter)
     rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -127,8 +122,6 @@ class _Check:
             else:
                 breaches |= broken_rows(batch, self.manifest.cosine.threshold)
                 self.operators.update(_value_counts(batch["operator"]))
-            if self.again is not None:
-                breaches |= not_rederived(batch, self.again, held_out=split == "validation")
             for breach, rows in breaches.items():
                 if count := int(rows.sum()):
                     at = int(rows.argmax())
@@ -249,26 +242,6 @@ def _made_by(edits: Sequence[Mapping[str, Any]]) -> str:
 
 def _mask(broken: Iterable[bool]) -> Mask:
     return np.fromiter(broken, np.bool_)
-
-
-def not_rederived(
-    batch: pa.RecordBatch, rederive: Rederive, *, held_out: bool
-) -> Iterator[tuple[str, Mask]]:
-    """Yield, for each column, the rows in which it differs from what (seed, id, copy) gives."""
-    import polars as pl
-
-    rows = pl.DataFrame(pl.from_arrow(batch))
-    again = pl.DataFrame(
-        pl.from_arrow(rederive(batch["target"], batch["id"].to_numpy(), batch["copy"].to_numpy()))
-    )
-    for name in ("a source", "an operator", "edits"):
-        column = name.split()[-1]
-        differs = rows[column].ne_missing(again[column])
-        yield f"{name} different from a new build's", differs.to_numpy()
-    yield (
-        "a sentence that belongs to the other split",
-        again["held_out"].ne_missing(pl.Series([held_out])).to_numpy(),
-    )
 
 
 def _wrong_distance(batch: pa.RecordBatch) -> Mask:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from cecbench.results import read_run, rescore_run
-from cecdata.builds.pairs import rederiver
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError
 from cecdata.shards.export import export
@@ -71,7 +70,7 @@ def test_a_dataset(version, expected):
 
 @having("dataset")
 def test_every_way_to_read_a_dataset(version, expected, tmp_path):
-    """Batches, Polars, an export and a full verification give one signed id to a row."""
+    """Batches, Polars and an export give one signed id to a row."""
     folder = version / "dataset"
     ids = [row["id"] for row in rows_of(folder)["train"]]
     assert any(number < 0 for number in ids)
@@ -82,7 +81,6 @@ def test_every_way_to_read_a_dataset(version, expected, tmp_path):
     export(folder, "train", tmp_path / "train.jsonl")
     lines = (tmp_path / "train.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["id"] for line in lines] == ids
-    assert verify(folder, rederive=rederiver(folder)).ok
 
 
 @having("dataset")

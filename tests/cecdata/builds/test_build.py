@@ -178,7 +178,7 @@ def test_overwrite_removes_nothing_that_it_could_not_replace(
 def test_a_copy_without_hidden_folders_is_read(cecdata, corpus, flags, copy_of_built, tmp_path):
     """Every reader takes it; a build of it says what is missing, and changes nothing."""
     shutil.rmtree(copy_of_built / ".cecdata")
-    for words in (["verify", "--full"], ["report"], ["export", "t.tsv"]):
+    for words in (["verify"], ["report"], ["export", "t.tsv"]):
         rest = [tmp_path / word if word == "t.tsv" else word for word in words[1:]]
         assert cecdata(words[0], copy_of_built, *rest)[0] == 0
     before = sorted(copy_of_built.rglob("*"))
@@ -243,14 +243,6 @@ def test_a_damaged_manifest_is_told(cecdata, copy_of_built, corpus, flags, tmp_p
     path.write_bytes(dumps(other))
     code, _, errors = cecdata("build", corpus, "--out", copy_of_built, *flags)
     assert (code, "does not belong to the build in this folder" in errors) == (5, True)
-
-
-def test_verify_full_proves_every_source(cecdata, built):
-    """`verify --full` derives all sources again from seed, id and copy."""
-    code, text, _ = cecdata("verify", built, "--full", "--json")
-    found = json.loads(text)
-    assert (code, found["ok"]) == (0, True)
-    assert found["rows_checked"] == read_manifest(built).pairs.kept
 
 
 @pytest.mark.parametrize("holdout", [0, 1])

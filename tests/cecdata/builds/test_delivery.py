@@ -39,7 +39,7 @@ def test_a_number_of_pairs(cecdata, text, wanted, tmp_path, tree_of):
     manifest = read_manifest(tmp_path / "out")
     assert manifest.pairs.read == wanted == len(rows_of(tmp_path / "out"))
     assert cecdata(*words, "--shard-sentences", 70)[0] == 0
-    assert cecdata("verify", tmp_path / "out", "--full")[0] == 0
+    assert cecdata("verify", tmp_path / "out")[0] == 0
     assert cecdata("build", text, *flags, tmp_path / "all", "--copies", 6)[0] == 0
     found = rows_of(tmp_path / "out").drop("cosine").rows()
     assert set(map(str, found)) <= set(map(str, rows_of(tmp_path / "all").drop("cosine").rows()))
