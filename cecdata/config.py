@@ -36,7 +36,6 @@ class Config:
 
     seed: int = 42  # the paper has 42, 137, 314
     copies: int = 4  # pairs of each sentence; m of the paper, §3.2
-    pairs: int | None = None  # number of pairs of the whole build, before filters; decides `copies`
     prior: Mapping[str, float] = field(default_factory=dict)  # share of each operator, π
     rate: Mapping[str, float] = field(default_factory=dict)  # wanted E[distance / length], p_k
     # changes to the weights within an operator: factors of its kinds, and an exponent
@@ -112,9 +111,7 @@ class Config:
         margin = self.plausibility_margin
         require(abs(margin) < 1e6, "plausibility_margin", margin, "within ±1e6")
         require(0 <= self.seed < 2**63, "seed", self.seed, "from 0 to 2**63 - 1")
-        for name in ("limit", "pairs"):
-            value = getattr(self, name)
-            require(value is None or value > 0, name, value, "at least 1")
+        require(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
         require(
             self.cosine in {"auto", "all", "sample"} or self.cosine.isdecimal(),
             "cosine",

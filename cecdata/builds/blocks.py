@@ -170,12 +170,9 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         identity["benchmarks"] = digests(config.decontaminate)
     if pool:
         return {**identity, "dataset": POOL, "configuration": config.intake()}
-    settings = config.as_dict()
-    if config.pairs is not None:
-        del settings["copies"]  # the number of pairs decides it
     return {
         **identity,
-        "configuration": settings,
+        "configuration": config.as_dict(),
         "tables": compile_recipe(config).sha256,
         # which are opened: a bad one is refused before --overwrite removes anything
         "models": {name: filter_of.identity(config) for name, filter_of in active(config).items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from cecdata.builds.blocks import Input, identity_of, paths_read, take_input
@@ -23,8 +23,7 @@ from cecdata.builds.publish import (
 )
 from cecdata.builds.read import Read, look
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.settings import require
-from cecdata.config import MOST_COPIES, Config
+from cecdata.config import Config
 from cecdata.corpus.reading import empty_corpus
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import About, Manifest
@@ -54,7 +53,7 @@ def build(
     started = time.monotonic()
     with take_input(corpus, config, named) as source:
         if overwrite:  # before anything is removed
-            copies_of(config, look(source, config, -(-(config.pairs or 1) // MOST_COPIES)))
+            look(source, config)
         identity, reads = identity_of(source, config, pool=pool), paths_read(source.given, config)
         with (
             open_output(out, identity, overwrite=overwrite, reads=reads) as output,
@@ -67,7 +66,7 @@ def build(
             run = Run(output.place, output.build, runner)
             try:
                 found = run.pool(source, config, counts=not pool)
-                histogram = None if pool else run.histogram(found, config)
+                histogram = None if pool else histogram_of(run.place, found, config)
             except (InputError, UsageError):
                 output.forget()
                 raise
@@ -79,20 +78,6 @@ def build(
             if histogram is None:
                 return publish_pool(output, finished_build, config)
             return publish_pairs(output, finished_build, histogram)
-
-
-def copies_of(config: Config, sentences: int) -> tuple[int, int]:
-    """Return the number of copies, and of the sentences that have all: the others lack the last.
-
-    >>> copies_of(Config(prior={"noise": 1.0}, rate={"noise": 0.1}, pairs=10), 4)
-    (3, 2)
-    """
-    if config.pairs is None:
-        return config.copies, sentences
-    copies = -(-config.pairs // sentences)
-    most = f"at most {MOST_COPIES * sentences:,}, which is {MOST_COPIES:,} of each sentence"
-    require(copies <= MOST_COPIES, "pairs", config.pairs, most)
-    return copies, config.pairs - (copies - 1) * sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +118,10 @@ class Run:
             raise empty_corpus(source.names, pool.rejected, damage)
         return pool
 
-    def histogram(self, pool: Pool, config: Config) -> Histogram:
-        """Return the counts that the rates come from."""
-        copies, _ = copies_of(config, pool.sentences)
-        return histogram_of(self.place, pool, replace(config, copies=copies))
-
     def last_stage(self, pool: Pool, config: Config, histogram: Histogram | None) -> Chunks:
         """Return the stage that makes pairs with these rates, or publishes the sentences."""
         size = config.shard_sentences
         chunks = (self.place, self.build, 1, pool.buckets, pool.sentences, size)
         if histogram is None:
             return Publish(*chunks)
-        whole = copies_of(config, pool.sentences)[1]
-        return Corrupt(*chunks, histogram.config, histogram.rates(), whole)
+        return Corrupt(*chunks, config, histogram.rates())

@@ -88,7 +88,6 @@ class Corrupt(Chunks):
     name = "corrupt"
     config: Config
     rates: Mapping[str, Rate]  # by operator
-    whole: int  # the sentences, by order of their ids, that have all copies; others lack the last
 
     @property
     def encoder(self) -> str:
@@ -107,8 +106,7 @@ class Corrupt(Chunks):
         files: list[File] = []
         parts: dict[str, Json] = {}
         embedded = []
-        whole = max(0, self.whole - number * self.size)
-        for split, passed, rejected in pairs_of_chunk(self.perturber, chunk, self.sentences, whole):
+        for split, passed, rejected in pairs_of_chunk(self.perturber, chunk, self.sentences):
             if passed.embedded is not None:
                 embedded.append(passed.embedded)
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"

@@ -22,30 +22,18 @@ from cecdata.shards.schema import REJECTED_PAIR, ROW, SENTENCE
 
 
 def pairs_of_chunk(
-    perturber: Perturber, chunk: pa.RecordBatch, sentences: int, whole: int
+    perturber: Perturber, chunk: pa.RecordBatch, sentences: int
 ) -> Iterator[tuple[str, Pairs, pa.Table]]:
     """Yield each split with its kept and its rejected pairs of these sentences.
 
-    `sentences` is the number of sentences in the whole build. Only the first `whole` sentences of
-    the chunk have their last copy.
+    `sentences` is the number of sentences in the whole build.
     """
-    held_out = is_validation(np.asarray(chunk.column("id")), perturber.config.holdout)
+    config = perturber.config
+    held_out = is_validation(np.asarray(chunk.column("id")), config.holdout)
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
         part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
-        first = int(chosen[:whole].sum())
-        yield split, *corrupt_batch(perturber, part.select(SENTENCE.names), sentences, first)
-
-
-def corrupt_batch(
-    perturber: Perturber, batch: pa.RecordBatch, sentences: int, whole: int | None = None
-) -> tuple[Pairs, pa.Table]:
-    """Return the pairs of a batch with their measures: the kept ones, and the rejected ones."""
-    config = perturber.config
-    pairs = perturber.pairs(batch)
-    if whole is not None and whole < len(batch):
-        place, copy = np.divmod(np.arange(len(pairs.table)), config.copies)
-        pairs = pairs.filter((copy < config.copies - 1) | (place < whole))
-    return validate(measure(pairs, config, sentences), config)
+        pairs = perturber.pairs(part.select(SENTENCE.names))
+        yield split, *validate(measure(pairs, config, sentences), config)
 
 
 def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:

@@ -146,7 +146,7 @@ def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -
         tables=histogram.tables.sha256,
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
         pairs=Counts(
-            config.pairs or pool.sentences * config.copies,
+            pool.sentences * config.copies,
             sum(part.kept for part in parts),
             {reason: sum(counts.values()) for reason, counts in rejected.items()},
         ),

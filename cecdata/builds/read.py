@@ -117,24 +117,20 @@ class Read(Step):
         return files, bad
 
 
-def look(source: Input, config: Config, enough: int) -> int:
-    """Clean rows until there are enough sentences, and return their number, equal ones included.
+def look(source: Input, config: Config) -> None:
+    """Clean rows until there is a sentence.
 
-    Raises InputError if there is no sentence, or if rows cannot be read as asked.
+    Raises InputError if there is none, or if rows cannot be read as asked.
     """
-    sentences = 0
     rejected: Counter[str] = Counter()
     reports: list[FileReport] = []
     cleaner = _make_cleaner(config)
     for block in source.blocks:
         for rows in _rows(block, config, reports.append):
             clean = cleaner(rows)
-            sentences += len(clean.batch)
-            if sentences >= enough:
-                return sentences
+            if len(clean.batch):
+                return
             rejected.update(count_reasons(clean.rejected))
-    if sentences:
-        return sentences
     raise empty_corpus(
         source.names, rejected, [report.damage for report in reports if report.damage]
     )

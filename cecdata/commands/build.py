@@ -11,7 +11,6 @@ import click
 
 from cecdata.commands.show import OutPath, print_json, summary, summary_text
 from cecdata.common.command_group import SectionCommand, SectionOption
-from cecdata.common.errors import UsageError
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, tell
 from cecdata.common.text import escape_controls
@@ -150,12 +149,6 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--recipe", default="paper", help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file."
 )
 @setting("copies", int, "Number of pairs for each sentence.")
-@setting(
-    "pairs",
-    int,
-    "Number of pairs in the whole build before filtering, in place of --copies.",
-    show_default=False,
-)
 @setting("seed", int, "Seed of all random draws.", **_PAIRS)
 @setting(
     "filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.", **_PAIRS
@@ -200,13 +193,11 @@ def build(
     \b
     cecdata build sample --out out/data
     cecdata build news.parquet 'forum/*.jsonl.gz' --out out/mine --workers 8
-    cecdata build 'texts/*.txt' --out out/big --pairs 50000000
+    cecdata build 'texts/*.txt' --out out/big --copies 8
 
     To continue an interrupted build or to check a finished one, run the same command again. The
     defaults shown are those of the recipe `paper`.
     """
-    if options["pairs"] is not None and options["copies"] is not None:
-        raise UsageError("--pairs decides the number of copies: leave out --copies or --pairs")
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     settings, how = _split(options)
     config = load(recipe, filters=chosen, **settings)

@@ -1,4 +1,4 @@
-"""What a delivery asks for: a number of pairs, clean pairs, sources of their own, vectors."""
+"""What a delivery asks for: clean pairs, sources of their own, vectors."""
 
 from __future__ import annotations
 
@@ -27,29 +27,6 @@ def text(tmp_path, lines_of):
 
 def rows_of(out):
     return pl.read_parquet(out / "data/*.parquet").sort("id", "copy")
-
-
-@pytest.mark.parametrize("wanted", [30, 200, 450, 1001])
-def test_a_number_of_pairs(cecdata, text, wanted, tmp_path, tree_of):
-    """`--pairs N` makes N pairs, those of a build with enough copies, in shards of any size; the
-    same command checks the dataset, and every row is derived again."""
-    flags = ("--filters", "levenshtein", "--keep-duplicates", "--out")
-    words = ("build", text, *flags, tmp_path / "out", "--pairs", wanted)
-    assert cecdata(*words, "--shard-sentences", 70)[0] == 0
-    manifest = read_manifest(tmp_path / "out")
-    assert manifest.pairs.read == wanted == len(rows_of(tmp_path / "out"))
-    assert cecdata(*words, "--shard-sentences", 70)[0] == 0
-    assert cecdata("verify", tmp_path / "out")[0] == 0
-    assert cecdata("build", text, *flags, tmp_path / "all", "--copies", 6)[0] == 0
-    found = rows_of(tmp_path / "out").drop("cosine").rows()
-    assert set(map(str, found)) <= set(map(str, rows_of(tmp_path / "all").drop("cosine").rows()))
-    assert cecdata(*words[:-2], "--pairs", 9, "--copies", 2)[0] == 2
-    kept = tree_of(tmp_path / "out")
-    for many in ((tmp_path / "many",), (tmp_path / "out", "--overwrite")):
-        code, _, said = cecdata("build", text, *flags, *many, "--pairs", 10**12)
-        assert (code, "pairs must be at most 200,000" in said) == (2, True), said
-    assert tree_of(tmp_path / "out") == kept
-    assert cecdata("build", text, *flags, tmp_path / "many")[0] == 0  # a refusal binds nothing
 
 
 @pytest.mark.parametrize("copies", [1, 2, 4, 8])
