@@ -19,10 +19,9 @@ from cecdata.common.plugins import release_of
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import digests
 from cecdata.corpus.encodings import AUTO, encoding_of
-from cecdata.corpus.formats.parquet import parts_of
 from cecdata.corpus.inputs import hash_file, resolve
 from cecdata.corpus.reading import check_columns, read_sources
-from cecdata.corpus.sources import STDIN, Source, open_source, rows_known
+from cecdata.corpus.sources import STDIN, Source, open_source
 from cecdata.filters import active
 from cecdata.perturbation.tables import compile_recipe
 from cecdata.shards.manifest import POOL, File
@@ -50,7 +49,6 @@ class Input:
     given: tuple[File, ...]  # in reading order; their rows are not counted yet
     labels: tuple[str, ...]  # of the files, sorted
     bits: int  # of an id that name its bucket
-    rows: int | None  # if they are known beforehand
     states: tuple[tuple[Path, tuple[int, ...]], ...]  # size and time of each file
 
     def refuse_changed(self) -> None:
@@ -82,15 +80,12 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
         check_columns(config.text_column, sources)
         states = tuple((s.path, _state(s.path)) for s in sources if s.path and not s.problem)
         given = tuple(hash_file(source) for source in sources)
-        rows = None if config.split_sentences else rows_known(sources)
-        limit = config.limit
         yield Input(
             names=(named,) if named else tuple(names),
             blocks=tuple(_cut_blocks(sources, config)),
             given=given,
             labels=tuple(sorted({source.label for source in sources})),
             bits=_choose_bits(sources, given),
-            rows=rows if rows is None or limit is None else min(rows, limit),
             states=states,
         )
 
@@ -126,13 +121,9 @@ def _cut_blocks(sources: Sequence[Source], config: Config) -> Iterator[Block]:
             yield Block((source,), last)
             continue
         more = source.path.stat().st_size if source.path and not source.problem else 0
-        parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
         if waiting and size + more > _BLOCK:
             yield Block(tuple(waiting))
             waiting, size = [], 0
-        if len(parts) > 1:
-            yield from (Block((part,)) for part in parts)
-            continue
         waiting.append(source)
         size += more
     if waiting:
@@ -141,9 +132,6 @@ def _cut_blocks(sources: Sequence[Source], config: Config) -> Iterator[Block]:
 
 def _count_rows(source: Source, config: Config, most: int) -> int:
     """Return the number of rows of a file, at most `most`."""
-    known = rows_known([source])
-    if known is not None:
-        return min(known, most)
     read = read_sources([source], config.text_column, limit=most)
     return sum(len(rows.batch) + len(rows.rejected) for rows in read)
 

@@ -1,6 +1,6 @@
 """The first stage: a task for each block of input; rows become sentences, in parts sorted by id.
 
-A block is a large file, some row groups of one, or many small files. Its rows are split, masked,
+A block is a large file, or many small files. Its rows are split, masked,
 normalised, filtered and compared with benchmarks. A part holds some megabytes of sentences, one
 batch for each bucket: a bucket has the ids that begin with the same bits. Of equal sentences in a
 part one is left.
@@ -55,7 +55,6 @@ class Read(Step):
     blocks: tuple[Block, ...]
     labels: tuple[str, ...]
     bits: int
-    rows: int | None
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Read, clean and sort the rows of a block."""
@@ -83,7 +82,7 @@ class Read(Step):
         waiting: list[Normalised] = []
         good = bad = 0
         for batch_of_rows in batches:
-            step("read", len(batch_of_rows.batch) + len(batch_of_rows.rejected), self.rows)
+            step("read", len(batch_of_rows.batch) + len(batch_of_rows.rejected), None)
             waiting.append(batch_of_rows)
             good, bad = good + batch_of_rows.batch.nbytes, bad + batch_of_rows.rejected.nbytes
             del batch_of_rows  # `_part` frees the batches one by one

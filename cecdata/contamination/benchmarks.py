@@ -28,7 +28,7 @@ from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import files_below, format_of, resolve
 from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject
-from cecdata.corpus.sources import Reject, Source, rows_known
+from cecdata.corpus.sources import Reject, Source
 from cecdata.shards.manifest import MANIFEST
 
 ENVIRONMENT = "CECBENCH_DATA"
@@ -171,7 +171,6 @@ def judge(corpus: Sequence[str], benchmarks: Index) -> Report:
     """
     names = benchmarks.benchmarks
     report = Report(0, 0, [Hits(name, benchmarks.sizes[name]) for name in names])
-    total = rows_known([source for name in corpus for source in resolve([name])])
     for name in corpus:
         for text, rows, count in texts(name):
             flags = benchmarks.find(text)
@@ -180,7 +179,7 @@ def judge(corpus: Sequence[str], benchmarks: Index) -> Report:
             np.bitwise_or.at(by_row, at, flags)
             report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
             report.rows += count
-            step("compare", count, total)
+            step("compare", count, None)
             for number, hits in enumerate(report.benchmarks):
                 _count(hits, by_row[:, number])
     return report

@@ -77,8 +77,6 @@ class Source:
     problem: str = ""  # the reason why the file is rejected unread
     detail: str = ""
     guessed: bool = False  # neither the user nor a suffix named the format
-    groups: tuple[int, int] | None = None  # first and last + 1 of the row groups; None: all
-    before: int = 0  # rows of the row groups before these
 
     @property
     def origin(self) -> str:
@@ -115,22 +113,6 @@ class Format:
     suffixes: tuple[str, ...]
     columns: bool = True  # False: a row is a text without further columns
     stream: bool = True  # False: cannot be read compressed or from standard input
-
-
-def rows_known(sources: Sequence[Source]) -> int | None:
-    """Return the number of rows from the footers, or None unless all files are Parquet files."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = 0
-    for source in sources:
-        if source.format != "parquet" or source.path is None:
-            return None
-        try:
-            rows += pq.read_metadata(source.path).num_rows
-        except (pa.ArrowException, OSError):  # the reader of the file reports the problem
-            return None
-    return rows
 
 
 class DamagedError(InputError):
