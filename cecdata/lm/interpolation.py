@@ -120,16 +120,16 @@ class Mixture:
 
 def _of_parts(model: Ngrams, words: Sequence[str]) -> Doubles:
     """Return log P of words by their likeliest parts."""
-    return score_texts(words, model.tables()) if words else np.zeros(0)
+    return score_texts(words, model.tables(trigrams=False)) if words else np.zeros(0)
 
 
 def _unite_keys(parts: Sequence[Longs]) -> Longs:
-    keys = np.sort(np.concatenate(parts))
+    keys = np.sort(np.concatenate(parts), kind="stable")  # merges sorted runs
     return np.asarray(keys[np.diff(keys, prepend=-1) != 0], np.int64)
 
 
 def _sort_keys(keys: Longs) -> tuple[Longs, Longs]:
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="stable")  # most models are sorted
     return keys[order], order
 
 

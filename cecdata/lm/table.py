@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from cecdata.common import arrays
 from cecdata.common.errors import InputError
 from cecdata.lm import kernels
-from cecdata.lm.language_model import encodable
 
 KIND = "cecdata n-gram table 2"
 MOST_WORDS, MOST_PAIRS = 1 << 20, 1 << 23  # what the bits of a slot's key can number
@@ -188,7 +187,7 @@ def load(path: Path) -> Ngrams:
 
 def score_texts(texts: Sequence[str], tables: Tables) -> NDArray[np.float64]:
     """Return log P of the Chinese characters of each text in nats."""
-    encoded = [encodable(text).encode() for text in texts]
+    encoded = [text.encode(errors="replace") for text in texts]
     data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     bounds = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     nats = np.zeros(len(encoded))

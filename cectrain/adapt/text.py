@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from cectrain.corrector.correction import Correction
 from cectrain.corrector.corrector import Corrector
 
 QUALITY = ("han", "simplified", "mojibake")  # what else is no text of the corrector's language
-_BLOCK = 16_384  # sentences
+_BLOCK, _READ_AT_ONCE = 16_384, 256  # sentences
 READ = 20_000  # sentences; in more text an error is outweighed by what is right
 USUAL = 3  # sentences in which the same doubt shows a usage of the field
 
@@ -90,10 +91,12 @@ def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
     """
     corrector = Corrector(channel)
     sentences = text.first(READ)
+    blocks = [sentences[at : at + _READ_AT_ONCE] for at in range(0, len(sentences), _READ_AT_ONCE)]
     corrections: list[Correction] = []
-    for at in range(0, len(sentences), 256):
-        corrections += (c for c in corrector.correct(sentences[at : at + 256]) if c.edits)
-        step("sentences read for doubts", 256, len(sentences))
+    with ThreadPoolExecutor(usable_cores()) as threads:
+        for block in threads.map(corrector.correct, blocks):
+            corrections += (correction for correction in block if correction.edits)
+            step("sentences read for doubts", len(block), len(sentences))
     often = Counter(place for c in corrections for place in {*_places(c)})
     return tuple(
         Doubt(c.source, c.target)
