@@ -103,9 +103,9 @@ class ChangeScorer:
     ) -> list[dict[Change, float]]:
         """Return log P(change) − log P(no change) of each change of each text, at least FLOOR.
 
-        P is the policy's probability of the characters that differ, each after the unchanged text
-        before it, as if no other character were changed. A change of the length is judged by the
-        first character that differs.
+        P is the policy's probability of the first character that differs, after the unchanged text
+        before it. What follows in the change would be judged as if that character were wrong, which
+        tells against whole words.
         """
         results: list[dict[Change, float]] = [{} for _ in texts]
         asked = [n for n in range(len(texts)) if changes[n]]
@@ -127,17 +127,18 @@ class ChangeScorer:
         """Write the log-ratios of the texts `chosen`; tokens after the last change are not read."""
         rows: list[list[int]] = []
         places: list[Ints] = []
-        compared: list[tuple[int, int, int]] = []  # state, and the tokens after and before it
-        owners: list[tuple[int, Change, int]] = []  # whose they are, and how many
+        owners: list[tuple[int, Change]] = []
+        compared: list[tuple[int, int, int]] = []  # state, and the tokens before and after it
         states = 0
         for n in chosen:
             differing = {change: self._differing(texts[n], change) for change in changes[n]}
-            wanted = sorted({place for pairs in differing.values() for place, _, _ in pairs or ()})
+            results[n].update(dict.fromkeys(differing, FLOOR))
+            wanted = sorted({known[0] for known in differing.values() if known})
             order = {place: states + at for at, place in enumerate(wanted)}
-            for change, pairs in differing.items():
-                results[n][change] = FLOOR if pairs is None else 0.0
-                compared += [(order[place], after, before) for place, before, after in pairs or ()]
-                owners.append((n, change, len(pairs or ())))
+            for change, known in differing.items():
+                if known:
+                    owners.append((n, change))
+                    compared.append((order[known[0]], *known[1:]))
             if wanted:
                 question, answer = self._question(texts[n]), texts[n][: wanted[-1]]
                 rows.append(question + [self._written.get(c, self.tokens.end) for c in answer])
@@ -145,34 +146,24 @@ class ChangeScorer:
                 states += len(wanted)
         if not rows:
             return
-        at, after, before = np.array(compared).T
+        at, before, after = np.array(compared).T
         outputs = self._policy.states(rows, places)[at]
         gains = self._policy.logits(outputs, after) - self._policy.logits(outputs, before)
-        done = 0
-        for n, change, count in owners:
-            if count:
-                results[n][change] = max(FLOOR, float(gains[done : done + count].sum()))
-            done += count
+        for (n, change), gain in zip(owners, gains.tolist(), strict=True):
+            results[n][change] = max(FLOOR, gain)
 
-    def _differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:
-        """Return place, token before and token after of each character that the change replaces.
+    def _differing(self, text: str, change: Change) -> tuple[int, int, int] | None:
+        """Return the place of the first character that differs, and its token before and after.
 
-        None where one of them has no token.
+        None where one of them has none.
         """
         start, end, target = change
-        old, new = text[start:end], target
-        if len(old) != len(new):  # judged by the first character that differs
-            old, new = text[start:] + _END, target + text[end:] + _END
-            pairs = enumerate(zip(old, new, strict=False))
-            same = next(n for n, (before, after) in pairs if before != after)
-            start, old, new = start + same, old[same], new[same]
-        differing = []
-        for place, (before, after) in enumerate(zip(old, new, strict=True), start):
-            if before != after:
-                if before not in self._written or after not in self._written:
-                    return None
-                differing.append((place, self._written[before], self._written[after]))
-        return differing
+        old, new = text[start:] + _END, target + text[end:] + _END
+        pairs = enumerate(zip(old, new, strict=False))
+        place, (before, after) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
+        if before not in self._written or after not in self._written:
+            return None
+        return start + place, self._written[before], self._written[after]
 
     def _question(self, text: str) -> list[int]:
         """Return the tokens that ask for a correction, as the policy's template writes them."""
