@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.common.command_group import Finite
 from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
 from cectrain.commands.correct import corrector_of, corrector_options
 
@@ -32,33 +31,12 @@ if TYPE_CHECKING:
     help="Maximum size of a request body, in bytes.",
 )
 @click.option(
-    "--timeout-s",
-    "seconds",
-    type=Finite(0.1),
-    default=60.0,
-    help="Maximum time to read and answer a request, in seconds.",
-)
-@click.option(
     "--workers",
     type=click.IntRange(1),
     default=4,
     help="Number of threads; each corrects one request at a time.",
 )
-@click.option(
-    "--queue",
-    type=click.IntRange(0),
-    default=128,
-    help="Maximum number of requests that wait for a thread; further requests are refused.",
-)
-def serve(
-    host: str,
-    port: int,
-    max_bytes: int,
-    seconds: float,
-    workers: int,
-    queue: int,
-    **settings: Any,
-) -> None:
+def serve(host: str, port: int, max_bytes: int, workers: int, **settings: Any) -> None:
     """Serve a page for correcting text, and a JSON endpoint, on this machine.
 
     \b
@@ -72,14 +50,13 @@ def serve(
     port can use the corrector.
     """
     try:
-        from cectrain.serve.server import Limits, Server
+        from cectrain.serve.server import Server
     except ImportError as error:
         raise _missing(error, "serve") from None
     corrector = corrector_of(**settings)
     with contextlib.suppress(UsageError):  # of a model without terms
         corrector.also(terms=["预热"])  # loads tables before a client waits
-    limits = Limits(max_bytes, seconds, workers, queue)
-    with Server((host, port), corrector, limits) as server:
+    with Server((host, port), corrector, max_bytes=max_bytes, workers=workers) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

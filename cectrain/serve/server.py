@@ -2,7 +2,7 @@
 files on /file.
 
 Starlette and uvicorn read the requests. Each is corrected in a thread of its own, of which a few
-run at a time, so that a long one holds up nobody; those that find too many before them are refused.
+run at a time, so that a long one holds up nobody. One whose client leaves is given up.
 """
 
 from __future__ import annotations
@@ -10,22 +10,17 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
-import re
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -42,7 +37,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 PATH = "/correct"
+_MOST_BYTES = 1 << 20  # of a body
 _BACKLOG = 2048  # connections that the system holds while all of them come at once
+_MOST_REQUESTS = 512  # at once, each of which may hold a body
 _LEAVE_S = 7  # that requests still have when the server is told to end
 _HERE = Path(__file__).parent
 _WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
@@ -58,25 +55,12 @@ _POLICY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of a server: bytes of a body, seconds of a request, threads, requests that wait."""
-
-    bytes: int = 1 << 20
-    seconds: float = 60.0
-    workers: int = 4
-    waiting: int = 128
-
-
 class Service:
-    """The answers of one corrector to requests."""
+    """The answers of one corrector to requests; local: those to this machine alone."""
 
-    def __init__(self, corrector: Corrector, limits: Limits, *, local: bool) -> None:
-        self._corrector, self._limits, self._local = corrector, limits, local
-        self._free = asyncio.Semaphore(limits.workers)
-        self._waiting = 0  # requests that were read, with those that are being corrected
-        self._scopes: set[anyio.CancelScope] = set()  # of the requests that have begun
-        self._ends = False
+    def __init__(self, corrector: Corrector, max_bytes: int, workers: int, *, local: bool) -> None:
+        self._corrector, self._max_bytes, self._local = corrector, max_bytes, local
+        self._free = asyncio.Semaphore(workers)
         self.application = Starlette(
             routes=[
                 Route("/", _show_page),
@@ -85,37 +69,9 @@ class Service:
                 Route("/health", _tell_health),
                 Route("/openapi.json", _describe),
             ],
-            middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._guard)],
             exception_handlers={HTTPException: _refuse, 404: _find_nothing, 500: _fail},
         )
         self.application.router.redirect_slashes = False
-
-    def end(self) -> None:
-        """Give the requests that have begun their last seconds."""
-        self._ends = True
-        for scope in self._scopes:
-            scope.deadline = min(scope.deadline, anyio.current_time() + _LEAVE_S)
-
-    async def _guard(
-        self, request: Request, answer: Callable[[Request], Awaitable[Response]]
-    ) -> Response:
-        """Refuse a Host that does not name this machine, as a DNS rebinding attack sends it.
-
-        A server bound to another address than the loopback interface is meant for other names.
-        Neither is a body answered whose length two headers state: a proxy may believe the other.
-        """
-        named = request.headers.get("host", "")
-        host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
-        if self._local and not is_loopback(host.strip("[]")):
-            response = _error(403, f"only calls to localhost are served, not {host!r}: see --host")
-        elif {"content-length", "transfer-encoding"} <= {*request.headers}:
-            response = _error(400, "send Content-Length or Transfer-Encoding, not both")
-            response.headers["Connection"] = "close"
-        else:
-            response = await answer(request)
-        response.headers["Content-Security-Policy"] = _POLICY
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        return response
 
     async def _correct(self, request: Request) -> Response:
         return await self._work(
@@ -134,37 +90,43 @@ class Service:
         self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
     ) -> Response:
         """Answer with what a thread makes of the body; both are of this type."""
+        self._check_host(request)
         _check_type(request, kind)
-        stop = threading.Event()
+        given_up = threading.Event()
         try:
-            with anyio.fail_after(self._limits.seconds) as scope:
-                self._scopes.add(scope)
-                work = prepare(await self._read_body(request))
-                if self._waiting >= self._limits.waiting + self._limits.workers:
-                    raise HTTPException(503, "too many requests are waiting: try again later")
-                self._waiting += 1
-                leaving = asyncio.create_task(_end_when_left(request, scope))
-                try:
-                    answer = await self._in_thread(lambda: work(stop.is_set))
-                finally:
-                    self._waiting -= 1
-                    leaving.cancel()
+            work = prepare(await self._read_body(request))
+            answer = asyncio.ensure_future(self._in_thread(lambda: work(given_up.is_set)))
+            leaving = asyncio.ensure_future(_wait_for_end(request))
+            try:
+                await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                if not answer.done():
+                    raise ClientDisconnect
+                return Response(answer.result(), media_type=kind)
+            finally:
+                given_up.set()
+                answer.cancel()
+                leaving.cancel()
         except UsageError as error:
             raise HTTPException(400, str(error)) from error
         except CecError as error:  # of the model, as of a judge behind an endpoint
             raise HTTPException(502, str(error)) from error
         except ClientDisconnect:
             return Response(status_code=499)  # nobody reads it
-        except TimeoutError:
-            if self._ends:
-                raise HTTPException(503, "the server ends: try again later") from None
+        except asyncio.CancelledError:  # by uvicorn
+            raise HTTPException(503, "the server ends: try again later") from None
+
+    def _check_host(self, request: Request) -> None:
+        """Raise HTTPException for a Host that does not name this machine.
+
+        A DNS rebinding attack sends one. A server bound to another address than the loopback
+        interface is meant for other names.
+        """
+        named = request.headers.get("host", "")
+        host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
+        if self._local and not is_loopback(host.strip("[]")):
             raise HTTPException(
-                504, f"stopped after {self._limits.seconds:g} seconds: send less text per request"
-            ) from None
-        finally:
-            stop.set()
-            self._scopes.discard(scope)
-        return Response(answer, media_type=kind)
+                403, f"only calls to localhost are served, not {host!r}: see --host"
+            )
 
     async def _in_thread(self, work: Callable[[], str | bytes]) -> str | bytes:
         """Return what a thread returns; another one may begin when it ends, awaited or not."""
@@ -205,7 +167,7 @@ class Service:
             raise UsageError(f"{name} {error}") from error
 
     async def _read_body(self, request: Request) -> bytes:
-        most = self._limits.bytes
+        most = self._max_bytes
         beyond = HTTPException(
             413,
             f"the body has more than {most:,} bytes: send less text, or start the server with a "
@@ -222,43 +184,17 @@ class Service:
         return b"".join(parts)
 
 
-class _Uvicorn(uvicorn.Server):
-    """A server that ends a few seconds after it is told to."""
-
-    def __init__(self, service: Service) -> None:
-        super().__init__(
-            uvicorn.Config(
-                service.application,
-                access_log=False,  # a request holds what somebody wrote
-                log_level="warning",
-                backlog=_BACKLOG,
-                server_header=False,
-                timeout_graceful_shutdown=_LEAVE_S + 1,
-            )
-        )
-        self._service = service
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the requests that take longer."""
-        self._service.end()
-        await super().shutdown(sockets)
-
-
-async def _end_when_left(request: Request, scope: anyio.CancelScope) -> None:
-    """End the time of a request whose body was read when its client leaves."""
+async def _wait_for_end(request: Request) -> None:
+    """Return when the client of a request whose body was read leaves."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    scope.deadline = anyio.current_time()
 
 
 def _check_type(request: Request, kind: str) -> None:
-    """Raise HTTPException for a body of another type, or not in plain UTF-8."""
-    stated, _, parameters = request.headers.get("content-type", "").lower().partition(";")
+    """Raise HTTPException for a body of another type, or a compressed one."""
+    stated = request.headers.get("content-type", "").lower().partition(";")[0]
     if stated.strip() != kind:
         raise HTTPException(415, f"send Content-Type: {kind}")
-    charset = re.search(r"charset\s*=\s*\"?([^\s;\"]*)", parameters)
-    if charset and charset[1] not in ("utf-8", "utf8"):
-        raise HTTPException(415, "send the body in UTF-8")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise HTTPException(415, "send the body without Content-Encoding")
 
@@ -268,7 +204,7 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from error
+        raise HTTPException(400, f"the body is not JSON in UTF-8: {error}") from error
     texts = document.pop("texts", None) if isinstance(document, dict) else None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, 'send {"texts": ["…", …]}')
@@ -288,8 +224,14 @@ class Server:
     """A service on an address. Raises InputError where it cannot listen there."""
 
     def __init__(
-        self, address: tuple[str, int], corrector: Corrector, limits: Limits = Limits()
+        self,
+        address: tuple[str, int],
+        corrector: Corrector,
+        *,
+        max_bytes: int = _MOST_BYTES,
+        workers: int = 4,
     ) -> None:
+        """Answer requests of at most so many bytes, in so many threads."""
         host, port = address
         try:
             kind = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -298,7 +240,18 @@ class Server:
             raise InputError(f"cannot listen on {host}:{port} ({error.strerror})") from error
         self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
         local = is_loopback(self.server_address[0])
-        self._server = _Uvicorn(Service(corrector, limits, local=local))
+        service = Service(corrector, max_bytes, workers, local=local)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                service.application,
+                access_log=False,  # a request holds what somebody wrote
+                log_level="warning",
+                backlog=_BACKLOG,
+                limit_concurrency=_MOST_REQUESTS,
+                server_header=False,
+                timeout_graceful_shutdown=_LEAVE_S,
+            )
+        )
 
     @property
     def url(self) -> str:
@@ -347,7 +300,8 @@ async def _fail(_: Request, error: Exception) -> Response:
 
 async def _show_page(request: Request) -> Response:
     language = request.query_params.get("lang") or request.headers.get("accept-language", "")
-    return Response(page("zh" if language.startswith("zh") else "en"), media_type="text/html")
+    whole = page("zh" if language.startswith("zh") else "en")
+    return Response(whole, headers={"Content-Security-Policy": _POLICY}, media_type="text/html")
 
 
 async def _tell_health(_: Request) -> Response:

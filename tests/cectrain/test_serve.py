@@ -27,14 +27,11 @@ import threadpoolctl
 from browser import CHROMIUM, Browser
 from proposers import Silent
 
-from cecdata.common.command_group import run
 from cecdata.common.machine import BLAS_THREADS
-from cectrain.cli import cli
 from cectrain.corrector.correction import Alternative, Edit, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.serve.server import Limits, Server
+from cectrain.serve.server import Server
 
-LIMITS = Limits(bytes=10_000)
 TEXTS = ["他己经来了。", "", "今天天气很好。💪"]
 
 
@@ -61,9 +58,9 @@ class Table(Silent):
 
 
 @contextlib.contextmanager
-def running(corrector: object, limits: Limits = LIMITS):
+def running(corrector: object, **limits: int):
     """A server in a thread, which has ended where the block has."""
-    with Server(("127.0.0.1", 0), corrector, limits) as server:
+    with Server(("127.0.0.1", 0), corrector, **limits) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield server
@@ -74,7 +71,7 @@ def running(corrector: object, limits: Limits = LIMITS):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with running(Corrector(Table())) as server:
+    with running(Corrector(Table()), max_bytes=10_000) as server:
         yield server
 
 
@@ -126,7 +123,7 @@ def test_corrections_are_those_of_the_corrector(server):
         ('{"texts": [], "terms": ["中文"]}'.encode(), {}, 400, "takes no terms"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
         (b"{}", {"Content_Type": "text/plain"}, 415, "application/json"),
-        (b"{}", {"Content_Type": "application/json; charset=gbk"}, 415, "UTF-8"),
+        ('{"texts": ["他己经"]}'.encode("gbk"), {}, 400, "in UTF-8"),
         (b"{}", {"Content_Encoding": "gzip"}, 415, "without Content-Encoding"),
         (b"{}", {"Content_Encoding": "deflate"}, 415, "without Content-Encoding"),
         (b"{}", {"Host": "evil.example:80"}, 403, "evil.example"),
@@ -147,7 +144,6 @@ def test_a_bad_request_is_refused_with_a_reason(server, body, headers, status, m
         (b"Transfer-Encoding: chunked", b'd\r\n{"texts": []}\r\n0\r\n\r\n', b"200"),
         (b"Transfer-Encoding: chunked", b"zz\r\n\r\n", b"400"),
         (b"Content-Length: 10001\r\nExpect: 100-continue", b"", b"413"),
-        (b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"0\r\n\r\n", b"400"),
     ],
 )
 def test_a_body_is_read_as_http_asks(server, fields, body, status):
@@ -226,26 +222,22 @@ class Slow(Table):
         return super().propose(pieces)
 
 
-def test_a_long_text_holds_up_nobody_and_a_full_queue_refuses():
-    """While one worker is busy the other answers; where none is free and none may wait: 503."""
+def test_a_long_text_holds_up_nobody():
+    """While one worker is busy the other answers."""
     slow = Slow()
     body = json.dumps({"texts": ["他己经来了。"]}).encode()
-    limits = Limits(workers=2, waiting=0)
-    with running(Corrector(slow), limits) as server, ThreadPoolExecutor(2) as pool:
+    with running(Corrector(slow), workers=2) as server, ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, server, body=body)
         assert slow.began.acquire(timeout=10)
         assert ask(server, body=b'{"texts": [""]}')[0] == 200
-        second = pool.submit(ask, server, body=body)
-        assert slow.began.acquire(timeout=10)
-        assert ask(server, body=body)[0] == 503
         slow.go.set()
-        assert (first.result()[0], second.result()[0]) == (200, 200)
+        assert first.result()[0] == 200
 
 
 def test_an_answer_of_many_edits_holds_up_nobody():
     """It is written while others are answered: a request can ask for a hundred times its size."""
     body = json.dumps({"texts": ["a" * 200] * 100, "dictionary": {"a": "b"}}).encode()
-    with running(Corrector(Silent()), Limits()) as server, ThreadPoolExecutor(1) as pool:
+    with running(Corrector(Silent())) as server, ThreadPoolExecutor(1) as pool:
         ask(server, body=b'{"texts": ["a"], "dictionary": {"a": "b"}}')  # loads the types of edits
         large, waits = pool.submit(ask, server, body=body), []
         while not large.done():
@@ -254,23 +246,6 @@ def test_an_answer_of_many_edits_holds_up_nobody():
             waits.append(time.monotonic() - began)
         assert len(json.loads(large.result()[2])["corrections"][-1]["edits"]) == 200
     assert max(waits) < sum(waits) * 0.7
-
-
-@pytest.mark.parametrize("seconds", ["inf", "nan"])
-def test_a_deadline_is_a_finite_number(seconds):
-    """Nothing else can be waited for."""
-    assert run(cli, ["serve", "--timeout-s", seconds]) == 2
-
-
-def test_a_deadline_holds_for_the_whole_request():
-    """For a body that drips, and for a correction that takes too long."""
-    slow = Slow()
-    with running(Corrector(slow), Limits(seconds=0.3)) as server:
-        body = json.dumps({"texts": ["他己经来了。"]}).encode()
-        assert ask(server, body=body)[0] == 504
-        slow.go.set()
-        with connected(server, b"Content-Length: 100\r\n\r\n{") as connection:
-            assert connection.recv(1000).split()[1] == b"504"
 
 
 class Judge(loopback.Handler):
@@ -327,19 +302,18 @@ def test_a_judge_that_fails_is_named_without_a_traceback(tmp_path):
 
 
 def test_a_judge_that_hangs_takes_no_more_threads_than_stated(tmp_path):
-    """Forty requests are stopped after their seconds; the server then answers others, and ends."""
-    words = ("--workers", "2", "--timeout-s", "2")
-    with served_with_judge("hangs", tmp_path, *words) as (server, judge):
+    """Forty clients leave; the server then answers others."""
+    with served_with_judge("hangs", tmp_path, "--workers", "2") as (server, judge):
         assert ask(server, body=b'{"texts": ["x"]}', wait=60)[0] == 200
         threads = Path(f"/proc/{server.pid}/task")
         before = len(list(threads.iterdir()))
         most = 0
         with ThreadPoolExecutor(40) as pool:
-            asked = [pool.submit(ask, server, body=HARD, wait=60) for _ in range(40)]
+            asked = [pool.submit(ask, server, body=HARD, wait=2) for _ in range(40)]
             while not all(one.done() for one in asked):
                 most = max(most, len(list(threads.iterdir())))
                 time.sleep(0.05)
-        assert {one.result()[0] for one in asked} == {504}
+        assert {type(one.exception()) for one in asked} == {TimeoutError}
         assert most - before <= 2
         assert ask(server, body=b'{"texts": ["x"]}', wait=5)[0] == 200
         judge.trouble = ""
@@ -348,8 +322,7 @@ def test_a_judge_that_hangs_takes_no_more_threads_than_stated(tmp_path):
 
 def test_a_server_that_is_told_to_end_does_so(tmp_path):
     """Within ten seconds, though a judge hangs and many wait; nobody sees a traceback."""
-    words = ("--workers", "2", "--timeout-s", "60")
-    with served_with_judge("hangs", tmp_path, *words) as (server, judge):
+    with served_with_judge("hangs", tmp_path, "--workers", "2") as (server, judge):
         with ThreadPoolExecutor(40) as pool:
             asked = [pool.submit(ask, server, body=HARD, wait=60) for _ in range(40)]
             while not judge.asked["texts"]:
@@ -370,20 +343,10 @@ def test_slow_uploads_lock_nobody_out(server):
         assert ask(server, body=b'{"texts": [""]}')[0] == 200
 
 
-def test_many_texts_are_given_up_between_two():
-    """The thread of a request that is stopped ends, before it has read all of them."""
-    body = json.dumps({"texts": ["⽇"] * 100_000}).encode()
-    with running(Corrector(Table()), Limits(seconds=0.2, workers=1)) as server:
-        assert ask(server, body=body)[0] == 504
-        began = time.monotonic()
-        assert ask(server, body=b'{"texts": [""]}')[0] == 200
-        assert time.monotonic() - began < 0.2
-
-
 def test_the_texts_of_a_client_that_left_are_given_up():
-    """Its thread ends as that of a request that is stopped does."""
+    """Its thread ends between two texts, before it has read all of them."""
     body = json.dumps({"texts": ["⽇"] * 100_000}).encode()
-    with running(Corrector(Table()), Limits(workers=1)) as server:
+    with running(Corrector(Table()), workers=1) as server:
         with connected(server, b"Content-Length: %d\r\n\r\n%s" % (len(body), body)):
             time.sleep(0.2)
         began = time.monotonic()
@@ -415,7 +378,7 @@ def test_a_lone_surrogate_is_answered():
     """As JavaScript cuts an emoji; the rest of the text is corrected."""
     corrector = Corrector("channel", lm="words")
     corrector.correct("好")  # loads and compiles, which may take longer than a client waits
-    with running(corrector, Limits()) as server:
+    with running(corrector) as server:
         texts = r'{"texts": ["今天天汽很好。", "他己经\ud83d来了。"]}'.encode()
         status, _, body = ask(server, body=texts)
         assert status == 200
