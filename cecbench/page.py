@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cecbench.metrics.rows import Row
 from cecbench.results import Run, RunScore, headline_of
-from cecbench.sums import CATEGORIES, REACH, SHARES
+from cecbench.sums import CATEGORIES
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
 from cecdata.common.durable import Workspace
@@ -44,7 +44,7 @@ def as_json(runs: Sequence[Run]) -> str:
 
 def page(runs: Sequence[Run]) -> str:
     """Return the whole page."""
-    sections = (_head(runs), _curves(runs), _scores(runs), _behaviour(runs))
+    sections = (_head(runs), _scores(runs), _behaviour(runs))
     return html.page(TITLE, "\n".join((*sections, _categories(runs), _sentences(runs))))
 
 
@@ -55,24 +55,6 @@ def _head(runs: Sequence[Run]) -> str:
         "otherwise; the range under a score is its 95 % bootstrap interval over sentences. "
         "<code>cecbench compare</code> tests the differences, and prints a table for a paper."
         f"</p>{warnings}</header>"
-    )
-
-
-def _curves(runs: Sequence[Run]) -> str:
-    """Return the first section: what systems with confidences correct for what they spoil."""
-    rows = []
-    for run, name in name_runs(runs):
-        if "curve" in run.values:
-            curve = run.values["curve"]
-            best = [percent(point["f"]) for point in curve["points"]]
-            rows.append([name, run.benchmark, percent(curve["area"]), *best])
-    if not rows:
-        return ""
-    heads = ["system", "benchmark", f"mean up to {REACH:.0%}", *(f"≤ {s:.1%}" for s in SHARES)]
-    return (
-        "<section><h2>Corrected and over-corrected</h2><p>The highest F1 for each maximum share of "
-        "error-free sentences changed. The threshold was chosen on the same sentences.</p>"
-        f"{table(heads, rows)}</section>"
     )
 
 

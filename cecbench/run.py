@@ -10,9 +10,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cecbench import scorers
 from cecbench.benchmarks.catalogue import Dataset, load, sample
@@ -20,7 +19,7 @@ from cecbench.benchmarks.readers import Example
 from cecbench.metrics.rows import Row
 from cecbench.results import PREDICTIONS, SCORE, RunScore
 from cecbench.sums import Blocks, RunSums
-from cecbench.systems.base import Answer, Context, SureEdit, System
+from cecbench.systems.base import Answer, Context, System
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
 from cecdata.common.codec import seal_object
@@ -128,7 +127,7 @@ def collect(
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         entry = journal.get(STEP, _key(start, part)) if journal is not None else None
-        answers = [_read_answer(fields) for fields in entry["answers"]] if entry else []
+        answers = [Answer(*fields) for fields in entry["answers"]] if entry else []
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers
@@ -144,13 +143,6 @@ def collect(
                 journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in answers])
             yield part, answers
         step("sentences", len(part), len(rows))
-
-
-def _read_answer(fields: Sequence[Any]) -> Answer:
-    """Return an answer of its fields as the journal holds them."""
-    answer = Answer(*fields)
-    edits = None if answer.edits is None else tuple(SureEdit(*edit) for edit in answer.edits)
-    return replace(answer, edits=edits)
 
 
 def _key(start: int, part: Sequence[Example]) -> str:
@@ -180,5 +172,4 @@ def _record(row: Row, answer: Answer) -> Mapping[str, object]:
         "raw": answer.raw if answer.raw != answer.text else None,
         "tokens": [answer.tokens_in, answer.tokens_out],
         "seconds": round(answer.seconds, 6),
-        **({} if answer.edits is None else {"edits": answer.edits}),
     }

@@ -1,30 +1,22 @@
-"""The sums of a run, block by block: its score, categories, curve, statuses and usage."""
+"""The sums of a run, block by block: its score, categories, statuses and usage."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cecbench.benchmarks.catalogue import Dataset
 from cecbench.benchmarks.readers import Example
-from cecbench.metrics.base import Metric, select_rows
+from cecbench.metrics.base import Metric
 from cecbench.metrics.rows import IntArray, Row
-from cecbench.resampling import Triples, f_statistic
+from cecbench.resampling import Triples
 from cecbench.results import FORMAT, RunScore
 from cecbench.scorers import Tally
-from cecbench.systems.base import UNANSWERED, Answer, SureEdit, System, apply_edits
+from cecbench.systems.base import UNANSWERED, Answer, System
 from cecdata.hanzi import errortypes
 
 Blocks = Iterator[tuple[list[Row], list[Answer]]]
 CATEGORIES = tuple(name for name in errortypes.SENTENCE if name != "clean")
-REACH = 0.1  # the area of a curve is over shares of clean sentences changed from 0 to this one
-SHARES = (0.005, 0.01, 0.02, 0.05, REACH)
-MOST_STEPS = 200  # that are kept of a curve
-_FIELDS = 5  # tp, predicted, gold; clean sentences, and those that were changed
 
 
 class RunSums:
@@ -33,9 +25,7 @@ class RunSums:
     def __init__(self, scorer: Metric) -> None:
         self._tally = Tally(scorer)
         self._breakdown = Breakdown(scorer)
-        self._curve = CurveSums(scorer)
         self._statuses: Counter[str] = Counter()
-        self._traditional = 0
         self._sums: Counter[str] = Counter()
         self._seconds = 0.0
 
@@ -52,9 +42,7 @@ class RunSums:
         by_id = {row.id: row for row in rows}
         # Of another length it may count as its source; the breakdown counts the answer itself.
         self._breakdown.add([by_id[row.id] for row in scored_rows], counts)
-        self._curve.add(rows, answers)
         self._statuses.update(answer.status for answer in answers)
-        self._traditional += traditional(rows)
         self._sums["rows"] += len(rows)
         self._sums["characters"] += sum(len(row.source) for row in rows)
         self._sums["tokens_in"] += sum(answer.tokens_in for answer in answers)
@@ -73,11 +61,9 @@ class RunSums:
         name = (dataset.signed or dataset.name) + part
         signature = tally.signature(name, interval.signature if interval else "none")
         statuses = dict(self._statuses.most_common())
-        curve = self._curve.as_dict()
         return {
             **tally.values(signature),
             **({"interval": interval.as_dict(headline)} if interval else {}),
-            **({"curve": curve} if curve else {}),
             "format": FORMAT,
             "headline": headline,
             "benchmark": dataset.name,
@@ -91,7 +77,6 @@ class RunSums:
             "answers": statuses,
             "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
             "unanswered_means": "scored as unchanged; in a predictions file, as an empty answer",
-            "traditional_predictions": self._traditional,
             "retried": dict(getattr(system, "troubles", {})),  # requests of this process
             "usage": self._usage(),
             "breakdown": self._breakdown.as_dict(),
@@ -171,121 +156,3 @@ class Breakdown:
                 "high": interval.high,
             }
         return table
-
-
-def traditional(rows: Sequence[Row]) -> int:
-    """Return how many predictions add traditional characters that source and target lack."""
-    table = _traditional_characters()
-    return sum(
-        bool((set(row.prediction) - set(row.source) - set(row.target)) & table)
-        for row in rows
-        if row.prediction != row.source
-    )
-
-
-@cache
-def _traditional_characters() -> frozenset[str]:
-    from cecdata.hanzi.characters import is_standard, standard_characters, traditional_forms
-
-    forms = (form for c in standard_characters() for form in traditional_forms(c))
-    return frozenset(form for form in forms if not is_standard(form))
-
-
-class CurveSums:
-    """The counts of each answer at its own thresholds, of a system that gives confidences.
-
-    At a threshold only the edits count whose confidence is at least as high. An answer changes at
-    its own confidences alone, so that the counts of its steps give the sums at every threshold.
-    """
-
-    def __init__(self, scorer: Metric) -> None:
-        self._scorer = scorer
-        stops = scorer.unequal_length == "strict" and scorer.stop_error
-        self._unequal_length = scorer.fallback if stops else scorer.unequal_length
-        self._given = True  # whether all answers have confidences
-        self._thresholds: list[NDArray[np.float64]] = []
-        self._changes: list[IntArray] = []
-
-    def add(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Add rows with their answers."""
-        variants: list[Row] = []
-        thresholds: list[float] = []
-        self._given &= all(answer.edits is not None for answer in answers)
-        if not self._given:
-            return
-        for row, answer in zip(rows, answers, strict=True):
-            for threshold, text in _steps(row.source, answer.edits or ()):
-                variants.append(Row(str(len(variants)), row.source, row.target, text))
-                thresholds.append(threshold)
-        counts = self._counts(variants)
-        begins = np.isinf(thresholds)
-        changes = np.diff(counts, axis=0, prepend=0)
-        changes[begins] = counts[begins]
-        self._thresholds.append(np.array(thresholds))
-        self._changes.append(changes)
-
-    def as_dict(self) -> dict[str, object] | None:
-        """Return the curve for JSON, as fractions; None without confidences or clean sentences.
-
-        area: the mean of the highest F that is reached while at most so many clean sentences are
-        changed, over shares from 0 to `reach`. points: the same at some shares, with the threshold
-        that reaches it on these very rows. steps: threshold, F, share of clean sentences changed.
-        """
-        if not self._given or not self._changes:
-            return None
-        thresholds, changes = np.concatenate(self._thresholds), np.concatenate(self._changes)
-        order = np.argsort(-thresholds, kind="stable")
-        ordered = thresholds[order]
-        ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(order) - 1)
-        ordered, sums = ordered[ends], np.cumsum(changes[order], axis=0)[ends].astype(np.float64)
-        if sums[0, 3] == 0:
-            return None
-        f = f_statistic(0, 1, 2, self._scorer.beta)(sums)
-        share = sums[:, 4] / sums[:, 3]
-        inside = np.minimum(share, REACH)
-        area = np.diff(np.append(inside, REACH)) @ np.maximum.accumulate(f) / REACH
-        at = np.arange(1, len(ends))  # before the first one no edit counts
-        if len(at) > MOST_STEPS:
-            at = at[np.linspace(0, len(at) - 1, MOST_STEPS).round().astype(int)]
-        points = []
-        for most in SHARES:
-            best = int(np.argmax(np.where(share <= most, f, -1.0)))
-            tp, predicted, gold = sums[best, :3].tolist()
-            points.append(
-                {
-                    "changed_at_most": most,
-                    "threshold": float(ordered[best]) if best else None,  # None: no edit at all
-                    "p": tp / predicted if predicted else None,
-                    "r": tp / gold if gold else None,
-                    "f": float(f[best]),
-                    "changed": float(share[best]),
-                }
-            )
-        return {
-            "measure": self._scorer.headline,
-            "reach": REACH,
-            "area": float(area),
-            "points": points,
-            "steps": [
-                [float(ordered[step]), float(f[step]), float(share[step])] for step in at.tolist()
-            ],
-        }
-
-    def _counts(self, variants: Sequence[Row]) -> IntArray:
-        """Return the counts of each row, zeros where it is left out."""
-        counts = np.zeros((len(variants), _FIELDS), dtype=np.int64)
-        scored_rows = select_rows(variants, self._unequal_length)
-        if scored_rows:
-            places = [int(row.id) for row in scored_rows]
-            headline = list(self._scorer.headline_columns)
-            counts[places, :3] = self._scorer.count(scored_rows)[:, headline]
-        counts[:, 3] = [row.source == row.target for row in variants]
-        counts[:, 4] = [row.source == row.target != row.prediction for row in variants]
-        return counts
-
-
-def _steps(source: str, edits: Sequence[SureEdit]) -> Iterator[tuple[float, str]]:
-    """Yield the texts of an answer, each with the highest threshold at which it is given."""
-    yield np.inf, source
-    for threshold in sorted({edit.confidence for edit in edits}, reverse=True):
-        yield threshold, apply_edits(source, [e for e in edits if e.confidence >= threshold])

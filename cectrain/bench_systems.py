@@ -11,14 +11,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cecbench.systems.base import Answer, Kind, LocalOptions, NoOptions, SureEdit
+from cecbench.systems.base import Answer, Kind, LocalOptions
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import InputError
 from cecdata.common.settings import option
 from cecdata.models import hub
-from cecdata.models.hub import checkpoint_identity
 from cectrain.corrector.field import is_field
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
 
@@ -30,8 +29,8 @@ _TOGETHER = 256  # sentences corrected at once
 
 
 @dataclass(frozen=True)
-class ChannelOptions(NoOptions):
-    """The n-gram model and the operating point."""
+class ModelOptions(LocalOptions):
+    """The options of any model; each takes those that concern it."""
 
     lm: str = option(
         "words",
@@ -43,23 +42,9 @@ class ChannelOptions(NoOptions):
         type=Finite(min=0, max=1),
     )
     terms: str = option("", "File of terms, as in `cectrain correct --terms`; empty means none.")
-
-
-@dataclass(frozen=True)
-class CombinedOptions(ChannelOptions):
-    """The options of the channel, the policy that votes, and a language model."""
-
-    voter: str = option(
-        BUILTIN, "Policy to combine with the channel: builtin, or the folder of a run or a model."
-    )
     rescore: str = option(
         "", "Language model, as in `cectrain correct --rescore`; empty means none."
     )
-
-
-@dataclass(frozen=True)
-class ModelOptions(LocalOptions, ChannelOptions):
-    """The options of any model; each takes those that concern it."""
 
 
 class CorrectorSystem:
@@ -79,14 +64,8 @@ class CorrectorSystem:
             corrections = self._corrector.correct(block)
             seconds = (time.perf_counter() - started) / len(block)
             for correction in corrections:
-                edits = (SureEdit(e.start, e.end, e.target, e.confidence) for e in correction.edits)
-                yield Answer(
-                    correction.target,
-                    correction.target,
-                    _status(correction),
-                    seconds=seconds,
-                    edits=tuple(edits),
-                )
+                target = correction.target
+                yield Answer(target, target, _status(correction), seconds=seconds)
 
 
 def _status(correction: Correction) -> str:
@@ -100,37 +79,27 @@ def _status(correction: Correction) -> str:
     return "unknown" if "unreadable" in reasons else "ok"
 
 
-def corrector_system(
-    kind: str, model: str, options: ChannelOptions, block: int = 0, **settings: Any
-) -> CorrectorSystem:
-    """Return a model of `cectrain correct`, with the name of its kind."""
+def make_corrector(name: str, model: str, options: ModelOptions, block: int = 0) -> CorrectorSystem:
+    """Return whatever `cectrain correct --model` takes, as a system of this name."""
     from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.wordlists import read_terms
 
     terms = read_terms([Path(options.terms)]) if options.terms else ()
-    least = options.confidence or None
-    lm = None if is_field(model) else options.lm
-    corrector = Corrector(model, lm=lm, terms=terms, confidence=least, **settings)
-    identity = {**corrector.proposer.identity, "kind": kind}
+    corrector = Corrector(
+        model,
+        lm=None if is_field(model) else options.lm,
+        terms=terms,
+        confidence=options.confidence or None,
+        rescore=options.rescore or None,
+        batch=options.batch,
+        device=options.device,
+        threads=options.threads,
+    )
+    identity = {**corrector.proposer.identity, "kind": name}
     if terms:
         listed = json.dumps([(term.text, term.weight) for term in terms]).encode()
         identity["terms"] = hashlib.sha256(listed).hexdigest()[:8]
-    return CorrectorSystem(kind, corrector, identity, block)
-
-
-def combined(options: CombinedOptions) -> CorrectorSystem:
-    """Return the channel and a policy together."""
-    model, judge = f"{COMBINED}:{options.voter}", options.rescore or None
-    system = corrector_system(COMBINED, model, options, rescore=judge)
-    weights = checkpoint_identity(model_folder(options.voter))
-    system.identity = {**system.identity, **weights}
-    return system
-
-
-def any_model(model: str, options: ModelOptions) -> CorrectorSystem:
-    """Return whatever `cectrain correct --model` takes."""
-    settings = {"batch": options.batch, "device": options.device, "threads": options.threads}
-    return corrector_system("corrector", model, options, 8 * options.batch, **settings)
+    return CorrectorSystem(name, corrector, identity, block)
 
 
 def policy(name: str, options: LocalOptions) -> CorrectorSystem:
@@ -158,22 +127,22 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
 CHANNEL_KIND = Kind(
     CHANNEL,
     "the noisy channel, as in `cectrain correct --model channel`",
-    ChannelOptions,
-    lambda _, options, __: corrector_system(CHANNEL, CHANNEL, options),
+    ModelOptions,
+    lambda _, options, __: make_corrector(CHANNEL, CHANNEL, options),
     recorded=False,
 )
 COMBINED_KIND = Kind(
     COMBINED,
     "the channel and a policy together, as in `cectrain correct`",
-    CombinedOptions,
-    lambda _, options, __: combined(options),
+    ModelOptions,
+    lambda _, options, __: make_corrector(COMBINED, COMBINED, options),
     recorded=False,
 )
 MODEL_KIND = Kind(
     "corrector:MODEL",
     "any model of `cectrain correct --model`, those of other packages as well",
     ModelOptions,
-    lambda argument, options, _: any_model(argument, options),
+    lambda model, options, _: make_corrector("corrector", model, options, 8 * options.batch),
 )
 POLICY_KIND = Kind(
     "policy:DIR",

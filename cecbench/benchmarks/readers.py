@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
-from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.text import text_of
 from cecdata.corpus.pairs import PAIRS, read_cells, read_lines, read_texts
 
 
@@ -89,56 +86,6 @@ def references(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
         yield Example(*cells[:3])
 
 
-def fcgec(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
-    """Read FCGEC's JSON: an object of sentences by id; the first operation gives the reference."""
-    records: Any
-    operations: Any
-    try:
-        records = parse(text_of(paths[0]))
-    except ValueError as error:
-        raise InputError(f"{paths[0]} is not JSON: {error}") from None
-    if not isinstance(records, dict):
-        raise InputError(f"{paths[0]} must be a JSON object that maps ids to sentences")
-    for name, record in records.items():
-        try:
-            source, operations = record["sentence"], parse(record["operation"])
-            target = _apply_operation(source, operations[0] if operations else {})
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(
-                f"{paths[0]}: record {name!r} needs a sentence, and operations that can be applied "
-                f"to it ({type(error).__name__}: {error})"
-            ) from None
-        yield Example(name, source, target)
-
-
-def _apply_operation(source: object, operation: Mapping[str, Any]) -> str:
-    """Return a sentence after an operation: characters move, then are deleted, changed, added."""
-    if not isinstance(source, str):
-        raise TypeError("the sentence is not a string")
-    edits = [*operation.get("Modify", ()), *operation.get("Insert", ())]
-    moved = operation.get("Switch", range(len(source)))
-    places = [*moved, *operation.get("Delete", ()), *(edit["pos"] for edit in edits)]
-    if not all(0 <= place < len(source) for place in places):
-        raise IndexError("a position is outside the sentence")
-    texts = [source[place] for place in moved]
-    for place in operation.get("Delete", ()):
-        texts[place] = ""
-    for edit in operation.get("Modify", ()):
-        place = edit["pos"]
-        count = int(edit["tag"].partition("+")[0].rpartition("_")[2])  # 1 of MOD_1+INS_3
-        if not 0 < count <= len(texts) - place:
-            raise IndexError(f"there are not {count} characters at position {place}")
-        texts[place : place + count] = [_first_label(edit), *[""] * (count - 1)]
-    for edit in operation.get("Insert", ()):
-        texts[edit["pos"]] += _first_label(edit)
-    return "".join(texts)
-
-
-def _first_label(edit: Mapping[str, Any]) -> str:
-    label = edit["label"]
-    return str(label[0] if isinstance(label, list) else label)
-
-
 def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     """Read the SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …`.
 
@@ -196,7 +143,6 @@ READERS: dict[str, Reader] = {
     "parallel": parallel,
     "csv_columns": csv_columns,
     "references": references,
-    "fcgec": fcgec,
     "sighan_truth": sighan_truth,
     "m2": table,
     "parquet": parquet,

@@ -152,28 +152,13 @@ def lines_of(values: RunScore) -> Iterator[str]:
     for what, count in values["retried"].items():
         yield f"  {count:>6} × {what}: the request was sent again, or given up"
     yield from (f"  {line}" for line in remarks(values))
-    if values["traditional_predictions"]:
-        yield f"  {values['traditional_predictions']} predictions have new traditional characters"
     parts = values["breakdown"]
     clean = parts["clean"]
     if clean["sentences"]:
         counts = f"{clean['changed']} of {clean['sentences']}"
         rate = percent(clean["over_correction_rate"], unit=" %")
         yield f"  clean sentences changed: {counts} ({rate})"
-    if "curve" in values:
-        yield from _curve(values["curve"])
     yield from _table("by category", parts["category"])
-
-
-def _curve(curve: Mapping[str, Any]) -> Iterator[str]:
-    yield (
-        f"  best F for each maximum share of clean sentences changed (mean of F up to a share of "
-        f"{curve['reach']:.0%}: {percent(curve['area'])})"
-    )
-    for point in curve["points"]:
-        least = point["threshold"]
-        how = "no edit" if least is None else f"confidence ≥ {least:.3f}"
-        yield f"    at most {point['changed_at_most']:>5.1%}: {percent(point['f']):>6}  ({how})"
 
 
 def _table(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

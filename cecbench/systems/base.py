@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import click
 
@@ -16,7 +16,6 @@ from cecbench.benchmarks.readers import Example
 from cecdata.common.command_group import Finite
 from cecdata.common.errors import USERINFO, UsageError
 from cecdata.common.settings import option
-from cecdata.hanzi.edits import splice
 from cecdata.models import prompts
 
 #: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
@@ -37,34 +36,12 @@ STATUSES = {
 UNANSWERED = ("empty", "refusal", "unclear", "chatter", "unparsable", "failed")
 
 
-class SureEdit(NamedTuple):
-    """source[start:end], in code points, becomes `text`, with a confidence of 0 to 1.
-
-    A system that is sure of a whole sentence only gives one edit for all of it.
-    """
-
-    start: int
-    end: int
-    text: str
-    confidence: float
-
-
-def apply_edits(source: str, edits: Sequence[SureEdit]) -> str:
-    """Return the source with edits that do not overlap.
-
-    >>> apply_edits("他己经来", [SureEdit(1, 2, "已", 0.9), SureEdit(4, 4, "了", 0.5)])
-    '他已经来了'
-    """
-    return splice(source, (edit[:3] for edit in sorted(edits)))
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to one sentence.
 
     text: the corrected sentence, which is scored. raw: the whole output of the system. seconds:
     wall time of this row; a batch's time is divided evenly. Tokens are 0 where there are none.
-    edits: those that make `text` of the source, of a system that gives confidences.
     """
 
     text: str
@@ -73,7 +50,6 @@ class Answer:
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = 0.0
-    edits: tuple[SureEdit, ...] | None = None
 
 
 class System(Protocol):

@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions, SureEdit, apply_edits
+from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
 from cecdata.common.settings import option
+from cecdata.hanzi.edits import splice
 from cecdata.models import causal, hub
 from cecdata.models.causal import decode, generate, prompt_ids, token_budget
 from cecdata.models.hub import checkpoint_identity, run_identity
@@ -123,15 +124,13 @@ class TaggerSystem:
 
 def _answer(source: str, tagged: Tagged) -> Answer:
     encoded = tagged.encoded
-    edits = [SureEdit(place, place + 1, text, sure) for place, text, sure in tagged.changes]
     status = "ok"
     if encoded.truncated:
         status = "truncated"
     elif any(o is None and not c.isspace() for o, c in zip(encoded.own, source, strict=True)):
         status = "unknown"
-    text = apply_edits(source, edits)
-    counts = len(encoded.tokens), len(source)
-    return Answer(text, text, status, *counts, tagged.seconds, tuple(edits))
+    text = splice(source, ((place, place + 1, new) for place, new, _ in tagged.changes))
+    return Answer(text, text, status, len(encoded.tokens), len(source), tagged.seconds)
 
 
 TAGGER = Kind(

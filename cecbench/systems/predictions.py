@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cecbench.benchmarks.readers import Example
-from cecbench.systems.base import Answer, Kind, NoOptions, SureEdit
+from cecbench.systems.base import Answer, Kind, NoOptions
 from cecdata.common import durable
 from cecdata.common.errors import InputError
 from cecdata.common.settings import option
@@ -37,12 +37,11 @@ COPY = Kind(
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One line of the file; id, source and confidence are None where the file has none."""
+    """One line of the file; id and source are None where the file has none."""
 
     id: str | None
     source: str | None
     text: str
-    confidence: float | None = None
 
 
 #: a blank line behind the last one of a file without ids
@@ -100,9 +99,8 @@ class PredictionSystem:
         for source in sources:
             row = next(self._rows)
             assert row.source == source
-            text, sure = self._found[row.id].text, self._found[row.id].confidence
-            edits = None if sure is None else (SureEdit(0, len(source), text, sure),)
-            yield Answer(text, text, "ok" if text.strip() else "empty", edits=edits)
+            text = self._found[row.id].text
+            yield Answer(text, text, "ok" if text.strip() else "empty")
 
 
 def read_predictions(path: Path) -> list[Prediction]:
@@ -114,8 +112,7 @@ def read_predictions(path: Path) -> list[Prediction]:
         raise InputError(f"{path}: no such file of predictions")
     predictions: list[Prediction] = []
     for _, where, texts in read_texts(path, ("prediction",), _WIDTHS, blank=True):
-        sure = _confidence(texts["confidence"], where) if "confidence" in texts else None
-        read = Prediction(texts.get("id"), texts.get("source"), texts["prediction"], sure)
+        read = Prediction(texts.get("id"), texts.get("source"), texts["prediction"])
         for key in ("id", "source") if predictions else ():
             if (getattr(predictions[0], key) is None) != (getattr(read, key) is None):
                 lacking = where if getattr(read, key) is None else f"{path}: the first line"
@@ -124,16 +121,6 @@ def read_predictions(path: Path) -> list[Prediction]:
     if not predictions:
         raise InputError(f"{path} holds no predictions")
     return predictions
-
-
-def _confidence(text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise InputError(f"{where}: confidence must be a number from 0 to 1, not {text!r:.40}")
-    return value
 
 
 def match(

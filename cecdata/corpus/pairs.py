@@ -41,7 +41,6 @@ NAMES = {
     "source": SOURCE_NAMES,
     "target": REFERENCE_NAMES,
     "prediction": PREDICTION_NAMES,
-    "confidence": ("confidence",),
 }
 
 #: the columns of a table of pairs whose first line does not name them
@@ -123,11 +122,9 @@ def read_texts(
 
 
 def _others(record: Mapping[str, object]) -> dict[str, str]:
-    """Return the id, the source and the confidence of a record, where it has them."""
+    """Return the id and the source of a record, where it has them."""
     source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
-    sure = record.get("confidence")
     fields = {"id": id_of(record), "source": source}
-    fields["confidence"] = None if sure is None else str(sure)
     return {role: text for role, text in fields.items() if text is not None}
 
 

@@ -63,12 +63,12 @@ class ChangeScorer:
     """A policy of the built-in kind, which has one token for each character.
 
     name: `builtin`, or the folder of a run or of a model. threads: of the processor; 0 takes one.
-    longest: the most characters that it reads at once. Raises InputError for a policy of another
-    kind.
+    longest: the most characters that it reads at once. folder: that of its weights. Raises
+    InputError for a policy of another kind.
     """
 
     def __init__(self, name: str, threads: int = 0) -> None:
-        folder = model_folder(name)
+        folder = self.folder = model_folder(name)
         if not is_built_in_kind(Path(folder)):
             raise InputError(
                 f"{name} cannot be combined with the channel: use a policy with one token for each "

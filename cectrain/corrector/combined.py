@@ -20,6 +20,7 @@ from pathlib import Path
 
 from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
+from cecdata.models.hub import checkpoint_identity
 from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel import proposer
@@ -84,12 +85,13 @@ class CombinedProposer(Proposer):
 
     @property
     def identity(self) -> dict[str, object]:
-        """What the answers depend on, besides the policy."""
+        """What the answers depend on."""
         judge = self.rescorer
         weights = (judge or self).weights._asdict()
         del weights["least"]
         return {
             **self.channel.identity,
+            **checkpoint_identity(self.scorer.folder),
             "least": self.least,
             **{
                 f"weight_{name}": weights[name] for name in weights if judge or name != "distortion"

@@ -279,13 +279,6 @@ def test_a_content_filter_is_a_refusal_and_an_answer_cut_off_is_unparsable():
     assert [a.text for a in answers[:2]] == SOURCES[:2]
 
 
-def test_traditional_output_is_counted(tmp_path):
-    """An answer in traditional characters is scored unchanged and counted separately."""
-    with serving(lambda s, _: says("天氣很好。") if s == SOURCES[2] else None) as server:
-        values = evaluate(_settings(tmp_path, server))
-    assert values["traditional_predictions"] == 1
-
-
 @pytest.mark.parametrize(("code", "hint"), [(401, "OPENAI_API_KEY"), (404, "/v1"), (400, "--body")])
 def test_what_will_never_work_stops_at_once(code, hint):
     """A permanent error ends the run at the first request, and the message says what to do."""

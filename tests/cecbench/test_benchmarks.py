@@ -188,9 +188,7 @@ def test_lemon_and_sighan_forms(tmp_path):
 
 
 def test_grammar_sets_and_queries_are_read(tmp_path):
-    """AlipaySEQ's CSV has headings of any name; NaCGEC's first reference counts, and FCGEC's first
-    operation: characters move, go, change and come.
-    """
+    """AlipaySEQ's CSV has headings of any name; NaCGEC's first reference counts."""
     queries = write(tmp_path / "a.csv", 'query,label\n己经,已经\n"好,吗","好,吗"\n')
     assert pairs_of(readers.csv_columns((queries,), "a")) == [("己经", "已经"), ("好,吗", "好,吗")]
     lines = write(tmp_path / "n.para", "1\t我不是学生吗\t我不是学生\t我是学生吗\n2\t好\t好\n")
@@ -198,37 +196,6 @@ def test_grammar_sets_and_queries_are_read(tmp_path):
         Example("1", "我不是学生吗", "我不是学生"),
         Example("2", "好", "好"),
     ]
-    modify = {"pos": 1, "tag": "MOD_2", "label": ["十一", "一"]}
-    operations = {
-        "a": ([{"Switch": [0, 2, 1, 3], "Insert": [{"pos": 3, "tag": "INS_1", "label": "五"}]}]),
-        "b": [{"Delete": [3]}, {"Delete": [0]}],
-        "c": [{"Modify": [modify]}],
-        "d": [{"Modify": [{"pos": 0, "tag": "MOD_1+INS_2", "label": "零零零"}]}],
-        "e": [],
-    }
-    records = {
-        k: {"sentence": "一二三四", "operation": json.dumps(v)} for k, v in operations.items()
-    }
-    path = write(tmp_path / "f.json", json.dumps(records))
-    right = ["一三二四五", "一二三", "一十一四", "零零零二三四", "一二三四"]
-    assert [row.target for row in readers.fcgec((path,), "f")] == right
-    beyond = {"Modify": [{"pos": 1, "tag": "MOD_99999999999", "label": "一"}]}
-    for text, says in (
-        ('{"x": {"sentence": "一", "operation": "[{\\"Delete\\": [7]}]"}}', "'x' needs a sentence"),
-        (
-            json.dumps({"x": {"sentence": "一", "operation": '[{"Delete": [-1]}]'}}),
-            "outside the sentence",
-        ),
-        (
-            json.dumps({"x": {"sentence": "一二", "operation": json.dumps([beyond])}}),
-            "not 99999999999 characters",
-        ),
-        ('{"x": {"sentence": "一"}}', "operations that can be applied"),
-        ("[]", "must be a JSON object that maps ids"),
-        ("{", "is not JSON"),
-    ):
-        with pytest.raises(InputError, match=says):
-            list(readers.fcgec((write(tmp_path / "bad.json", text),), "f"))
     for reader, text in ((readers.csv_columns, "a\n己\n"), (readers.references, "1\t己\n")):
         with pytest.raises(InputError, match=r"line \d has"):
             list(reader((write(tmp_path / "bad.csv", text),), "a"))

@@ -30,7 +30,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-csv_columns", "a.csv", _rows("csv_columns"), Mutator(_csv, "lines")),
         Reader("bench-references", "a.para", _rows("references"), Mutator(lambda: ("".join(
             f"{n}\t{a}\t{b}\t{a}{b}\n" for n, (a, b) in enumerate(PAIRS)).encode(),), "lines")),
-        Reader("bench-fcgec", "a.json", _rows("fcgec"), Mutator(_operations, "json")),
         Reader("bench-sighan", "a.truth", _sighan,
                Mutator(lambda: ("A0, 2, 已\nA1, 2, 们, 5, 园\nA2, 0\nA3, 0\n".encode(),), "lines")),
         Reader("bench-m2", "a.m2", _rows("m2"), Mutator(_m2, "lines")),
@@ -238,20 +237,6 @@ def _csv() -> tuple[bytes, ...]:
         ("query,label\n" + "".join(f'"{a}","{b}"\n' for a, b in PAIRS)).encode(),
         ("a,b,c\r\n" + "".join(f"{a},{b},\r\n" for a, b in PAIRS)).encode(),
     )
-
-
-def _operations() -> tuple[bytes, ...]:
-    edits = (
-        [{"Switch": [1, 0, 2], "Delete": [2]}],
-        [{"Modify": [{"pos": 0, "tag": "MOD_2+INS_1", "label": ["一二三", "四"]}]}],
-        [{"Insert": [{"pos": 2, "tag": "INS_1", "label": "五"}]}],
-        [],
-    )
-    records = {
-        f"n{number}": {"sentence": "我门去", "operation": json.dumps(each)}
-        for number, each in enumerate(edits)
-    }
-    return (json.dumps(records, ensure_ascii=False).encode(),)
 
 
 def _json() -> tuple[bytes, ...]:
