@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import click
 
-from cecbench.page import name_of
+from cecbench.page import name_runs
 from cecbench.resampling import LEVEL
 from cecbench.results import Run, find_runs, read_run, rescore_run
 from cecbench.scorers import Score
@@ -84,7 +82,7 @@ def compare(runs: tuple[Path, ...], form: str, *, force: bool, as_json: bool) ->
         click.echo(json.dumps(record, ensure_ascii=False))
         return
     if form != "text":
-        click.echo(_for_papers(groups, pairs), nl=False)
+        click.echo(_paper_table(groups, pairs), nl=False)
         return
     for line in different:
         click.echo(f"the signatures differ: {line}")
@@ -119,6 +117,19 @@ class _Side:
         if printed is None and "interval" in values:
             return round(100 * float(values["interval"]["value"]), 3)
         return printed
+
+    @property
+    def numbers(self) -> tuple[float | None, ...]:
+        """Precision, recall, F and over-correction in percent; None where nothing is divided."""
+        columns = list(self.score.scorer.headline_columns)
+        tp, predicted, gold = self.score.counts[:, columns].sum(axis=0).tolist()
+        rate = self.run.values["breakdown"]["clean"]["over_correction_rate"]
+        return (
+            100 * tp / predicted if predicted else None,
+            100 * tp / gold if gold else None,
+            100 * self.score.interval().value,
+            None if rate is None else 100 * rate,
+        )
 
 
 def _differences(sides: Sequence[_Side]) -> list[str]:
@@ -156,29 +167,44 @@ def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
     return pairs
 
 
-def _for_papers(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table for a paper."""
+def _paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table in Markdown: one line a system, four columns a benchmark."""
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
-
-    def differ(first: _Side, two: _Side) -> bool:
-        return bool(p_values.get(frozenset((str(first.path), str(two.path))), 1.0) < _LEVEL)
-
-    entries: dict[str, dict[str, _Entry]] = {}
-    often = Counter(group[0].run.benchmark for group in groups)
+    sides = [side for group in groups for side in group]
+    names = [name for _, name in name_runs([side.run for side in sides])]
+    name_of = dict(zip((side.path for side in sides), names, strict=True))
+    heads = [f"{group[0].run.benchmark} {column}" for group in groups for column in _COLUMNS]
+    rows = {name: [md.text(name)] for name in names}
     for group in groups:
-        benchmark = group[0].run.benchmark
-        if often[benchmark] > 1:  # files of one name with different sentences
-            benchmark += f"@{group[0].signature.benchmark.rpartition('@')[2]}"
-        named: dict[str, list[_Side]] = {}
-        for side in group:
-            named.setdefault(name_of(side.run), []).append(side)
-        means = {n: fmean(s.score.interval().value for s in sides) for n, sides in named.items()}
-        best = named[max(means, key=lambda name: means[name])]
-        for name, sides in named.items():
-            worse = all(differ(side, rival) for side in sides for rival in best)
-            entry = _Entry(tuple((side.run, side.score) for side in sides), worse)
-            entries.setdefault(benchmark, {})[name] = entry
-    return _paper_table(entries)
+        cells = dict(
+            zip((name_of[side.path] for side in group), _cells(group, p_values), strict=True)
+        )
+        for name, row in rows.items():
+            row.extend(cells.get(name, [Markdown("")] * len(_COLUMNS)))
+    caption = (
+        "Precision, recall and F, and the share of error-free sentences changed (OC), in percent. "
+        f"Bold: the best of a column. {_MARK}: differs significantly from the highest F (paired "
+        f"randomisation, p < {_LEVEL:g} after Holm's correction for all pairs). F is "
+        f"F{sides[0].score.scorer.beta:g}. Signatures: "
+        f"{'; '.join(str(group[0].run.values['signature']) for group in groups)}."
+    )
+    return f"{md.table(['system', *heads], rows.values())}\n\n{md.text(caption)}\n"
+
+
+def _cells(
+    group: Sequence[_Side], p_values: Mapping[frozenset[str], float]
+) -> Iterator[list[Markdown]]:
+    """Yield the cells of each system on a benchmark, the best P, R and F in bold."""
+    best = [max(side.numbers[at] or 0.0 for side in group) for at in range(3)]
+    winner = max(group, key=lambda side: side.numbers[2] or 0.0)
+    for side in group:
+        p_value = p_values.get(frozenset((str(side.path), str(winner.path))), 1.0)
+        texts = ["–" if number is None else f"{number:.2f}" for number in side.numbers]
+        texts[2] += _MARK if p_value < _LEVEL else ""
+        for at in range(3):
+            if side.numbers[at] == best[at]:
+                texts[at] = f"**{texts[at]}**"
+        yield list(map(Markdown, texts))
 
 
 def _in_words(pair: Mapping[str, Any]) -> str:
@@ -199,78 +225,3 @@ def _in_words(pair: Mapping[str, Any]) -> str:
         f"{pair['p']:.4f}, corrected by Holm {pair['p_holm']:.4f} (paired randomisation, "
         f"{pair['draws']} draws); {shows}"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A system on a benchmark: its runs, several where seeds differ, each with its counts.
-
-    worse: whether the F of every run differs significantly from that of every best one.
-    """
-
-    runs: tuple[tuple[Run, Score], ...]
-    worse: bool = False
-
-    @property
-    def numbers(self) -> dict[str, list[float]]:
-        """Precision, recall, F and over-correction of the runs that have them, in percent."""
-        values: dict[str, list[float]] = {column: [] for column in _COLUMNS}
-        for run, score in self.runs:
-            columns = list(score.scorer.headline_columns)
-            tp, predicted, gold = score.counts[:, columns].sum(axis=0).tolist()
-            rate = run.values["breakdown"]["clean"]["over_correction_rate"]
-            values["P"] += [100 * tp / predicted] if predicted else []
-            values["R"] += [100 * tp / gold] if gold else []
-            values["F"].append(100 * score.interval().value)
-            values["OC"] += [] if rate is None else [100 * rate]
-        return values
-
-
-def _paper_table(groups: Mapping[str, Mapping[str, _Entry]]) -> str:
-    """Return a table in Markdown: one line a system, four columns a benchmark.
-
-    The best value of a column is bold; systems whose F differs significantly from the best are
-    marked.
-    """
-    heads = [f"{name} {column}" for name in groups for column in _COLUMNS]
-    caption = md.text(" ".join(_caption(groups)))
-    return f"{md.table(['system', *heads], _rows(groups))}\n\n{caption}\n"
-
-
-def _rows(groups: Mapping[str, Mapping[str, _Entry]]) -> Iterator[list[Markdown]]:
-    rows = {name: [md.text(name)] for group in groups.values() for name in group}
-    for group in groups.values():
-        numbers = {name: entry.numbers for name, entry in group.items()}
-        idle = {name for name, e in group.items() if not any(run.active for run, _ in e.runs)}
-        for column in _COLUMNS:
-            means = {name: fmean(v) for name in group if (v := numbers[name][column])}
-            rivals = [mean for n, mean in means.items() if column != "OC" or n not in idle]
-            best = (min if column == "OC" else max)(rivals, default=None)
-            for name, cells in rows.items():
-                if name not in means:
-                    cells.append(Markdown("–" if name in group else ""))
-                    continue
-                values = numbers[name][column]
-                spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
-                mark = _MARK if column == "F" and group[name].worse else ""
-                is_best = means[name] == best and not (column == "OC" and name in idle)
-                text = f"{means[name]:.2f}{spread}{mark}"
-                cells.append(Markdown(f"**{text}**" if is_best else text))
-    yield from rows.values()
-
-
-def _caption(groups: Mapping[str, Mapping[str, _Entry]]) -> Iterator[str]:
-    """Yield the sentences of the caption."""
-    entries = [entry for group in groups.values() for entry in group.values()]
-    beta = f"{entries[0].runs[0][1].scorer.beta:g}"
-    yield "Precision, recall and F, and the share of error-free sentences changed (OC), in percent."
-    yield "Bold: the best of a column; for OC, the lowest of systems that change text."
-    yield (
-        f"{_MARK}: differs significantly from the highest F (paired randomisation, p < {_LEVEL:g} "
-        "after Holm's correction for all pairs)."
-    )
-    if any(len(entry.runs) > 1 for entry in entries):
-        yield "±: the standard deviation of runs with the same name, such as several seeds."
-    firsts = (next(iter(group.values())).runs[0][0] for group in groups.values())
-    signatures = (str(run.values["signature"]) for run in firsts)
-    yield f"F is F{beta}. Signatures: {'; '.join(signatures)}."

@@ -207,7 +207,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     callback=_known_encoding,
     help="Encoding of the files.  [default: UTF-8, or what their bytes show]",
 )
-@click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
+@click.option("--column", help="Column or key to correct in CSV, TSV or JSON lines.")
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
 @click.option(

@@ -266,7 +266,6 @@ def diagnose(
         config.reward,
         size=config.ppo.candidates,
         seed=config.seed,
-        recipe=", with ".join([f"recipe {recipe}", *settings]),
     )
     diagnosis = replace(diagnosis, split=split)
     as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)

@@ -40,7 +40,6 @@ class Tokens:
             token["content"] for token in settings["added_tokens"] if token["special"]
         ]
         self._numbers: dict[str, int] = {**settings["model"]["vocab"], **added}
-        self.last = max(self._numbers.values())
         self.source, self.target, self.end = (
             added[f"<|{name}|>"] for name in ("source", "target", "end")
         )
@@ -84,7 +83,6 @@ class ChangeScorer:
             raise InputError(
                 f"{path} cannot be read ({error}): copy the complete folder again"
             ) from error
-        self._policy.refuse_more_tokens(self.tokens.last, path)
         self._written = {**self.tokens.characters, _END: self.tokens.end}
         self._threads = threads or 1
         self.longest = (self._policy.context - len(self._question("")) - 1) // 2

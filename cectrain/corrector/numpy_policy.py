@@ -53,18 +53,18 @@ class NumpyPolicy:
         _, tensors = read_tensors(path)
         try:
             config: Any = parse((folder / "config.json").read_bytes())
-            self.context = _positive(config, "max_position_embeddings")
-            self._heads = _positive(config, "num_attention_heads")
-            self._shared = _positive(config, "num_key_value_heads")
-            self._width = _positive(config, "head_dim")
+            self.context = config["max_position_embeddings"]
+            self._heads = config["num_attention_heads"]
+            self._shared = config["num_key_value_heads"]
+            self._width = config["head_dim"]
             self._epsilon = np.float32(config["rms_norm_eps"])
             self._base = float(config["rope_parameters"]["rope_theta"])
-            words, size = _positive(config, "vocab_size"), _positive(config, "hidden_size")
+            words, size = config["vocab_size"], config["hidden_size"]
             _weight(tensors, "model.embed_tokens.weight", words, size)
             self._embedded = tensors["model.embed_tokens.weight"]
             self._norm = _weight(tensors, "model.norm.weight", size)
-            inner = _positive(config, "intermediate_size")
-            layers = _positive(config, "num_hidden_layers")
+            inner = config["intermediate_size"]
+            layers = config["num_hidden_layers"]
             self._layers = [
                 self._layer(tensors, f"model.layers.{n}", size, inner) for n in range(layers)
             ]
@@ -73,14 +73,6 @@ class NumpyPolicy:
                 f"{path}: the weights do not fit config.json ({error}): copy the complete folder "
                 "again"
             ) from error
-
-    def refuse_more_tokens(self, last: int, path: Path) -> None:
-        """Raise InputError where a tokenizer's last token is beyond the rows of the embedding."""
-        if last >= len(self._embedded):
-            raise InputError(
-                f"{path} has tokens up to number {last}, but the weights only "
-                f"{len(self._embedded)} rows: copy the complete folder again"
-            )
 
     def _layer(self, tensors: Mapping[str, Array], name: str, size: int, inner: int) -> _Layer:
         def weight(part: str, *shape: int) -> Floats:
@@ -156,13 +148,6 @@ class NumpyPolicy:
         square = np.einsum("...d,...d->...", values, values) / np.float32(values.shape[-1])
         normal: Floats = values / np.sqrt(square + self._epsilon)[..., None]
         return normal
-
-
-def _positive(config: Mapping[str, Any], name: str) -> int:
-    """Return a setting that counts something."""
-    if not isinstance(config[name], int) or config[name] < 1:
-        raise ValueError(f"{name} is {config[name]!r}")
-    return int(config[name])
 
 
 def _weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats:

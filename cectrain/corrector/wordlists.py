@@ -52,7 +52,6 @@ class Term:
 
     text: str
     weight: float = 0.0
-    note: str = ""
 
 
 NO_PHRASES = Phrases(())
@@ -116,7 +115,7 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
         for number, line in read_lines(path):
             text, *more = (part.strip() for part in line.split("\t"))
             try:
-                terms[text] = Term(text, float(more[0]) if more and more[0] else 0.0, *more[1:2])
+                terms[text] = Term(text, float(more[0]) if more and more[0] else 0.0)
             except ValueError:
                 wrong.append(f"line {number}: the weight {more[0]!r} is not a number")
                 continue

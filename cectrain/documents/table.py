@@ -50,7 +50,6 @@ FORMATS = (
 TABLES = (
     Format((".csv", ".tsv"), "columns", "find_cells"),
     Format((".jsonl", ".ndjson"), "columns", "find_values"),
-    Format((".parquet",), "columns", "ParquetDocument", is_binary=True),
 )
 
 

@@ -73,11 +73,9 @@ class Diagnosis:
     size: int
     seed: int
     rewards: Mapping[str, RewardFigures]
-    suggested: RewardConfig
     favoured: str
     teaches: bool
     verdict: tuple[str, ...]
-    recipe: str = ""  # origin of the constants as given; empty within a run
     split: str = ""  # of the pairs; empty within a run, which takes training pairs
 
 
@@ -88,12 +86,11 @@ def diagnose(
     *,
     size: int = 4,
     seed: int = 42,
-    recipe: str = "",
 ) -> Diagnosis:
     """Return figures for `config` and for the constants that calibration on these pairs gives.
 
-    A pure function of its arguments. `recipe` is the origin of `config` that the page names.
-    Raises InputError with fewer than 8 pairs that contain an error, UsageError for another reward.
+    A pure function of its arguments. Raises InputError with fewer than 8 pairs that contain an
+    error, UsageError for another reward.
     """
     if not config.is_consensus:
         raise UsageError(f"only the consensus reward can be diagnosed, not {config.reward!r}")
@@ -116,11 +113,9 @@ def diagnose(
         size=size,
         seed=seed,
         rewards=rewards,
-        suggested=suggested,
         favoured=favoured(rewards),
         teaches=teaches(rewards),
         verdict=(),
-        recipe=recipe,
     )
     return replace(diagnosis, verdict=tuple(verdict(diagnosis)))
 
@@ -240,18 +235,6 @@ def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
     return better / pairs if pairs else None
 
 
-def interval(share: float, sentences: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval, wider than needed, as a sentence has several candidates.
-
-    >>> [round(bound, 3) for bound in interval(1.0, 16)]
-    [0.806, 1.0]
-    """
-    weight = 1.96**2 / sentences
-    middle = share + weight / 2
-    spread = math.sqrt(weight * share * (1 - share) + weight**2 / 4)
-    return (middle - spread) / (1 + weight), (middle + spread) / (1 + weight)
-
-
 def favoured(rewards: Mapping[str, RewardFigures]) -> str:
     """Return the name of the reward that ranks right above wrong more often; the first if equal."""
     return max(rewards, key=lambda name: round(rewards[name].ranking, 3))
@@ -267,9 +250,7 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
     printed, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
-    lines, answer = _beside_exact_match(diagnosis, best), _answer(diagnosis, best)
-    only_as_exact = best.variant_low <= EXACT_MATCH and best.ranking >= TEACHES_SLOWLY
-    lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
+    lines = [_answer(diagnosis, best), *_beside_exact_match(diagnosis, best)]
     if printed.config.alpha <= printed.alpha_star:
         more_terms = printed.config.additional_weight or printed.config.unchanged is not None
         apart = ", which does not take the reward's other terms into account" if more_terms else ""
@@ -307,8 +288,8 @@ def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
 
 def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
-    constants, low, high = best.config.words(), *interval(best.ranking, diagnosis.pairs)
-    share = f"{best.ranking:.1%} of pairs ({low:.0%} to {high:.0%}: {diagnosis.pairs} sentences)"
+    constants = best.config.words()
+    share = f"{best.ranking:.1%} of pairs"
     if best.ranking >= TEACHES:
         what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, this reward"
         return (
@@ -334,8 +315,6 @@ def text(diagnosis: Diagnosis) -> str:
         *diagnosis.verdict,
         f"{diagnosis.pairs} {whose} pairs, groups of {diagnosis.size}, seed {diagnosis.seed}.",
     ]
-    if diagnosis.recipe:
-        lines.append(f"Constants as given: those of {diagnosis.recipe}.")
     for name, figures in diagnosis.rewards.items():
         lines.append(f"{name}: {figures.config.words()}, ε {figures.config.epsilon:g}")
     return "\n".join(lines)

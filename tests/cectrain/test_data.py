@@ -179,4 +179,5 @@ def test_constants_are_chosen_on_pairs_that_are_trained_on(dataset, encoder, tmp
     settings = ["diagnose_pairs=12", f"policy.max_chars={limit}", f"data.tuning={tuning}".lower()]
     told = config.load("consensus", settings)
     job = SimpleNamespace(config=told, dataset=dataset, encoder=encoder, state=tmp_path, log=print)
-    assert choose_constants(job) == diagnose(left[:12], encoder, told.reward).suggested
+    diagnosis = diagnose(left[:12], encoder, told.reward)
+    assert choose_constants(job) == diagnosis.rewards["calibrated"].config

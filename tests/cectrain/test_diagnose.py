@@ -77,7 +77,7 @@ def test_the_papers_constants_punish_a_lone_correct_candidate(found):
     assert calibrated.config.alpha > alpha_star(calibrated.config.tau, calibrated.config.beta)
     assert found.favoured == "calibrated"
     assert "calibrated" in found.verdict[0]
-    assert re.search(r"% of pairs \(\d+% to \d+%: \d+ sentences\)", " ".join(found.verdict))
+    assert re.search(r"% of pairs\.", " ".join(found.verdict))
     assert any("α*" in line for line in found.verdict)
 
 
@@ -141,15 +141,15 @@ def test_the_calibrated_radius_separates_right_answers_from_copies(found):
     assert (printed.config.epsilon, printed.config.min_samples) == (0.10, 2)
     assert printed.joined > 0.7
     assert calibrated.joined <= 0.2
-    assert found.suggested.epsilon == calibrated.config.epsilon < 0.02
-    assert any(f"with ε {found.suggested.epsilon:g}" in line for line in found.verdict)
+    assert calibrated.config.epsilon < 0.02
+    assert any(f"with ε {calibrated.config.epsilon:g}" in line for line in found.verdict)
 
 
 def test_an_encoder_that_separates_nothing_is_told_so(dataset):
     """The diagnosis names exact match as the honest choice; the radius stays above 0."""
     pairs = shards.sample(dataset, shards.HELD_OUT, 20, 42)
     told = diagnosis.diagnose(pairs, Constant(), RewardConfig())
-    assert told.suggested.epsilon > 0
+    assert told.rewards["calibrated"].config.epsilon > 0
     assert told.rewards["calibrated"].joined == 1.0
     assert any("is useless. Use exact match" in line for line in told.verdict)
     assert told.teaches is False
@@ -181,8 +181,6 @@ def test_the_command_prints_text_and_json(dataset_path, tmp_path, capsys):
     stored = json.loads(capsys.readouterr().out)
     assert stored["verdict"][0] in shown
     assert stored["split"] == "validation"
-    for told in (stored["recipe"], shown):
-        assert "recipe warm-consensus, with reward.alpha=0.4" in told
     before, after = (stored["rewards"][name] for name in ("as given", "calibrated"))
     assert before["config"]["epsilon"] > after["config"]["epsilon"]
     assert after["joined"] <= before["joined"]
@@ -203,8 +201,10 @@ def test_the_diagnosed_reward_is_the_one_of_training(dataset, encoder):
     rewards = GroupReward(encoder, told, 4).score(sources, targets, lone)[0]
     wins = (rewards[:, 0] > rewards[:, 1] + 1e-9).mean()
     assert found.rewards["as given"].lone_wins == pytest.approx(wins)
-    assert found.suggested.useful_weight == 0.9
-    assert found.suggested.unchanged is None  # where near misses are paid, a copy's price is none
+    assert found.rewards["calibrated"].config.useful_weight == 0.9
+    assert (
+        found.rewards["calibrated"].config.unchanged is None
+    )  # where near misses are paid, a copy's price is none
 
 
 def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):

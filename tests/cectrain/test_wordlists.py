@@ -207,7 +207,7 @@ def test_lists_are_read_and_wrong_lines_named(tmp_path):
     path.write_text(
         "\ufeff阿莫西林\n\n# a remark\n冠状动脉\t1.5\tanatomy\r\n阿莫西林\t2\n", "utf-8"
     )
-    assert read_terms([path]) == (Term("冠状动脉", 1.5, "anatomy"), Term("阿莫西林", 2.0))
+    assert read_terms([path]) == (Term("冠状动脉", 1.5), Term("阿莫西林", 2.0))
     path.write_text(f"林\nCT检查\n{'长' * 100}\n冠状动脉\tmuch\n冠状动脉\tnan\n", "utf-8")
     with pytest.raises(InputError, match=r"line 1: .*line 2: .*3: .*4: .*5: .*-20 to 20") as raised:
         read_terms([path])
