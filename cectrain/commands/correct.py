@@ -190,7 +190,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "github"]),
+    type=click.Choice(["text", "json", "github", "sarif"]),
     default="text",
     help="Output format of --check.",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cecdata.common.command_group import Finite
 from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
 from cectrain.commands.correct import corrector_of, corrector_options
 
@@ -31,12 +32,19 @@ if TYPE_CHECKING:
     help="Maximum size of a request body, in bytes.",
 )
 @click.option(
+    "--timeout-s",
+    "seconds",
+    type=Finite(0.1),
+    default=60.0,
+    help="Maximum time to read and answer a request, in seconds.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1),
     default=4,
     help="Number of threads; each corrects one request at a time.",
 )
-def serve(host: str, port: int, max_bytes: int, workers: int, **settings: Any) -> None:
+def serve(host: str, port: int, **settings: Any) -> None:
     """Serve a page for correcting text, and a JSON endpoint, on this machine.
 
     \b
@@ -53,10 +61,11 @@ def serve(host: str, port: int, max_bytes: int, workers: int, **settings: Any) -
         from cectrain.serve.server import Server
     except ImportError as error:
         raise _missing(error, "serve") from None
+    limits = {name: settings.pop(name) for name in ("max_bytes", "seconds", "workers")}
     corrector = corrector_of(**settings)
     with contextlib.suppress(UsageError):  # of a model without terms
         corrector.also(terms=["预热"])  # loads tables before a client waits
-    with Server((host, port), corrector, max_bytes=max_bytes, workers=workers) as server:
+    with Server((host, port), corrector, **limits) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

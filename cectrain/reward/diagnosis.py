@@ -235,6 +235,18 @@ def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
     return better / pairs if pairs else None
 
 
+def interval(share: float, sentences: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval, wider than needed, as a sentence has several candidates.
+
+    >>> [round(bound, 3) for bound in interval(1.0, 16)]
+    [0.806, 1.0]
+    """
+    weight = 1.96**2 / sentences
+    middle = share + weight / 2
+    spread = math.sqrt(weight * share * (1 - share) + weight**2 / 4)
+    return (middle - spread) / (1 + weight), (middle + spread) / (1 + weight)
+
+
 def favoured(rewards: Mapping[str, RewardFigures]) -> str:
     """Return the name of the reward that ranks right above wrong more often; the first if equal."""
     return max(rewards, key=lambda name: round(rewards[name].ranking, 3))
@@ -288,8 +300,8 @@ def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
 
 def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
-    constants = best.config.words()
-    share = f"{best.ranking:.1%} of pairs"
+    constants, low, high = best.config.words(), *interval(best.ranking, diagnosis.pairs)
+    share = f"{best.ranking:.1%} of pairs ({low:.0%} to {high:.0%}: {diagnosis.pairs} sentences)"
     if best.ranking >= TEACHES:
         what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, this reward"
         return (

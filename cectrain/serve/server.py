@@ -18,6 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 PATH = "/correct"
-_MOST_BYTES = 1 << 20  # of a body
 _BACKLOG = 2048  # connections that the system holds while all of them come at once
 _MOST_REQUESTS = 512  # at once, each of which may hold a body
 _LEAVE_S = 7  # that requests still have when the server is told to end
@@ -58,8 +58,11 @@ _POLICY = (
 class Service:
     """The answers of one corrector to requests; local: those to this machine alone."""
 
-    def __init__(self, corrector: Corrector, max_bytes: int, workers: int, *, local: bool) -> None:
-        self._corrector, self._max_bytes, self._local = corrector, max_bytes, local
+    def __init__(
+        self, corrector: Corrector, max_bytes: int, seconds: float, workers: int, *, local: bool
+    ) -> None:
+        self._corrector, self._local = corrector, local
+        self._max_bytes, self._seconds = max_bytes, seconds
         self._free = asyncio.Semaphore(workers)
         self.application = Starlette(
             routes=[
@@ -94,24 +97,29 @@ class Service:
         _check_type(request, kind)
         given_up = threading.Event()
         try:
-            work = prepare(await self._read_body(request))
-            answer = asyncio.ensure_future(self._in_thread(lambda: work(given_up.is_set)))
-            leaving = asyncio.ensure_future(_wait_for_end(request))
-            try:
-                await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
-                if not answer.done():
-                    raise ClientDisconnect
-                return Response(answer.result(), media_type=kind)
-            finally:
-                given_up.set()
-                answer.cancel()
-                leaving.cancel()
+            with anyio.fail_after(self._seconds):
+                work = prepare(await self._read_body(request))
+                answer = asyncio.ensure_future(self._in_thread(lambda: work(given_up.is_set)))
+                leaving = asyncio.ensure_future(_wait_for_end(request))
+                try:
+                    await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                    if not answer.done():
+                        raise ClientDisconnect
+                    return Response(answer.result(), media_type=kind)
+                finally:
+                    given_up.set()
+                    answer.cancel()
+                    leaving.cancel()
         except UsageError as error:
             raise HTTPException(400, str(error)) from error
         except CecError as error:  # of the model, as of a judge behind an endpoint
             raise HTTPException(502, str(error)) from error
         except ClientDisconnect:
             return Response(status_code=499)  # nobody reads it
+        except TimeoutError:
+            raise HTTPException(
+                504, f"stopped after {self._seconds:g} seconds: send less text per request"
+            ) from None
         except asyncio.CancelledError:  # by uvicorn
             raise HTTPException(503, "the server ends: try again later") from None
 
@@ -228,10 +236,11 @@ class Server:
         address: tuple[str, int],
         corrector: Corrector,
         *,
-        max_bytes: int = _MOST_BYTES,
+        max_bytes: int = 1 << 20,
+        seconds: float = 60.0,
         workers: int = 4,
     ) -> None:
-        """Answer requests of at most so many bytes, in so many threads."""
+        """Answer requests of at most so many bytes, each in at most so many seconds, in threads."""
         host, port = address
         try:
             kind = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -240,7 +249,7 @@ class Server:
             raise InputError(f"cannot listen on {host}:{port} ({error.strerror})") from error
         self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
         local = is_loopback(self.server_address[0])
-        service = Service(corrector, max_bytes, workers, local=local)
+        service = Service(corrector, max_bytes, seconds, workers, local=local)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 service.application,

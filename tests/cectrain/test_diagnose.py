@@ -77,7 +77,7 @@ def test_the_papers_constants_punish_a_lone_correct_candidate(found):
     assert calibrated.config.alpha > alpha_star(calibrated.config.tau, calibrated.config.beta)
     assert found.favoured == "calibrated"
     assert "calibrated" in found.verdict[0]
-    assert re.search(r"% of pairs\.", " ".join(found.verdict))
+    assert re.search(r"% of pairs \(\d+% to \d+%: \d+ sentences\)", " ".join(found.verdict))
     assert any("α*" in line for line in found.verdict)
 
 

@@ -58,7 +58,7 @@ class Table(Silent):
 
 
 @contextlib.contextmanager
-def running(corrector: object, **limits: int):
+def running(corrector: object, **limits: float):
     """A server in a thread, which has ended where the block has."""
     with Server(("127.0.0.1", 0), corrector, **limits) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -246,6 +246,17 @@ def test_an_answer_of_many_edits_holds_up_nobody():
             waits.append(time.monotonic() - began)
         assert len(json.loads(large.result()[2])["corrections"][-1]["edits"]) == 200
     assert max(waits) < sum(waits) * 0.7
+
+
+def test_a_deadline_holds_for_the_whole_request():
+    """For a body that drips, and for a correction that takes too long."""
+    slow = Slow()
+    with running(Corrector(slow), seconds=0.3) as server:
+        body = json.dumps({"texts": ["他己经来了。"]}).encode()
+        assert ask(server, body=body)[0] == 504
+        slow.go.set()
+        with connected(server, b"Content-Length: 100\r\n\r\n{") as connection:
+            assert connection.recv(1000).split()[1] == b"504"
 
 
 class Judge(loopback.Handler):
