@@ -125,7 +125,6 @@ class RewardConfig:
     tau: float = 0.70  # cosine to the reference that earns 0
     beta: float = 0.75  # cosine to the centroid that earns 0
     epsilon: float = 0.10  # DBSCAN's radius, as 1 − cosine
-    min_samples: int = 2  # scikit-learn's default, 5, finds no cluster among 4 candidates
     useful_weight: float = 0.0  # share of the term for useful edits, 0–1
     unchanged: float | None = None  # reward of leaving an error as it is, 0–1; None: not set apart
 
@@ -136,7 +135,6 @@ class RewardConfig:
             cosine = getattr(self, name)
             require(-1 <= cosine < 1, f"reward.{name}", cosine, "a cosine below 1")
         require_at_least(0, self, "epsilon", section="reward.")
-        require_at_least(1, self, "min_samples", section="reward.")
         for name, share in self.functions.items():
             require(0 <= share <= 1, f"reward.functions.{name}", share, "a fraction from 0 to 1")
         total = self.additional_weight

@@ -56,9 +56,7 @@ class Batch:
     @cached_property
     def labels_P_L(self) -> IntArray:
         """The DBSCAN cluster of each candidate in its group; −1 is noise."""
-        config = self.config
-        apart = distances(self.vectors[0])
-        return dbscan(apart, config.epsilon, config.min_samples, self.counted_P_L)
+        return dbscan(distances(self.vectors[0]), self.config.epsilon, self.counted_P_L)
 
     @cached_property
     def members_P_L(self) -> BoolArray:
@@ -88,40 +86,36 @@ def distances(embeddings_P_L_D: Vectors) -> FloatArray:
 
 
 def dbscan(
-    distances_P_L_L: FloatArray, radius: float, min_samples: int, valid_P_L: BoolArray | None = None
+    distances_P_L_L: FloatArray, radius: float, valid_P_L: BoolArray | None = None
 ) -> IntArray:
     """Return the cluster of each candidate, shape [P, L]; −1 is noise.
 
-    A candidate is a core if at least `min_samples` candidates, itself included, are within
-    `radius` (inclusive). Connected cores form a cluster; clusters are numbered by their first
-    core. A border candidate joins the lowest-numbered cluster that has a core within `radius`.
-    Candidates that are not `valid` are noise and have no neighbours.
+    Candidates within `radius` (inclusive) of each other are linked. Two or more that links connect
+    form a cluster; clusters are numbered by their first candidate. Candidates that are not `valid`
+    are noise and have no neighbours. It is DBSCAN with two samples, so that no candidate is at a
+    border: the paper states no number, and with 5, scikit-learn's default, four form no cluster.
 
     >>> import numpy as np
     >>> line = np.array([0.0, 0.1, 5.0, 0.2])
-    >>> dbscan(abs(line[None, :, None] - line[None, None, :]), 0.15, 2).tolist()
+    >>> dbscan(abs(line[None, :, None] - line[None, None, :]), 0.15).tolist()
     [[0, 0, -1, 0]]
     """
-    groups, size = distances_P_L_L.shape[:2]
-    near = distances_P_L_L <= radius
+    size = distances_P_L_L.shape[1]
+    linked = distances_P_L_L <= radius
     if valid_P_L is not None:
-        near = near & valid_P_L[:, :, None] & valid_P_L[:, None, :]
-    core = near.sum(axis=2) >= min_samples
-    linked = near & core[:, :, None] & core[:, None, :]
-    # Each core takes the lowest index among the cores linked with it, until nothing changes.
-    first = np.where(core, np.arange(size), size)
+        linked = linked & valid_P_L[:, :, None] & valid_P_L[:, None, :]
+    clustered = linked.sum(axis=2) >= 2
+    # Each candidate takes the lowest index among those linked with it, until nothing changes.
+    first = np.broadcast_to(np.arange(size), linked.shape[:2])
     while True:
         lower = np.where(linked, first[:, None, :], size).min(axis=2, initial=size)
         lower = np.minimum(first, lower)
         if np.array_equal(lower, first):
             break
         first = lower
-    reached = np.where(near & core[:, None, :], first[:, None, :], size).min(axis=2, initial=size)
-    first = np.where(core, first, reached)
-    # A cluster's lowest core is its root; clusters are numbered in the order of their roots.
-    is_root = core & (first == np.arange(size))
-    number = np.concatenate([np.cumsum(is_root, axis=1) - 1, np.full((groups, 1), NOISE)], axis=1)
-    return np.take_along_axis(number, first, axis=1).astype(np.int64)
+    is_root = clustered & (first == np.arange(size))
+    numbers = np.take_along_axis(np.cumsum(is_root, axis=1) - 1, first, axis=1)
+    return np.where(clustered, numbers, NOISE)
 
 
 def largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> BoolArray:

@@ -126,12 +126,12 @@ def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardC
     τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
     earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
     stretched as far as possible. `unchanged` is unset: its value assumes that wrong answers earn 0.
-    Two answers of one meaning are a cluster, so `min_samples` is 2. `epsilon` is that of `radius`.
+    `epsilon` is that of `radius`.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
     calibrated = replace(config, tau=threshold, beta=threshold, alpha=alpha)
-    return replace(calibrated, epsilon=epsilon, min_samples=2, unchanged=None)
+    return replace(calibrated, epsilon=epsilon, unchanged=None)
 
 
 def radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:

@@ -229,7 +229,6 @@ def test_a_copy_at_half_of_f1_rewards_the_choice_of_the_greatest_f1_most(chances
             {"useful_weight": 1.1},
             r"reward\.useful_weight must be a fraction .*it is 1\.1",
         ),
-        ({"min_samples": 0}, r"reward\.min_samples must be .*at least 1; it is 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting, message):
@@ -238,7 +237,7 @@ def test_settings_out_of_range_are_refused(setting, message):
         RewardConfig(**setting)
 
 
-def by_sklearn(distances, radius, min_samples, valid=None):
+def by_sklearn(distances, radius, valid=None):
     """The oracle: one group at a time, with invalid candidates out of reach of all others."""
     from sklearn.cluster import DBSCAN
 
@@ -248,7 +247,7 @@ def by_sklearn(distances, radius, min_samples, valid=None):
         labels = np.full(len(square), -1)
         if keep.any():
             inner = square[np.ix_(keep, keep)]
-            found = DBSCAN(eps=radius, min_samples=min_samples, metric="precomputed").fit(inner)
+            found = DBSCAN(eps=radius, min_samples=2, metric="precomputed").fit(inner)
             labels[keep] = found.labels_
         rows.append(labels)
     return np.array(rows)
@@ -259,17 +258,16 @@ def by_sklearn(distances, radius, min_samples, valid=None):
     seed=st.integers(0, 2**31),
     groups=st.integers(1, 5),
     size=st.integers(2, 12),
-    min_samples=st.integers(1, 5),
     radius=st.sampled_from([1e-9, 0.05, 0.1, 0.3, 1.0]),
 )
-def test_labels_equal_scikit_learns(seed, groups, size, min_samples, radius):
+def test_labels_equal_scikit_learns(seed, groups, size, radius):
     """Random groups on a coarse line, with many exact ties, have the same labels."""
     rng = np.random.default_rng(seed)
     points = rng.integers(0, 12, (groups, size)) * 0.05
     distances = np.abs(points[:, :, None] - points[:, None, :]).round(6)
     valid = rng.random((groups, size)) < 0.8
-    ours = dbscan(distances, radius, min_samples, valid)
-    np.testing.assert_array_equal(ours, by_sklearn(distances, radius, min_samples, valid))
+    ours = dbscan(distances, radius, valid)
+    np.testing.assert_array_equal(ours, by_sklearn(distances, radius, valid))
 
 
 @pytest.mark.parametrize("size", [2, 17, 64])
@@ -280,14 +278,8 @@ def test_labels_equal_scikit_learns_on_embeddings(size):
     vectors = centres[rng.integers(0, 4, (6, size))] + 0.15 * rng.normal(size=(6, size, 16))
     apart = distances(vectors)
     for radius in (0.02, 0.1, 0.5):
-        ours = dbscan(apart, radius, 3)
-        np.testing.assert_array_equal(ours, by_sklearn(apart, radius, 3))
-
-
-def test_five_samples_cluster_nothing_at_four_candidates():
-    """With scikit-learn's default min_samples every group of four is noise."""
-    same = np.ones((1, 4, 3))
-    assert dbscan(distances(same), 0.1, 5).tolist() == [[-1] * 4]
+        ours = dbscan(apart, radius)
+        np.testing.assert_array_equal(ours, by_sklearn(apart, radius))
 
 
 def test_ties_are_defined():
@@ -295,7 +287,7 @@ def test_ties_are_defined():
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
-    labels = dbscan(distances(group), 0.1, 2)
+    labels = dbscan(distances(group), 0.1)
     assert labels.tolist() == [[0, 0, 1, 1]]
     assert largest_cluster(labels, group).tolist() == [[False, False, True, True]]
 
@@ -303,7 +295,7 @@ def test_ties_are_defined():
 def test_equal_ties_take_the_lower_number():
     """Of two equally tight clusters the first is taken, whatever the direction of their vectors."""
     group = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
-    labels = dbscan(distances(group), 0.1, 2)
+    labels = dbscan(distances(group), 0.1)
     assert largest_cluster(labels, group).tolist() == [[True, False, True, False]]
 
 
