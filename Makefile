@@ -88,7 +88,7 @@ bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CEC
 
 figures: RUNS ?= out/bench/runs
 figures: OUT ?= out/figures
-figures: $(DEV)  ## the paper's figures as SVG, with your runs beside them: RUNS="…" OUT=… FLAGS=…
+figures: $(DEV)  ## your runs beside the paper's numbers as SVG: RUNS="…" OUT=… FLAGS=…
 	@$(BIN)/python -m experiments figures $(wildcard $(RUNS)) --out "$(OUT)" $(FLAGS)
 
 docs: $(DOCS)  ## the documentation site, in site/

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cecbench.benchmarks import published
+from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.metrics.rows import Row
 from cecbench.scorers import OPTIONS, Score, score
 from cecbench.signature import UNNAMED
@@ -125,7 +125,7 @@ def read_run(path: Path) -> Run:
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
-    """Return the runs at or below the paths, in the order of the paper's columns.
+    """Return the runs at or below the paths, in the order of the catalogue.
 
     Raise InputError if there are none.
     """
@@ -140,28 +140,9 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     if not folders:
         named = ", ".join(str(path) for path in paths)
         raise InputError(f"no {SCORE} in {named}: run `cecbench run --out FOLDER` first")
-    order = {name: place for place, name in enumerate(published.BENCHMARK_OF_SET.values())}
-    runs = _with_distinct_names([read_run(folder) for folder in dict.fromkeys(folders)])
+    order = {name: place for place, name in enumerate(benchmarks())}
+    runs = [read_run(folder) for folder in dict.fromkeys(folders)]
     return sorted(runs, key=lambda run: (order.get(run.benchmark, len(order)), run.benchmark))
-
-
-def _with_distinct_names(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs, with benchmarks called name@sha256 where one name has different sentences.
-
-    A published benchmark keeps its name, because that is its column in the report, which warns if
-    the sentences differ.
-    """
-    digests: dict[str, set[str]] = {}
-    for run in runs:
-        digests.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
-    ambiguous = {name for name, kinds in digests.items() if len(kinds) > 1}
-    ambiguous -= set(published.BENCHMARK_OF_SET.values())
-    named = []
-    for run in runs:
-        digest = run.values["signature.benchmark"].rpartition("@")[2]
-        values = {**run.values, "benchmark": f"{run.benchmark}@{digest}"}
-        named.append(replace(run, values=values) if run.benchmark in ambiguous else run)
-    return named
 
 
 def signed_name(predictions: Path) -> str:

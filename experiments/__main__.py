@@ -248,10 +248,9 @@ def realism(file: Path, recipe: str, seed: int | None) -> None:
 @click.argument("sources", nargs=-1, type=_PATH)
 @click.option("--out", type=_PATH, default=Path("out/figures"))
 def figures(sources: tuple[Path, ...], out: Path) -> None:
-    """Redraw the paper's figures as SVG, with your results beside the published numbers.
+    """Draw your results as SVG, beside the numbers that the paper prints.
 
-    SOURCES are folders of runs (`cecbench run`) and of studies. Without any, the published
-    numbers are drawn alone.
+    SOURCES are folders of runs (`cecbench run`) and of studies.
     """
     from experiments.figures import redraw
 

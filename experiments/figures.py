@@ -1,4 +1,4 @@
-"""The paper's figures drawn again by matplotlib, with a user's runs and studies beside its numbers.
+"""Figures by matplotlib: a user's runs and studies beside the numbers that the paper prints.
 
 Text in the SVG files is drawn as paths, so that they need no font; the same input gives the same
 bytes.
@@ -13,7 +13,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from cecbench.benchmarks import published
+import polars as pl
+
 from cecbench.page import name_runs, scores_of
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BEST = "Qwen3-32B-RL"  # of the published systems
-ROUNDING = 0.005  # the largest difference of a printed average from the exact one
+PUBLISHED = Path(__file__).with_name("published.tsv")  # the paper's table of results
 Drawing = Callable[["Axes"], None]
 
 
@@ -50,10 +51,9 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
     """Write each figure to `out` as SVG, and a page that lists them; return the paths.
 
     `sources` are folders or files with runs of cecbench (score.json) and studies (STUDY.json).
-    Without any the published numbers are drawn alone. Raises InputError for a source that has
-    none of these.
+    Raises InputError for a source that has none of these.
     """
-    figures = from_the_paper()
+    figures: dict[str, Figure] = {}
     runs, documents = _read(sources)
     if runs:
         figures["scores"] = scores(runs)
@@ -69,7 +69,7 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
         f'<figure><img src="{escape(path.name)}" alt="{escape(path.stem)}"></figure>'
         for path in paths
     )
-    title = "The paper's figures"
+    title = "Beside the paper's numbers"
     body = f"<h1>{title}</h1><p>CEC-Zero, arXiv 2512.23971.</p>{shown}"
     write_text(out / "index.html", html.page(title, body))
     return [out / "index.html", *paths]
@@ -147,73 +147,6 @@ def _whiskers(points: Sequence[Point]) -> list[list[float]] | None:
     return [below, above]
 
 
-def from_the_paper() -> dict[str, Figure]:
-    """Return the paper's breakdown by category, scaling, ablation and study of encoders."""
-    source = published.table("cs_breakdown")
-    columns = [name for name in source.columns[1:] if name != "overall"]
-    shown = ("GPT-4", "DeepSeek-32B", "Qwen3-14B-RL", "Qwen3-32B-RL")
-    series = {row[0]: _row(source, row, columns) for row in source.rows if row[0] in shown}
-    return {
-        "paper-categories": bars("CS by error category, four of twelve systems", columns, series),
-        "paper-scaling": _scaling(),
-        "paper-ablation": _ablation(),
-        "paper-encoders": correlation(),
-    }
-
-
-def _scaling() -> Figure:
-    source = published.table("scaling")
-
-    def draw(axes: Axes) -> None:
-        for kind in ("SFT", "RL"):
-            rows = [row for row in source.rows if row[1] == kind]
-            sizes, values = ([float(row[column]) for row in rows] for column in (2, 3))
-            axes.plot(sizes, values, marker="o", label=f"{kind} on Qwen")
-        sizes = list(dict.fromkeys(row[2] for row in source.rows))
-        axes.set_xscale("log")
-        axes.set_xticks([float(size) for size in sizes], [f"{size}B" for size in sizes])
-        axes.minorticks_off()
-        axes.set_title("Average F1 by size of the backbone")
-
-    return draw, 5.0
-
-
-def _ablation() -> Figure:
-    source = published.table("ablation")
-    columns = [*published.SETS, "avg"]
-    series = {row[0]: _row(source, row, columns) for row in source.rows}
-    for row in source.rows:
-        mean = recomputed_average(source, row)
-        if mean is not None:
-            series[row[0]]["avg"] = Point(mean)
-    return bars("Reward ablation at 14B (averages recomputed)", columns, series)
-
-
-def recomputed_average(source: published.Table, row: tuple[str, ...]) -> float | None:
-    """Return the mean of a row's nine sets if the printed average differs from it, else None.
-
-    >>> main = published.table("main")
-    >>> wrong = {row[0]: recomputed_average(main, row) for row in main.rows}
-    >>> {name: round(value, 2) for name, value in wrong.items() if value is not None}
-    {'Qwen3-32B': 54.98}
-    """
-    values = [source.number(row, name) for name in published.SETS]
-    printed = source.number(row, "avg")
-    numbers = [value for value in values if value is not None]
-    mean = sum(numbers) / len(published.SETS)
-    if printed is None or abs(mean - printed) <= ROUNDING + 1e-9:
-        return None
-    return mean
-
-
-def correlation() -> Figure:
-    """Return the paper's two values of Pearson's r of cosines with human ratings."""
-    source = published.table("encoders")
-    printed = {row[0]: r for row in source.rows if (r := source.number(row, "pearson_r"))}
-    series = {"published": {name: Point(100 * r) for name, r in printed.items()}}
-    return bars("Pearson correlation of cosine and human rating, × 100", list(printed), series)
-
-
 def scores(runs: Sequence[Run]) -> Figure:
     """Return headlines with intervals of systems that change text; published ones are lines."""
     found = scores_of(runs)
@@ -228,24 +161,14 @@ def scores(runs: Sequence[Run]) -> Figure:
         }
         for name in names
     }
-    source = published.table("main")
-    set_of = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
+    table = pl.read_csv(PUBLISHED, separator="\t", comment_prefix="#")
     marks = {
-        row[0]: {
-            label: Point(value)
-            for label in labels
-            if label in set_of and (value := source.number(row, set_of[label])) is not None
-        }
-        for row in source.rows
-        if row[0] in ("GPT-4", BEST)
+        row["system"]: {label: Point(row[label]) for label in labels if row.get(label) is not None}
+        for row in table.iter_rows(named=True)
+        if row["system"] in ("GPT-4", BEST)
     }
     known = {name: points for name, points in marks.items() if points}
     return dots("F1 by benchmark, with 95 % intervals", labels, series, known)
-
-
-def _row(source: published.Table, row: tuple[str, ...], columns: Sequence[str]) -> dict[str, Point]:
-    values = {name: source.number(row, name) for name in columns}
-    return {name: Point(value) for name, value in values.items() if value is not None}
 
 
 def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, object]]]:

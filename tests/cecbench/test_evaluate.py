@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecbench.benchmarks import published
 from cecbench.cli import cli
 from cecbench.metrics.rows import Row
 from cecbench.results import read_run
@@ -347,26 +346,6 @@ def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):
     bench.write_text(json.dumps({"source": odd, "reference": odd}) + "\n", encoding="utf-8")
     run(bench, "copy", "--out", tmp_path / "odd")
     assert [row.prediction for row in read_run(tmp_path / "odd").rows] == [odd]
-
-
-def test_the_published_tables_are_those_of_the_paper():
-    """The main table has 21 systems, and every row has all columns."""
-    main_table = published.table("main")
-    assert len(main_table.rows) == 21
-    for name in published.NAMES:
-        source = published.table(name)
-        assert all(len(row) == len(source.columns) for row in source.rows)
-
-
-def test_every_published_number_is_in_the_papers_source(cec_shared):
-    """The numbers of each row occur in this order in the paper's LaTeX source."""
-    paper = next((cec_shared / "paper").glob("*.txt")).read_text(encoding="utf-8")
-    numbers = re.sub(r"\\cellcolor\{\w+\}|\\textbf\{([\d.]+)\}", r"\1", paper)
-    runs = [" ".join(re.findall(r"\d+\.\d+", line)) for line in numbers.split("\\\\")]
-    for name in ("main", "cs_breakdown", "ablation"):
-        for row in published.table(name).rows:
-            cells = " ".join(cell for cell in row if re.fullmatch(r"\d+\.\d+", cell))
-            assert not cells or any(run.endswith(cells) for run in runs), row
 
 
 def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench, monkeypatch):
