@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -82,6 +82,7 @@ PUNCTUATION = frozenset(
 _PARTICLES: dict[str, int] = dict.fromkeys("的地得", 0)
 _CILIN_LINE = re.compile(r"([A-Z])([a-z])(\d\d)\S*[=#@]\s+(.*)")
 _NO_CLASS = -1
+_CODES, _CHINESE = 0x110000, range(0x4E00, 0xA000)
 
 Ints = NDArray[np.int32]
 
@@ -120,10 +121,10 @@ NO_DICTIONARIES = Dictionaries()
 
 
 class Attributes(NamedTuple):
-    """Attributes of characters by number, for the kernel.
+    """Attributes of characters by code point, for the kernel.
 
-    marks, classes: shape (numbers,); bit 0 of a mark is punctuation, bit 1 Chinese; a class is
-    three levels of one byte each, or −1. readings: those of number i are at
+    marks, classes: shape (0x110000,); bit 0 of a mark is punctuation, bit 1 Chinese; a class is
+    three levels of one byte each, or −1. readings: those of code point i are at
     reading_starts[i]:reading_starts[i + 1]. confusable: sorted first · 2³² + second. unknown: sem
     of characters without a class.
     """
@@ -136,81 +137,42 @@ class Attributes(NamedTuple):
     unknown: float
 
 
-class CharacterTable:
-    """The numbers and attributes of the characters met so far.
-
-    Adding a character takes time for its own entries only, however long the dictionaries are,
-    because almost every text of a set adds a few.
-    """
-
-    def __init__(self, dictionaries: Dictionaries) -> None:
-        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
-        self._unknown = 4 / 6 if dictionaries.cilin else 1.0
-        self._confused = _read_confusion(dictionaries.confusion) if dictionaries.confusion else {}
-        self._numbers = np.full(0x110000, -1, dtype=np.int32)
-        self._syllables: dict[str, int] = {}
-        self._marks: list[int] = []
-        self._classes: list[int] = []
-        self._reading_starts = [0]
-        self._readings: list[int] = []
-        self._confusable = np.zeros(0, dtype=np.int64)
-        self._attributes: Attributes | None = None
-
-    def numbers(self, text: str) -> Ints:
-        """Return one number per character of the text; equal numbers are equal characters."""
-        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-        numbers: Ints = self._numbers[codes]
-        if numbers.size and numbers.min() < 0:
-            self._add(character for character in sorted(set(text)) if self._number(character) < 0)
-            numbers = self._numbers[codes]
-        return numbers
-
-    def attributes(self) -> Attributes:
-        """Return the attributes of every character met so far."""
-        if self._attributes is None:
-            self._attributes = Attributes(
-                np.array(self._marks, dtype=np.uint8),
-                np.array(self._classes, dtype=np.int32),
-                np.array(self._reading_starts, dtype=np.int32),
-                np.array(self._readings, dtype=np.int32),
-                self._confusable,
-                self._unknown,
-            )
-        return self._attributes
-
-    def _number(self, character: str) -> int:
-        return int(self._numbers[ord(character)])
-
-    def _add(self, characters: Iterable[str]) -> None:
-        """Give each of these new characters a number, and collect its attributes."""
-        keys: set[int] = set()
-        for character in characters:
-            number = len(self._marks)
-            self._numbers[ord(character)] = number
-            chinese = is_chinese(character)
-            self._marks.append((character in PUNCTUATION) + 2 * chinese)
-            self._classes.append(self._cilin.get(character, _NO_CLASS))
-            for syllable in _toneless(character) if chinese else ():
-                self._readings.append(self._syllables.setdefault(syllable, len(self._syllables)))
-            self._reading_starts.append(len(self._readings))
-            for partner in map(self._number, self._confused.get(character, ())):
-                if partner >= 0:
-                    keys |= {(number << 32) + partner, (partner << 32) + number}
-        if keys:
-            new = np.fromiter(keys, dtype=np.int64, count=len(keys))
-            self._confusable = np.sort(np.concatenate([self._confusable, new]))
-        self._attributes = None
-
-
 @cache
-def character_table(dictionaries: Dictionaries) -> CharacterTable:
-    """Return the table for these dictionaries, which is read once."""
-    return CharacterTable(dictionaries)
+def read_attributes(dictionaries: Dictionaries) -> Attributes:
+    """Return the attributes of all characters; the dictionaries are read once."""
+    cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
+    confused = _read_confusion(dictionaries.confusion) if dictionaries.confusion else {}
+    marks, classes = np.zeros(_CODES, np.uint8), np.full(_CODES, _NO_CLASS, np.int32)
+    marks[[ord(mark) for mark in PUNCTUATION]] = 1
+    marks[_CHINESE.start : _CHINESE.stop] = 2
+    classes[[ord(character) for character in cilin]] = list(cilin.values())
+    syllables: dict[str, int] = {}
+    readings = [
+        [syllables.setdefault(name, len(syllables)) for name in _toneless(chr(code))]
+        for code in _CHINESE
+    ]
+    counts = np.zeros(_CODES, np.int32)
+    counts[_CHINESE.start : _CHINESE.stop] = [len(names) for names in readings]
+    pairs = [(ord(a), ord(b)) for a, others in confused.items() for b in others]
+    return Attributes(
+        marks,
+        classes,
+        np.append(0, np.cumsum(counts)).astype(np.int32),
+        np.array([number for names in readings for number in names], np.int32),
+        np.array(sorted((first << 32) + second for first, second in pairs), np.int64),
+        4 / 6 if dictionaries.cilin else 1.0,
+    )
+
+
+def points_of(text: str) -> Ints:
+    """Return the code points of a text."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return codes.astype(np.int32)
 
 
 def is_chinese(character: str) -> bool:
     """Return whether the published scripts treat a character as Chinese: U+4E00 to U+9FFF."""
-    return "\u4e00" <= character <= "\u9fff"
+    return ord(character) in _CHINESE
 
 
 def _toneless(character: str) -> tuple[str, ...]:

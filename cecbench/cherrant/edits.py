@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, character_table
+from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, points_of, read_attributes
 from cecdata.common.errors import InputError
 
 #: The limit for the steps of all cheapest alignments of a pair. It allows thousands of alignments.
@@ -42,9 +42,8 @@ def align(
             f"ChERRANT cannot align texts of {len(source):,} and {len(target):,} characters "
             f"({source[:20]!r}…): split them into sentences"
         )
-    table = character_table(dictionaries)
-    numbers = table.numbers(source), table.numbers(target)
-    operations, widths = kernels.fill(*numbers, table.attributes())
+    points = points_of(source), points_of(target)
+    operations, widths = kernels.fill(*points, read_attributes(dictionaries))
     steps, lengths, capped = kernels.paths(operations, widths, first_only, MOST_STEPS)
     listed = [tuple(step) for step in steps.tolist()]
     alignments: list[list[Step]] = []

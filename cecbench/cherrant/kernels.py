@@ -1,4 +1,4 @@
-"""Alignment of two strings of character numbers: costs, operations, all cheapest paths.
+"""Alignment of two strings of code points: costs, operations, all cheapest paths.
 
 Costs are float64 and added in the published order, because ties are decided by `==`.
 """
@@ -26,7 +26,7 @@ Ints = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Widths = NDArray[np.int16]
 Floats = NDArray[np.float64]
-#: cost, operations, widths, and the scattered numbers of source and target
+#: cost, operations, widths, and the scattered code points of source and target
 Grid = tuple[Floats, Bytes, Widths, NDArray[np.uint64], NDArray[np.uint64]]
 
 
@@ -41,7 +41,7 @@ def _shares(starts: Ints, values: Ints, a: int, b: int) -> bool:
 
 @compiled
 def _substitution(a: int, b: int, known: Attributes) -> float:
-    """Return the cost of writing character b for a; both are numbers of the table."""
+    """Return the cost of writing character b for a; both are code points."""
     sem = known.unknown
     if known.classes[a] >= 0 and known.classes[b] >= 0:
         differ = known.classes[a] ^ known.classes[b]
@@ -110,7 +110,7 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
 def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
     """Return the cheapest operations of every cell, and the widths of transpositions.
 
-    source, target: character numbers, shapes (n,) and (m,). Both results have the shape
+    source, target: code points, shapes (n,) and (m,). Both results have the shape
     (n + 1, m + 1): bits MATCH … DELETE, and widths that are 0 if no transposition is cheapest.
     """
     n, m = source.size, target.size

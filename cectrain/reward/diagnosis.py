@@ -262,7 +262,9 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
     printed, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
-    lines = [_answer(diagnosis, best), *_beside_exact_match(diagnosis, best)]
+    lines, answer = _beside_exact_match(diagnosis, best), _answer(diagnosis, best)
+    only_as_exact = best.variant_low <= EXACT_MATCH and best.ranking >= TEACHES_SLOWLY
+    lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
     if printed.config.alpha <= printed.alpha_star:
         more_terms = printed.config.additional_weight or printed.config.unchanged is not None
         apart = ", which does not take the reward's other terms into account" if more_terms else ""

@@ -55,16 +55,45 @@ _POLICY = (
 )
 
 
-class Service:
-    """The answers of one corrector to requests; local: those to this machine alone."""
+class Server:
+    """The answers of one corrector to requests, on an address.
+
+    Requests have at most so many bytes, are answered in at most so many seconds, and corrected in
+    so many threads. Raises InputError where the server cannot listen on the address.
+    """
 
     def __init__(
-        self, corrector: Corrector, max_bytes: int, seconds: float, workers: int, *, local: bool
+        self,
+        address: tuple[str, int],
+        corrector: Corrector,
+        *,
+        max_bytes: int = 1 << 20,
+        seconds: float = 60.0,
+        workers: int = 4,
     ) -> None:
-        self._corrector, self._local = corrector, local
-        self._max_bytes, self._seconds = max_bytes, seconds
+        self._corrector, self._max_bytes, self._seconds = corrector, max_bytes, seconds
         self._free = asyncio.Semaphore(workers)
-        self.application = Starlette(
+        host, port = address
+        try:
+            kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._socket = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
+        except OSError as error:
+            raise InputError(f"cannot listen on {host}:{port} ({error.strerror})") from error
+        self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self._make_application(),
+                access_log=False,  # a request holds what somebody wrote
+                log_level="warning",
+                backlog=_BACKLOG,
+                limit_concurrency=_MOST_REQUESTS,
+                server_header=False,
+                timeout_graceful_shutdown=_LEAVE_S,
+            )
+        )
+
+    def _make_application(self) -> Starlette:
+        application = Starlette(
             routes=[
                 Route("/", _show_page),
                 Route(PATH, self._correct, methods=["POST"]),
@@ -74,7 +103,28 @@ class Service:
             ],
             exception_handlers={HTTPException: _refuse, 404: _find_nothing, 500: _fail},
         )
-        self.application.router.redirect_slashes = False
+        application.router.redirect_slashes = False
+        return application
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        host, port = self.server_address
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+    def serve_forever(self) -> None:
+        """Answer requests until `shutdown`, SIGINT or SIGTERM; those begun have some seconds."""
+        self._server.run(sockets=[self._socket])
+
+    def shutdown(self) -> None:
+        """Let `serve_forever` return."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
 
     async def _correct(self, request: Request) -> Response:
         return await self._work(
@@ -131,7 +181,7 @@ class Service:
         """
         named = request.headers.get("host", "")
         host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
-        if self._local and not is_loopback(host.strip("[]")):
+        if is_loopback(self.server_address[0]) and not is_loopback(host.strip("[]")):
             raise HTTPException(
                 403, f"only calls to localhost are served, not {host!r}: see --host"
             )
@@ -226,61 +276,6 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
         if any(isinstance(text, str) and len(text) > _LONGEST for text in listed):
             raise HTTPException(400, f"{name} may hold texts of at most {_LONGEST} characters")
     return texts, document
-
-
-class Server:
-    """A service on an address. Raises InputError where it cannot listen there."""
-
-    def __init__(
-        self,
-        address: tuple[str, int],
-        corrector: Corrector,
-        *,
-        max_bytes: int = 1 << 20,
-        seconds: float = 60.0,
-        workers: int = 4,
-    ) -> None:
-        """Answer requests of at most so many bytes, each in at most so many seconds, in threads."""
-        host, port = address
-        try:
-            kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._socket = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
-        except OSError as error:
-            raise InputError(f"cannot listen on {host}:{port} ({error.strerror})") from error
-        self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
-        local = is_loopback(self.server_address[0])
-        service = Service(corrector, max_bytes, seconds, workers, local=local)
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                service.application,
-                access_log=False,  # a request holds what somebody wrote
-                log_level="warning",
-                backlog=_BACKLOG,
-                limit_concurrency=_MOST_REQUESTS,
-                server_header=False,
-                timeout_graceful_shutdown=_LEAVE_S,
-            )
-        )
-
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        host, port = self.server_address
-        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-    def serve_forever(self) -> None:
-        """Answer requests until `shutdown`, SIGINT or SIGTERM; those begun have some seconds."""
-        self._server.run(sockets=[self._socket])
-
-    def shutdown(self) -> None:
-        """Let `serve_forever` return."""
-        self._server.should_exit = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
 
 
 def _answer(value: object, status: int = 200) -> Response:

@@ -179,7 +179,7 @@ def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: P
     assert said("compare", *both, "--json")["pairs"][0]["p"] <= 1
     cilin.rename(tmp_path / "gone.txt")
     costs._digest.cache_clear()  # as in another process
-    costs.character_table.cache_clear()
+    costs.read_attributes.cache_clear()
     refused = CliRunner().invoke(cli, ["compare", *both])
     assert refused.exit_code == 1
     assert "dictionary of ChERRANT" in refused.output
