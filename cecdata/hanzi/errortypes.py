@@ -48,15 +48,6 @@ MEANING = {
     "mixed": "errors of several categories in one sentence",
     "clean": "no error",
 }
-#: types that only edits have: the first three by `edit_type`, the rest by rules
-EDITS = {
-    "missing": "one or more characters were missing",
-    "surplus": "one or more characters were too many",
-    "word": "several characters whose errors are of different categories",
-    "term": "a word of the user's list that sounds or looks like the text",
-    "dictionary": "a replacement of the user's list",
-    "form": "a traditional or variant form within simplified text",
-}
 REACH = 4  # the largest distance, in code points, over which moved text counts as changed order
 
 
@@ -92,7 +83,7 @@ def sentence_type(source: str, reference: str) -> str:
 
 
 def edit_type(source: str, target: str) -> str:
-    """Return the category of one edit, or the first three of EDITS.
+    """Return the category of one edit; `missing`, `surplus` or `word` where no category fits.
 
     >>> [edit_type(*pair) for pair in (("己", "已"), ("", "的"), ("再", "在"), ("在己", "再已"))]
     ['same-stroke', 'missing', 'homophone', 'word']

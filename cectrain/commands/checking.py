@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import sys
 from bisect import bisect_right
@@ -12,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
-from urllib.parse import quote
 
 import click
 
@@ -23,8 +21,6 @@ from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import Document, correct_document, edits_of
 from cectrain.documents.table import Reading, read_document
-
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +40,14 @@ def check(corrector: Corrector, names: Sequence[str], form: str, reading: Readin
     """
     well = True
     shown = {"text": _text, "github": _github, "json": _json}
-    suspicions: list[Suspicion] = []
     for name in find_files(names):
         try:
             for suspicion in _suspicions(corrector, name, reading):
                 well = False
-                if form == "sarif":
-                    suspicions.append(suspicion)
-                else:
-                    click.echo(shown[form](suspicion))
+                click.echo(shown[form](suspicion))
         except InputError as error:
             well = False
             tell(escape_controls(f"Error: {error}"))
-    if form == "sarif":
-        click.echo(json.dumps(_sarif(suspicions), ensure_ascii=False, indent=1))
     return well
 
 
@@ -154,40 +144,3 @@ def _github(place: Suspicion) -> str:
     name = name.replace(":", "%3A").replace(",", "%2C")
     message = place.edit.message.translate(codes)
     return f"::warning file={name},line={place.line},col={place.column}::{message}"
-
-
-def _uri(name: str) -> str:
-    """Return the address of a file, relative where its name is; other signs are escaped."""
-    path = Path(name)
-    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
-
-
-def _sarif(suspicions: Sequence[Suspicion]) -> dict[str, object]:
-    """Return the suspicions in SARIF 2.1.0, which code scanning and editors read."""
-    meanings = {place.edit.type: place.edit.meaning for place in suspicions}
-    rules = [
-        {"id": name, "shortDescription": {"text": meanings[name]}} for name in sorted(meanings)
-    ]
-    results = [
-        {
-            "ruleId": place.edit.type,
-            "level": "warning",
-            "message": {"text": place.edit.message},
-            "locations": [
-                {
-                    "physicalLocation": {
-                        "artifactLocation": {"uri": _uri(place.file)},
-                        "region": {
-                            "startLine": place.line,
-                            "startColumn": place.column,
-                            "endColumn": place.column + len(place.edit.source),
-                        },
-                    }
-                }
-            ],
-        }
-        for place in suspicions
-    ]
-    driver = {"name": "cectrain", "rules": rules}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}

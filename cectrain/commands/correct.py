@@ -190,7 +190,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "github", "sarif"]),
+    type=click.Choice(["text", "json", "github"]),
     default="text",
     help="Output format of --check.",
 )
@@ -209,7 +209,6 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
 )
 @click.option("--column", help="Column or key to correct in CSV, TSV or JSON lines.")
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
-@click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
 @click.option(
     "--interactive",
     is_flag=True,
@@ -251,7 +250,6 @@ def correct(
     encoding: str | None,
     column: str | None,
     date: datetime | None,
-    comments: bool,
     interactive: bool,
     as_json: bool,
     diff: bool,
@@ -294,7 +292,7 @@ def correct(
     corrector = corrector_for_text(settings, prevalence, lines, encoding)
     report = KeptReport(simplified=settings["script"] == "simplified")
     day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
-    reading = Reading(encoding, column, day, comments)
+    reading = Reading(encoding, column, day)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:

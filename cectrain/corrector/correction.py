@@ -64,13 +64,6 @@ class Edit:
         return self.rule or edit_type(self.source, self.target)
 
     @property
-    def meaning(self) -> str:
-        """What its type means."""
-        from cecdata.hanzi.errortypes import EDITS, MEANING
-
-        return EDITS.get(self.type) or MEANING[self.type]
-
-    @property
     def message(self) -> str:
         """What is changed, in one line.
 

@@ -58,13 +58,12 @@ class Reading:
     """How files are read.
 
     encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables. date: of
-    tracked changes, in the form of ISO 8601; None: now. comments: whether they say why.
+    tracked changes, in the form of ISO 8601; None: now.
     """
 
     encoding: str | None = None
     column: str | None = None
     date: str | None = None
-    comments: bool = False
 
 
 def find_format(name: str) -> Format | None:
@@ -91,7 +90,7 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     if reading.column is not None:
         function = partial(function, column=reading.column)
     if form.module == "word":
-        function = partial(function, date=reading.date, comments=reading.comments)
+        function = partial(function, date=reading.date)
     if form.is_binary:
         document: Document = function(data)
         return document
