@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.pairs import PAIRS, read_cells, read_lines, read_texts
+from cecdata.corpus.pairs import PAIRS, read_lines, read_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +69,6 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
             yield Example(f"{prefix}-{number}", source, reference)
 
 
-def csv_columns(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
-    """Read AlipaySEQ's CSV: a line of headings, whatever they say, then source and reference."""
-    for number, cells in islice(read_cells(paths[0]), 1, None):
-        if len(cells) < 2:
-            raise _bad_line(paths[0], number, "has fewer than 2 columns")
-        yield Example(f"{prefix}-{number - 1}", cells[0], cells[1])
-
-
-def references(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
-    """Read NaCGEC's lines of id, source and one or more references, of which the first counts."""
-    for number, line in read_lines(paths[0]):
-        cells = line.split("\t")
-        if len(cells) < 3:
-            raise _bad_line(paths[0], number, f"has {len(cells)} columns instead of 3 or more")
-        yield Example(*cells[:3])
-
-
 def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     """Read the SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …`.
 
@@ -141,8 +124,6 @@ READERS: dict[str, Reader] = {
     "lemon": lemon,
     "table": table,
     "parallel": parallel,
-    "csv_columns": csv_columns,
-    "references": references,
     "sighan_truth": sighan_truth,
     "m2": table,
     "parquet": parquet,

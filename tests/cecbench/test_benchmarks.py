@@ -187,19 +187,6 @@ def test_lemon_and_sighan_forms(tmp_path):
     assert [(r.id, r.target) for r in rows] == [("A2-1", "他已經去"), ("A2-2", "\u3000他")]
 
 
-def test_grammar_sets_and_queries_are_read(tmp_path):
-    """AlipaySEQ's CSV has headings of any name; NaCGEC's first reference counts."""
-    queries = write(tmp_path / "a.csv", 'query,label\n己经,已经\n"好,吗","好,吗"\n')
-    assert pairs_of(readers.csv_columns((queries,), "a")) == [("己经", "已经"), ("好,吗", "好,吗")]
-    lines = write(tmp_path / "n.para", "1\t我不是学生吗\t我不是学生\t我是学生吗\n2\t好\t好\n")
-    assert list(readers.references((lines,), "n")) == [
-        Example("1", "我不是学生吗", "我不是学生"),
-        Example("2", "好", "好"),
-    ]
-    for reader, text in ((readers.csv_columns, "a\n己\n"), (readers.references, "1\t己\n")):
-        with pytest.raises(InputError, match=r"line \d has"):
-            list(reader((write(tmp_path / "bad.csv", text),), "a"))
-
 
 @pytest.mark.parametrize(
     ("name", "text", "says"),

@@ -27,9 +27,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-lemon", "a.lemon", _rows("lemon"), Mutator(_lemon, "lines")),
         Reader("bench-table", "a.tsv", _rows("table"), Mutator(_tsv, "lines")),
         Reader("bench-parallel", "a.src", _parallel, Mutator(_sources, "lines")),
-        Reader("bench-csv_columns", "a.csv", _rows("csv_columns"), Mutator(_csv, "lines")),
-        Reader("bench-references", "a.para", _rows("references"), Mutator(lambda: ("".join(
-            f"{n}\t{a}\t{b}\t{a}{b}\n" for n, (a, b) in enumerate(PAIRS)).encode(),), "lines")),
         Reader("bench-sighan", "a.truth", _sighan,
                Mutator(lambda: ("A0, 2, 已\nA1, 2, 们, 5, 园\nA2, 0\nA3, 0\n".encode(),), "lines")),
         Reader("bench-m2", "a.m2", _rows("m2"), Mutator(_m2, "lines")),
@@ -230,13 +227,6 @@ def _m2() -> tuple[bytes, ...]:
 def _jsonl() -> tuple[bytes, ...]:
     rows = [{"id": n, "source": a, "target": b} for n, (a, b) in enumerate(PAIRS)]
     return ("\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode(),)
-
-
-def _csv() -> tuple[bytes, ...]:
-    return (
-        ("query,label\n" + "".join(f'"{a}","{b}"\n' for a, b in PAIRS)).encode(),
-        ("a,b,c\r\n" + "".join(f"{a},{b},\r\n" for a, b in PAIRS)).encode(),
-    )
 
 
 def _json() -> tuple[bytes, ...]:
