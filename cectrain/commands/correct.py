@@ -210,12 +210,6 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
 @click.option("--column", help="Column or key to correct in CSV, TSV or JSON lines.")
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option(
-    "--interactive",
-    is_flag=True,
-    help="Ask before each edit of --write or --out. `never` adds its word to the file of --protect "
-    f"[default: {PROTECTED}].",
-)
-@click.option(
     "--threads",
     type=click.IntRange(0),
     default=0,
@@ -250,7 +244,6 @@ def correct(
     encoding: str | None,
     column: str | None,
     date: datetime | None,
-    interactive: bool,
     as_json: bool,
     diff: bool,
     workers: int,
@@ -267,7 +260,7 @@ def correct(
     cectrain correct 他己经来了。
     cectrain correct --check README.md 'docs/**/*.md' --format github
     cectrain correct --file letter.docx --out corrected.docx
-    cectrain correct --write --interactive 'docs/**/*.md'
+    cectrain correct --write 'docs/**/*.md'
     """
     files = checks or writes
     for wrong, message in (
@@ -278,7 +271,6 @@ def correct(
         (writes and (path is not None or checks or not sentences), "--write needs files alone"),
         (out is not None and (path is None or files), "--out needs --file"),
         (path is not None and sentences, "--file and SENTENCES do not go together"),
-        (interactive and not writes and out is None, "--interactive needs --write or --out"),
     ):
         if wrong:
             raise click.UsageError(message)
@@ -300,11 +292,10 @@ def correct(
 
             well = check(corrector, sentences, form, reading)
         elif writes or (path and (out or diff or column or find_format(path.name))):
-            from cectrain.commands.rewriting import Questions, Rewriter
+            from cectrain.commands.rewriting import Rewriter
 
-            questions = Questions(settings["protect"] or Path(PROTECTED)) if interactive else None
             shape = "json" if as_json else "diff" if diff else ""
-            rewriter = Rewriter(corrector, reading, shape, report.add, questions)
+            rewriter = Rewriter(corrector, reading, shape, report.add)
             well = rewriter.write_files(sentences) if writes else rewriter.correct(str(path), out)
         else:
             sources = read_file_lines(path, encoding) if path else [("sentence", [*sentences])]

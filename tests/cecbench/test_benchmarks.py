@@ -187,7 +187,6 @@ def test_lemon_and_sighan_forms(tmp_path):
     assert [(r.id, r.target) for r in rows] == [("A2-1", "他已經去"), ("A2-2", "\u3000他")]
 
 
-
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [

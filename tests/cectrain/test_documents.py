@@ -514,21 +514,6 @@ def test_a_unified_diff_can_be_applied(folder):
     assert run("--file", "a.md", "--diff").stdout == ""
 
 
-def test_questions_are_asked_for_each_edit(folder):
-    """`always` and `never` answer for the same ones, `never` in later runs too, `quit` for all."""
-    lines = ["他己经来了。", "我门明天见。", "他己经来了。", "我门明天见。", "他己经走了。"]
-    Path("a.txt").write_text("\n".join(lines), "utf-8")
-    done = run("--write", "a.txt", "--interactive", input="always\nnever\n")
-    assert done.exit_code == 0
-    made = Path("a.txt").read_text("utf-8").split("\n")
-    assert made == ["他已经来了。", lines[1], "他已经来了。", lines[3], "他已经走了。"]
-    assert Path(".cec-protect").read_text("utf-8") == "我门\n"
-    assert run("--check", "a.txt").stdout == ""
-    Path("a.txt").write_text("他己经来了。\n他己经走了。", "utf-8")
-    run("--write", "a.txt", "--interactive", input="y\nquit\n")
-    assert Path("a.txt").read_text("utf-8") == "他已经来了。\n他己经走了。"
-
-
 def test_a_check_names_the_line_and_the_column_in_the_file(folder):
     """Also of a place that emphasis parts."""
     Path("a.md").write_bytes(WRONG.encode("gb18030"))
