@@ -84,7 +84,7 @@ bench: OUT ?= out/bench
 bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CECBENCH_DATA
 	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
 	@$(BIN)/cecbench suite --shards "$(DATA)" --out "$(OUT)" \
-		$(if $(wildcard $(MODEL)/config.json),--model "$(MODEL)") $(FLAGS)
+		$(if $(wildcard $(MODEL)/config.json),--system "policy:$(MODEL)") $(FLAGS)
 
 figures: RUNS ?= out/bench/runs
 figures: OUT ?= out/figures

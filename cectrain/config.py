@@ -46,7 +46,6 @@ class PolicyConfig:
     name: str = "builtin"  # the small character policy, or a folder, or a name on the hub
     prompt: str = "1"  # version in cecdata.models.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
-    lora_alpha: int = 32  # scale of LoRA's update, over lora_rank
     save_dtype: str = "float32"  # of the weights in model/: float32 or bfloat16
     max_chars: int = 128  # longest source or target in code points; longer pairs are left out
 
@@ -104,11 +103,10 @@ class PpoConfig:
     bf16: bool = False  # autocast to bf16; the weights stay in fp32
     gradient_checkpointing: bool = False  # compute activations twice; it saves memory
 
-    # checkpoints, evaluations and logs
+    # checkpoints and evaluations
     save_every: int = 50  # batches between checkpoints
     keep: int = 2  # checkpoints kept
     eval_every: int = 50  # batches between held-out evaluations; 0: only before and after
-    log_every: int = 1  # batches between lines of metrics.jsonl
     trl: Mapping[str, str | int | float | bool] = field(default_factory=dict)  # of GRPOConfig
 
 
@@ -232,9 +230,9 @@ def _check_choices(config: Config) -> None:
 
 
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
-    "sft.batch sft.accumulation sft.save_every sft.log_every data.limit policy.lora_alpha "
+    "sft.batch sft.accumulation sft.save_every sft.log_every data.limit "
     "policy.max_chars ppo.groups ppo.oversampling ppo.epochs ppo.accumulation ppo.save_every "
-    "ppo.keep ppo.log_every ppo.length_buckets"
+    "ppo.keep ppo.length_buckets"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
     "sft.steps sft.weight_decay data.held_out data.held_out_clean policy.lora_rank ppo.updates "

@@ -181,21 +181,15 @@ MEANS = (
 )
 
 
-SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
+SYSTEMS = ("copy", "channel", "combined")  # of every suite
 
 
-@click.command(epilog="Example: cecbench suite --shards out/data --model out/train/model")
+@click.command(epilog="Example: cecbench suite --shards out/data --system policy:out/train")
 @click.option(
     "--shards",
     type=click.Path(path_type=Path),
     default=Path("out/data"),
     help="Dataset of `cecdata build` whose validation split is scored.",
-)
-@click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    default=Path("out/train/model"),
-    help="Folder of a trained policy; without such a folder, no policy is scored.",
 )
 @click.option("--system", multiple=True, help="Another system, as in `cecbench run`; repeatable.")
 @DATA
@@ -210,7 +204,6 @@ SYSTEMS = ("copy", "channel", "combined")  # of every suite, beside the policy
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def suite(
     shards: Path,
-    model: Path,
     system: tuple[str, ...],
     data: Path | None,
     out: Path,
@@ -221,18 +214,15 @@ def suite(
 ) -> None:
     """Run several systems on all benchmarks of this machine, and write a report.
 
-    The systems are `copy`, `channel`, `combined` (the default of `cectrain correct`), and the
-    trained policy in --model, if there is one. The benchmarks are the validation split of the
-    dataset --shards, and all whose files are in --data, $CECBENCH_DATA or the cache. Systems have
-    their default options here; `cecbench run` sets others.
+    The systems are `copy`, `channel`, `combined` (the default of `cectrain correct`) and those of
+    --system. The benchmarks are the validation split of the dataset --shards, and all whose files
+    are in --data, $CECBENCH_DATA or the cache. Systems have their default options here; `cecbench
+    run` sets others.
     """
-    trained = (model / "config.json").is_file()
-    systems = [*dict.fromkeys([*SYSTEMS, *system]), *([f"policy:{model}"] if trained else [])]
+    systems = list(dict.fromkeys([*SYSTEMS, *system]))
     for spec in systems:  # before hours of work
         check_spec(spec)
     sets, without = _sets(shards, data)
-    if not trained:
-        without.append(f"trained policy: no model in {model} (`make train` trains one)")
     base = Settings("", "", data=data, overwrite=overwrite, limit=limit)
     scores: dict[str, object] = {}
     failed: list[str] = []

@@ -41,7 +41,7 @@ def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
 
     adapter = LoraConfig(
         r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
+        lora_alpha=32,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )

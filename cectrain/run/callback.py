@@ -71,10 +71,9 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         self._flat.append(values.get("zero_advantage_share", 0.0))
         self._explain_flat_groups(batch)
 
-    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Score the policy every `eval_every` batches, on all ranks."""
         self._stopwatch.stop()
-        control.should_log |= control.should_save  # a resume from here loses no figures
         batch, rest = divmod(state.global_step, self._ppo.epochs)
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:

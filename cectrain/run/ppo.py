@@ -65,7 +65,7 @@ def arguments(
         # A resume is exact only from the end of a cycle, because candidates are not stored.
         save_steps=ppo.save_every * ppo.epochs,
         save_total_limit=None,
-        logging_steps=ppo.log_every * ppo.epochs,
+        logging_steps=ppo.epochs,
         logging_nan_inf_filter=False,
         disable_tqdm=True,
         dataloader_num_workers=0,

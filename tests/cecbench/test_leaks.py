@@ -226,7 +226,7 @@ def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, comman
     words = [command, "--system", "api:" + rest.replace("PW", PASSWORD)]
     more = ["--benchmark", str(rows), "--key-variable", "LEAK_TEST_KEY"]
     if command == "suite":
-        more = ["--shards", str(_shards(tmp_path)), "--model", str(tmp_path / "none")]
+        more = ["--shards", str(_shards(tmp_path))]
     more += ["--out", str(tmp_path / "out")]
     assert run(cli, [*words, *more]) == 2
     said = capsys.readouterr()

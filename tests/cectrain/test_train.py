@@ -180,7 +180,7 @@ def test_other_weights_of_the_same_name_are_refused(finished, dataset_path, star
 def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, tmp_path):
     """A run killed in the warm start and in PPO, with the newest checkpoint damaged, ends with the
     hash of the unbroken run. A checkpoint has its line, so that no figure before it is lost."""
-    rarely = ("sft.log_every=2", "ppo.log_every=2")
+    rarely = ("sft.log_every=2",)
     out, settings = tmp_path / "out", configured(start, "sft.steps=2", *rarely)
 
     for moment in ("step 1 of 2", "batch 2 of 3"):
