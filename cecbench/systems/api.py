@@ -13,15 +13,15 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions
-from cecdata.common.codec import decode, parse
+from cecdata.common.codec import parse
 from cecdata.common.command_group import Finite
 from cecdata.common.durable import Journal
-from cecdata.common.errors import SHORTEST, UsageError, VerificationError, without
+from cecdata.common.errors import SHORTEST, UsageError, without
 from cecdata.common.settings import option
 from cecdata.models import prompts
 from cecdata.models.http import Endpoint, Reply
@@ -158,16 +158,13 @@ class ApiSystem:
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         entry = self._cache.get("reply", name) if self._cache else None
         if entry is not None:
-            return _answer(source, _read_facts(entry, f"{self._state}/{CACHE}"))
+            return Answer(*entry["answer"])
         started = time.perf_counter()
-        came = self._endpoint.send(body, name)
-        seconds = time.perf_counter() - started
-        facts = self._facts(came, seconds)
-        if facts is None:
-            return Answer(source, came.trouble, "failed", seconds=seconds)
-        if self._cache:
-            self._cache.record("reply", name, **asdict(facts))
-        return _answer(source, facts)
+        reply = self._endpoint.send(body, name)
+        answer = _read_reply(source, reply, time.perf_counter() - started)
+        if self._cache and answer.status != "failed":
+            self._cache.record("reply", name, answer=astuple(answer))
+        return answer
 
     def _body(self, source: str) -> dict[str, object]:
         options = self._options
@@ -182,19 +179,6 @@ class ApiSystem:
         # A field set to null is left out: some endpoints refuse `temperature`, for example.
         return {k: v for k, v in {**body, **options.body}.items() if v is not None}
 
-    def _facts(self, reply: Reply, seconds: float) -> _Facts | None:
-        """Return the facts of a reply; None if it holds no answer."""
-        if reply.filtered:
-            return _Facts(reply.trouble, "filtered", 0, 0, seconds)
-        body = reply.body or {}
-        answer = _content(body)
-        if answer is None:
-            return None
-        usage = body.get("usage")
-        counted = usage if isinstance(usage, Mapping) else {}
-        read, written = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
-        return _Facts(*answer, read, written, seconds)
-
 
 def _hide_texts(value: object, key: str | None) -> object:
     """Return a value of --body for outputs: a digest for each text, because it may be a secret."""
@@ -205,38 +189,27 @@ def _hide_texts(value: object, key: str | None) -> object:
     return [_hide_texts(item, key) for item in value] if isinstance(value, list | tuple) else value
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """The facts of a reply, as a line of the cache keeps them."""
-
-    raw: str
-    finish: str
-    tokens_in: int
-    tokens_out: int
-    seconds: float
-
-
-def _answer(source: str, facts: _Facts) -> Answer:
+def _read_reply(source: str, reply: Reply, seconds: float) -> Answer:
+    """Return the answer in a reply; its status is `failed` where the reply holds none."""
     from cecbench.systems.extract import Extracted, extract
 
-    if facts.finish in ("filtered", "content_filter"):
+    if reply.filtered:
+        return Answer(source, reply.trouble, "refusal", seconds=seconds)
+    body = reply.body or {}
+    content = _content(body)
+    if content is None:
+        return Answer(source, reply.trouble, "failed", seconds=seconds)
+    raw, finish = content
+    if finish == "content_filter":
         extracted = Extracted(source, "refusal")
-    elif facts.finish == "length":  # cut off: half a sentence is no correction
+    elif finish == "length":  # cut off: half a sentence is no correction
         extracted = Extracted(source, "unparsable")
     else:
-        extracted = extract(facts.raw, source)
-    counts = (facts.tokens_in, facts.tokens_out, facts.seconds)
-    return Answer(extracted.text, facts.raw, extracted.status, *counts)
-
-
-def _read_facts(facts: Mapping[str, object], where: str) -> _Facts:
-    try:
-        return decode(_Facts, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
-    except ValueError as error:
-        raise VerificationError(
-            f"{where} holds an answer that this version cannot read ({error}). Remove the file, "
-            "and run the same command again to repeat the requests"
-        ) from error
+        extracted = extract(raw, source)
+    usage = body.get("usage")
+    counted = usage if isinstance(usage, Mapping) else {}
+    tokens = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
+    return Answer(extracted.text, raw, extracted.status, *tokens, seconds)
 
 
 def _content(body: Mapping[str, object]) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from fuzz_case import PAGE, Reader
-from fuzz_mutate import Mutator, reseal, reseal_lines
+from fuzz_mutate import Mutator, reseal
 
 PAIRS = (
     ("他己经来了。", "他已经来了。"),
@@ -42,8 +42,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
         Reader("api-error", "answer", _api_error, Mutator(_errors, "json"), names_file=False),
-        Reader("api-kept", "requests.jsonl", _api_kept, Mutator(_kept, "json", reseal_lines),
-               names_file=False),
         Reader("retry-after", "answer", _retry_after, names_file=False, mutator=Mutator(lambda: (
             b"2", b"Wed, 21 Oct 2015 07:28:00 GMT", b"0.5", b"soon", b"1e3", b"-5"), "text")),
         Reader("extract", "answer", _extract, Mutator(_said, "text"), names_file=False),
@@ -138,7 +136,7 @@ def _api() -> object:
 
 
 def _api_answer(path: Path) -> Iterable[str]:
-    from cecbench.systems.api import _answer
+    from cecbench.systems.api import _read_reply
     from cecdata.models.http import _TroubleError
 
     system = _api()
@@ -146,10 +144,9 @@ def _api_answer(path: Path) -> Iterable[str]:
         came = system._endpoint._parse(path.read_bytes())
     except _TroubleError:
         return []
-    facts = system._facts(came, 0.1)
-    assert facts is not None
-    json.dumps(asdict(facts), ensure_ascii=False).encode()
-    answer = _answer(PAIRS[0][0], facts)
+    answer = _read_reply(PAIRS[0][0], came, 0.1)
+    assert answer.status != "failed"
+    json.dumps(asdict(answer), ensure_ascii=False).encode()
     return [answer.text, answer.raw]
 
 
@@ -166,19 +163,6 @@ def _api_error(path: Path) -> Iterable[str]:
         return [_api()._endpoint._refuse(number, headers, body).trouble]
     except _TroubleError as error:
         return [str(error)]
-
-
-def _api_kept(path: Path) -> Iterable[str]:
-    """An answer out of the cache of an earlier run; without a thread, and nobody is asked."""
-    from cecbench.systems.api import CACHE, ApiOptions, ApiSystem
-    from cecdata.common.durable import Journal
-
-    options = ApiOptions(key_variable="CEC_FUZZ_KEY", retries=0)
-    _api()
-    system = ApiSystem("m@http://127.0.0.1:9/v1", options, path.parent)
-    system._endpoint.stop.set()
-    system._cache = Journal(path.parent / CACHE)
-    return [system._answer(PAIRS[0][0]).text]
 
 
 def _retry_after(path: Path) -> None:
@@ -300,15 +284,6 @@ def _errors() -> tuple[bytes, ...]:
     body = '{"error": {"message": "bad", "code": "content_filter"}}'
     heads = ("429 2", "400 ", "500 Wed, 21 Oct 2015 07:28:00 GMT", "401 x", "403 1")
     return tuple(f"{head}\n{body}".encode() for head in heads)
-
-
-def _kept() -> tuple[bytes, ...]:
-    body = _api()._body(PAIRS[0][0])
-    name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-    facts = {"raw": "他已经来了。", "finish": "stop"}
-    facts |= {"tokens_in": 1, "tokens_out": 2, "seconds": 0.5}
-    entry = {"step": "reply", "key": name, "files": [], "facts": facts}
-    return (reseal(json.dumps(entry).encode()),)
 
 
 def _said() -> tuple[bytes, ...]:
