@@ -1,12 +1,11 @@
-"""A report of runs: one page in HTML, and the same numbers as JSON."""
+"""A report of runs: one page in HTML."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -19,27 +18,16 @@ from cecdata.common.durable import Workspace
 from cecdata.common.html import Html, fold, percent, table
 from cecdata.hanzi import errortypes
 
-FILES = ("index.html", "report.json")
+FILE = "index.html"
 MOST_SENTENCES = 200  # misjudged ones of a run, on the page
 TITLE = "Chinese spelling correction: results"
 
 
-def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:
-    """Write the report's files to `out`, replacing an earlier report, and return their paths."""
+def write_report(runs: Sequence[Run], out: Path) -> Path:
+    """Write the page to `out`, replacing an earlier report, and return its path."""
     with Workspace(out, {"kind": "report"}) as work:
-        for name, text in zip(FILES, (page(runs), as_json(runs)), strict=True):
-            work.write_text(name, text)
-    return tuple(out / name for name in FILES)
-
-
-def as_json(runs: Sequence[Run]) -> str:
-    """Return the scores in percent, and each run's whole score."""
-    scores = {
-        system: {benchmark: asdict(cell) for benchmark, cell in cells.items()}
-        for system, cells in scores_of(runs).items()
-    }
-    record = {"scores": scores, "warnings": warnings_of(runs), "runs": [run.values for run in runs]}
-    return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+        work.write_text(FILE, page(runs))
+    return out / FILE
 
 
 def page(runs: Sequence[Run]) -> str:

@@ -21,8 +21,7 @@ Floats = NDArray[np.float64]
 #: sums of fields, shape (draws, fields) → a number per draw
 Statistic = Callable[[Floats], Floats]
 
-DRAWS = 1000
-FEWEST_DRAWS = 1000  # then 25 draws are outside each end of a 95 % interval
+DRAWS = 1000  # of which 25 are outside each end of a 95 % interval
 SEED = 12345
 LEVEL = 0.95  # of the intervals
 #: a difference of so many of its standard errors is found in 80 % of samples by a two-sided test at
@@ -134,13 +133,11 @@ class Triples:
         )
         return tp, predicted, gold
 
-    def interval(self, beta: float = 1.0, draws: int = DRAWS) -> Interval:
+    def interval(self, beta: float = 1.0) -> Interval:
         """Return the bootstrap interval of F."""
         kinds = sorted(self._times)
         times = np.array([self._times[kind] for kind in kinds], dtype=np.int64)
-        return bootstrap(
-            np.array(kinds, dtype=np.int64), times, f_statistic(0, 1, 2, beta), draws=draws
-        )
+        return bootstrap(np.array(kinds, dtype=np.int64), times, f_statistic(0, 1, 2, beta))
 
 
 def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:

@@ -31,7 +31,7 @@ from cecbench.metrics.lemon import Lemon
 from cecbench.metrics.pycorrector import Pycorrector
 from cecbench.metrics.rows import IntArray, Row, chunks
 from cecbench.metrics.sighan import Sighan
-from cecbench.resampling import DRAWS, FEWEST_DRAWS, Interval, Triples
+from cecbench.resampling import Interval, Triples
 from cecbench.signature import UNNAMED, Signature
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.common.machine import __version__
@@ -76,11 +76,11 @@ class Score:
         value = self.values.get(self.scorer.headline)
         return None if value is None else float(str(value))
 
-    def interval(self, draws: int = DRAWS) -> Interval:
+    def interval(self) -> Interval:
         """Return the bootstrap interval of the headline, as a fraction."""
         triples = Triples()
         triples.add(self.counts[:, list(self.scorer.headline_columns)].tolist())
-        return triples.interval(self.scorer.beta, draws)
+        return triples.interval(self.scorer.beta)
 
 
 def find_scorer(name: str, options: Mapping[str, object] | None = None) -> Metric:
@@ -148,30 +148,25 @@ def score_file(
     options: Mapping[str, object] | None = None,
     *,
     benchmark: str = UNNAMED,
-    bootstrap: int = 0,
 ) -> Report:
     """Score a file of id, source, target and prediction.
 
     A table of tabs, JSON, a header line and quoted cells are read (`cecdata.corpus.pairs`).
 
     Return the object that `cecbench score --json` prints: the published numbers, with nested keys
-    joined by dots; rates of behaviour; what is done with unequal lengths; the signature; and, if
-    `bootstrap` is the number of draws, the headline's `interval`. Raise InputError, which names the
-    line, for a file that cannot be read, and UsageError for an unknown name.
+    joined by dots; rates of behaviour; what is done with unequal lengths; the signature; and the
+    headline's `interval`. Raise InputError, which names the line, for a file that cannot be read,
+    and UsageError for an unknown name.
     """
     rules = find_scorer(scorer, options)
-    if bootstrap != 0 and bootstrap < FEWEST_DRAWS:
-        raise UsageError(
-            f"{bootstrap} draws are too few: use at least {FEWEST_DRAWS}, or 0 for no interval"
-        )
     tally = Tally(rules)
     for block in chunks(read_rows(path)):
         tally.take(block)
     if tally.read == 0:
         raise InputError(f"{path} has no rows: each needs id, source, target and prediction")
-    if not bootstrap or not tally.kept:
+    if not tally.kept:
         return tally.values(tally.signature(benchmark))
-    interval = tally.triples.interval(rules.beta, bootstrap)
+    interval = tally.triples.interval(rules.beta)
     signature = tally.signature(benchmark, interval.signature)
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
 

@@ -576,7 +576,7 @@ def test_a_scorer_owns_its_options(bench):
     )
     edit(bench / "cecbench/scorers.py", *changes)
     (bench / "four.tsv").write_text("1\t己经\t已经\t已经\n2\t好\t好\t妤\n", "utf-8")
-    words = ("score", "four.tsv", "--bootstrap", "0", "--scorer")
+    words = ("score", "four.tsv", "--scorer")
     assert json.loads(cecbench(bench, *words, "long", "--least", "2", "--json"))["f1"] == 1.0
     assert json.loads(cecbench(bench, *words, "long", "--json"))["f1"] == 2 / 3
     assert "Count longer sentences only." in cecbench(bench, "score", "--help")

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from cecbench.benchmarks.catalogue import benchmarks, find
-from cecdata.common.progress import tell
 
 DATA = click.option(
     "--data",
@@ -23,7 +22,7 @@ DATA = click.option(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
     """List the benchmarks, which of them are on this machine, and the kinds of systems."""
-    from cecbench.systems.table import broken, kinds
+    from cecbench.systems.table import kinds
 
     if as_json:
         click.echo(json.dumps(_record(data), ensure_ascii=False, indent=1))
@@ -37,8 +36,6 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
     click.echo("`cecdata build`, whose validation split is read.\n")
     for kind in kinds():
         click.echo(f"--system {kind.form:<18} {kind.meaning}")
-    for reason in broken():
-        tell(f"left out: {reason}")
 
 
 def _record(data: Path | None) -> dict[str, object]:

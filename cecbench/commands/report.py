@@ -40,12 +40,11 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     """Write a report of RUNS.
 
     RUNS are folders, searched with their subfolders; the default is out/bench/runs. The report is
-    index.html and report.json. For a table, use `cecbench compare --format markdown`.
+    index.html. For a table, use `cecbench compare --format markdown`.
     """
     from cecbench.page import write_report
 
-    for path in write_report(find_runs(runs or (Path("out/bench/runs"),)), out):
-        click.echo(str(path))
+    click.echo(str(write_report(find_runs(runs or (Path("out/bench/runs"),)), out)))
 
 
 @click.command(epilog="Example: cecbench compare out/a out/b --format markdown")

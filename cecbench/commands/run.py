@@ -275,19 +275,19 @@ def _runs(
 def _finish(
     without: list[str], out: Path, scores: Mapping[str, object], failed: list[str], *, as_json: bool
 ) -> None:
-    files = write_report(find_runs([out / "runs"]), out / "report") if scores else ()
+    page = write_report(find_runs([out / "runs"]), out / "report") if scores else None
     if as_json:
         record = {
             "scores": scores,
             "left_out": without,
             "failed": failed,
-            "report": [str(path) for path in files],
+            "report": str(page) if page else None,
         }
         click.echo(json.dumps(record, ensure_ascii=False))
     else:
         if without:
             click.echo(f"not run: {'; '.join(without)}")
-        if files:
-            click.echo(f"report: {files[0]}")
+        if page:
+            click.echo(f"report: {page}")
     if failed:
         raise CecError(f"{len(failed)} runs failed; the first: {failed[0]}")

@@ -11,7 +11,6 @@ import click
 
 from cecbench.commands.options import scoring_from, scoring_options
 from cecbench.metrics.base import Report, remarks
-from cecbench.resampling import DRAWS
 from cecbench.results import signed_name
 from cecbench.scorers import score_file
 from cecdata.common.command_group import SectionCommand
@@ -28,18 +27,11 @@ from cecdata.common.command_group import SectionCommand
     help="Name of the benchmark in the signature; if FILE belongs to a run, the default is "
     "the benchmark of that run.",
 )
-@click.option(
-    "--bootstrap",
-    default=DRAWS,
-    help="Number of bootstrap draws for the interval of the main score, at least 1000; 0 "
-    "computes no interval.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def score(
     file: Path,
     scorer: str,
     benchmark: str | None,
-    bootstrap: int,
     *,
     as_json: bool,
     **arguments: object,
@@ -50,7 +42,7 @@ def score(
     """
     options = scoring_from(arguments)
     name = signed_name(file) if benchmark is None else benchmark
-    values = score_file(file, scorer, options=options, benchmark=name, bootstrap=bootstrap)
+    values = score_file(file, scorer, options=options, benchmark=name)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:

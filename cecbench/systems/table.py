@@ -25,14 +25,14 @@ BUILT_IN: tuple[Kind[Any], ...] = (
 )
 
 
+@cache
 def kinds() -> tuple[Kind[Any], ...]:
-    """Return every kind of system that loads: the built-in ones, then the others by name."""
-    return _all()[0]
+    """Return every kind of system: the built-in ones, then those of packages by name.
 
-
-def broken() -> tuple[str, ...]:
-    """Return why kinds that installed packages add cannot be used; most often ()."""
-    return _all()[1]
+    Raises UsageError for one that does not load.
+    """
+    names = find_points(GROUP).keys() - {kind.name for kind in BUILT_IN}
+    return (*BUILT_IN, *map(find_kind, sorted(names)))
 
 
 def find_kind(name: str) -> Kind[Any]:
@@ -45,17 +45,6 @@ def find_kind(name: str) -> Kind[Any]:
         names = [kind.name for kind in BUILT_IN] + sorted(points)
         raise UsageError(f"unknown kind of system {name!r}: {did_you_mean(name, names)}")
     return load_point(points[name], Kind, "--system")
-
-
-@cache
-def _all() -> tuple[tuple[Kind[Any], ...], tuple[str, ...]]:
-    entries, reasons = list(BUILT_IN), []
-    for name in sorted(find_points(GROUP).keys() - {kind.name for kind in BUILT_IN}):
-        try:
-            entries.append(find_kind(name))
-        except UsageError as error:
-            reasons.append(str(error))
-    return tuple(entries), tuple(reasons)
 
 
 def check_spec(spec: str) -> tuple[Kind[Any], str]:
