@@ -208,8 +208,8 @@ def _read_reply(source: str, reply: Reply, seconds: float) -> Answer:
         extracted = extract(raw, source)
     usage = body.get("usage")
     counted = usage if isinstance(usage, Mapping) else {}
-    tokens = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
-    return Answer(extracted.text, raw, extracted.status, *tokens, seconds)
+    read, written = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
+    return Answer(extracted.text, raw, extracted.status, read, written, seconds)
 
 
 def _content(body: Mapping[str, object]) -> tuple[str, str] | None:
