@@ -93,7 +93,6 @@ def make_corrector(name: str, model: str, options: ModelOptions, block: int = 0)
         rescore=options.rescore or None,
         batch=options.batch,
         device=options.device,
-        threads=options.threads,
     )
     identity = {**corrector.proposer.identity, "kind": name}
     if terms:
@@ -118,7 +117,7 @@ def policy(name: str, options: LocalOptions) -> CorrectorSystem:
             "name the output folder of a finished `cectrain` run, or policy:builtin"
         )
     loaded = load(name, device=options.device, dtype=options.dtype)
-    proposer = PolicyProposer(loaded, options.batch, options.threads, name=name)
+    proposer = PolicyProposer(loaded, options.batch, name=name)
     called = BUILTIN if name == BUILTIN else "policy"
     identity = {"kind": "policy", **proposer.identity}
     return CorrectorSystem(called, Corrector(proposer), identity, 8 * options.batch)

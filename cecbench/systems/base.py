@@ -91,11 +91,6 @@ class LocalOptions(NoOptions):
         "Number format of the weights; auto: that of the files on a GPU, else float32 if it fits.",
         type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
     )
-    threads: int = option(
-        0,
-        "Number of processor threads; 0 means one for a small model and all cores for others.",
-        type=FROM_0,
-    )
 
 
 @dataclass(frozen=True)

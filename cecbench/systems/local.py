@@ -36,7 +36,7 @@ class LlmSystem:
         torch, transformers = hub.torch_and_transformers()
         self._policy = causal.load(checkpoint, options.prompt, options.device, options.dtype)
         self._options = options
-        self._threads = thread_count(self._policy.model, options.threads)
+        self._threads = thread_count(self._policy.model)
         self.block = 8 * options.batch
         model = self._policy.model.eval()
         identity = checkpoint_identity(checkpoint, model)

@@ -258,10 +258,8 @@ def in_batches(
     return (results[index] for index in range(len(sizes)))
 
 
-def thread_count(model: object, wanted: int) -> int | None:
-    """Return `wanted`, or if it is 0: one for a small model, None (torch's default) for another."""
-    if wanted:
-        return wanted
+def thread_count(model: object) -> int | None:
+    """Return one for a small model, None (torch's default) for another."""
     size = sum(parameter.numel() for parameter in model.parameters())  # type: ignore[attr-defined]
     return 1 if size < SMALL else None
 

@@ -65,7 +65,6 @@ class Tagger:
         batch: int = 16,
         device: str = "auto",
         dtype: str = "auto",
-        threads: int = 0,
         max_length: int = 512,
         rephrase: bool = False,
     ) -> None:
@@ -85,7 +84,7 @@ class Tagger:
         check_finite(checkpoint, model)
         self.model = model.to(self._device).eval()
         self._ids: dict[str, int | None] = {}  # of characters
-        self._threads = thread_count(self.model, threads)
+        self._threads = thread_count(self.model)
         self._characters = self._output_characters(labels, config)
         self.longest = min(max_length, int(config.max_position_embeddings))
         self.identity: Mapping[str, object] = {

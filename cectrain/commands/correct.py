@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -208,13 +207,6 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     help="Encoding of the files.  [default: UTF-8, or what their bytes show]",
 )
 @click.option("--column", help="Column or key to correct in CSV, TSV or JSON lines.")
-@click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
-@click.option(
-    "--threads",
-    type=click.IntRange(0),
-    default=0,
-    help="Number of processor threads; 0 means one for a small model and all cores for others.",
-)
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -243,7 +235,6 @@ def correct(
     out: Path | None,
     encoding: str | None,
     column: str | None,
-    date: datetime | None,
     as_json: bool,
     diff: bool,
     workers: int,
@@ -283,8 +274,7 @@ def correct(
     lines = path if path and path.is_file() and not (column or find_format(path.name)) else None
     corrector = corrector_for_text(settings, prevalence, lines, encoding)
     report = KeptReport(simplified=settings["script"] == "simplified")
-    day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
-    reading = Reading(encoding, column, day)
+    reading = Reading(encoding, column)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:

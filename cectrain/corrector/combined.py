@@ -62,11 +62,10 @@ class CombinedProposer(Proposer):
         terms: Sequence[Term] = (),
         *,
         least: float | None = None,
-        threads: int = 0,
         rescore: str | LanguageModel | None = None,
         weights: Weights | None = None,
     ) -> None:
-        self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, threads)
+        self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN)
         self.longest = self.scorer.longest
         tables = add_terms(lm if isinstance(lm, ChannelTables) else open_tables(lm), terms)
         settings = Settings(error=tables.error)

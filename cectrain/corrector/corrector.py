@@ -54,8 +54,7 @@ class Corrector:
     `tagger:MODEL` (one of the BERT family). Packages may add others, see `table`. lm: the
     channel's n-gram model, see `cecdata.lm.ngrams.find`. confidence: least confidence of an edit
     that is made, 0..1; 0: every edit; None: the default of the model. batch: pieces in a forward
-    pass. device: of torch; `auto` is the first GPU, or the processor without one. threads: of the
-    processor; 0 takes one for a small model, and torch's default for others.
+    pass. device: of torch; `auto` is the first GPU, or the processor without one.
 
     protect: names that are not to be changed. terms: words of the user's field, to which a text is
     corrected where it sounds or looks like them; as written they stay. dictionary: right texts by
@@ -77,7 +76,6 @@ class Corrector:
         *,
         batch: int = 64,
         device: str = "auto",
-        threads: int = 0,
         protect: Iterable[str] = (),
         terms: Iterable[str | Term] = (),
         dictionary: Mapping[str, str] | None = None,
@@ -88,14 +86,12 @@ class Corrector:
     ) -> None:
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"confidence must be from 0 to 1, not {confidence}")
-        if batch < 1 or threads < 0:
-            raise UsageError(f"batch must be ≥ 1 and threads ≥ 0, not {batch} and {threads}")
+        if batch < 1:
+            raise UsageError(f"batch must be ≥ 1, not {batch}")
         check_script(script)
         self._confidence, self._script = confidence, script
         self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
-        self._settings = Settings(
-            confidence, lm, self._words.terms, rescore, batch, device, threads
-        )
+        self._settings = Settings(confidence, lm, self._words.terms, rescore, batch, device)
         self._model, self._loaded = model, None if isinstance(model, str) else model
         if isinstance(model, str):
             kind, _ = find_model(model)

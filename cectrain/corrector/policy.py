@@ -162,16 +162,14 @@ def _log_probs(model: Any, question: Sequence[int], answer: list[int]) -> list[f
 class PolicyProposer(Proposer):
     """A policy as a corrector uses it.
 
-    batch: pieces in a forward pass. threads: of the processor; 0 takes one for a small model.
-    least: least confidence of an edit that is proposed, 0..1; None: the default. name: what the
-    policy was loaded from.
+    batch: pieces in a forward pass. least: least confidence of an edit that is proposed, 0..1;
+    None: the default. name: what the policy was loaded from.
     """
 
     def __init__(
         self,
         policy: Policy,
         batch: int = 64,
-        threads: int = 0,
         *,
         least: float | None = None,
         name: str = "",
@@ -179,7 +177,7 @@ class PolicyProposer(Proposer):
         self.policy, self._batch, self._name = policy, batch, name
         self.least = LEAST if least is None else least
         self._readable: dict[str, bool] = {}
-        self._threads = thread_count(policy.model, threads)
+        self._threads = thread_count(policy.model)
         self.longest = self.most = self._longest()
 
     @property

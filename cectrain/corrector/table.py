@@ -40,7 +40,6 @@ class Settings:
     rescore: str | LanguageModel | None = None
     batch: int = 64
     device: str = "auto"
-    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,6 @@ def _load_combined(folder: str, settings: Settings) -> CombinedProposer:
         settings.lm,
         settings.terms,
         least=settings.least,
-        threads=settings.threads,
         rescore=settings.rescore,
     )
 
@@ -102,7 +100,6 @@ def _load_field(folder: str, settings: Settings) -> Proposer:
         elsewhere,
         settings.terms,
         least=settings.least,
-        threads=settings.threads,
         weights=weights,
     )
 
@@ -117,15 +114,14 @@ def _load_policy(name: str, settings: Settings) -> Proposer:
 
     name = name or BUILTIN
     policy = load(name, device=settings.device)
-    batch, threads = settings.batch, settings.threads
-    return PolicyProposer(policy, batch, threads, least=settings.least, name=name)
+    return PolicyProposer(policy, settings.batch, least=settings.least, name=name)
 
 
 def _load_tagger(name: str, settings: Settings) -> Proposer:
     from cecdata.models.tagger import Tagger
     from cectrain.corrector.tagger import TaggerProposer
 
-    tagger = Tagger(name, batch=settings.batch, device=settings.device, threads=settings.threads)
+    tagger = Tagger(name, batch=settings.batch, device=settings.device)
     return TaggerProposer(tagger, least=settings.least)
 
 

@@ -57,13 +57,11 @@ TABLES = (
 class Reading:
     """How files are read.
 
-    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables. date: of
-    tracked changes, in the form of ISO 8601; None: now.
+    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables.
     """
 
     encoding: str | None = None
     column: str | None = None
-    date: str | None = None
 
 
 def find_format(name: str) -> Format | None:
@@ -89,8 +87,6 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     function: Any = getattr(import_module(f"cectrain.documents.{form.module}"), form.function)
     if reading.column is not None:
         function = partial(function, column=reading.column)
-    if form.module == "word":
-        function = partial(function, date=reading.date)
     if form.is_binary:
         document: Document = function(data)
         return document

@@ -43,13 +43,10 @@ Change = tuple[int, int, Edit]  # start and end in a text
 
 
 class WordDocument:
-    """A Word file; its source has a line for each paragraph.
+    """A Word file; its source has a line for each paragraph."""
 
-    date: of the changes, in the form of ISO 8601; None: now.
-    """
-
-    def __init__(self, data: bytes, date: str | None = None) -> None:
-        date = date or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def __init__(self, data: bytes) -> None:
+        date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._marks = {f"{_W}author": "CEC-Zero", f"{_W}date": date}
         self._data, self._parts = data, _read_parts(data)
         parts = {info.filename: part for info, part in self._parts}

@@ -314,7 +314,7 @@ def test_further_fields_are_sent_and_null_leaves_one_out():
 #: every option with another value than the default; an option that is missing here fails the test
 OTHERWISE = {
     "prompt": "2", "batch": 3, "device": "cpu", "dtype": "float32", "max_length": 9,
-    "rephrase": True, "max_new_tokens": 7, "threads": 2, "concurrency": 2, "timeout_s": 9.0,
+    "rephrase": True, "max_new_tokens": 7, "concurrency": 2, "timeout_s": 9.0,
     "retries": 1, "backoff_s": 0.5, "key_variable": "OTHER_KEY", "body": {"top_k": 3},
 }  # fmt: skip
 

@@ -157,10 +157,9 @@ DECLINED = {"error": {"code": "content_filter", "message": f"declined for {KEY}"
     "answer",
     [
         says(f"改正后：他已经来了。\n{KEY}"),
-        says("他已经来了。", finish=KEY),
         lambda handler: handler.reply(DECLINED, 400),
     ],
-    ids=["model", "finish", "filter"],
+    ids=["model", "filter"],
 )
 def test_an_answer_that_holds_the_key(rows, tmp_path, answer):
     """What a model or a content filter says is kept with the key starred out."""

@@ -228,15 +228,14 @@ def test_the_identity_names_the_libraries_that_compute(bert, qwen3):
 
 @pytest.mark.parametrize("kind", ["tagger", "llm"])
 def test_a_small_model_computes_with_one_thread(bert, qwen3, kind, monkeypatch):
-    """A small model uses one thread, or --threads of them; torch's own number is then restored."""
+    """A small model uses one thread; torch's own number is then restored."""
     seen = []
     monkeypatch.setattr(torch, "inference_mode", partial(_noting, seen, torch.inference_mode))
     make = partial(tagger, bert) if kind == "tagger" else partial(llm, qwen3, max_new_tokens=2)
     before = torch.get_num_threads()
-    for wanted, expected in ((0, 1), (2, 2), (1, 1)):
-        list(make(threads=wanted).correct(SOURCES[:1]))
-        assert seen[-1] == expected
-        assert torch.get_num_threads() == before
+    list(make().correct(SOURCES[:1]))
+    assert seen[-1] == 1
+    assert torch.get_num_threads() == before
 
 
 def _noting(seen, mode):
@@ -245,7 +244,7 @@ def _noting(seen, mode):
 
 
 #: options of local models that change no answer
-FREE = {"batch", "threads"}
+FREE = {"batch"}
 READ_BY = {
     "tagger": {"dtype", "max_length", "rephrase"},
     "llm": {"prompt", "dtype", "max_new_tokens"},

@@ -575,7 +575,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_the_next_goes_on(capsys):
         Path(top).chmod(0o755)
         free.chmod(0o777)
         closed.chmod(0o555)
-        rewriter = Rewriter(Corrector(Corrects()), Reading(), "", lambda *_: None, None)
+        rewriter = Rewriter(Corrector(Corrects()), Reading(), "", lambda *_: None)
         user = os.geteuid()
         if user == 0:  # root writes everywhere, so step down for a moment
             os.seteuid(65534)

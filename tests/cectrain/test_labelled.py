@@ -280,7 +280,7 @@ def test_two_ranks_share_the_pairs(start, tmp_path):
 
     root = Path(__file__).parents[2]
     file = written(tmp_path / "pairs.tsv", PAIRS)
-    common = ["-m", "cectrain", "sft", str(file), "--model", str(start), "--sft-steps", "4"]
+    common = ["-m", "cectrain", "sft", str(file), "--model", str(start), "--set", "sft.steps=4"]
     common += ["--set", "sft.batch=6", "--set", 'sft.precision="fp32"']
     launch = ["-m", "accelerate.commands.launch", "--config_file"]
     launch += [str(root / "configs" / "accelerate" / "ddp.yaml"), "--num_processes", "2"]

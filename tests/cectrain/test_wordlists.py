@@ -149,7 +149,6 @@ def test_replacements_are_exact_and_first():
         ({"confidence": -0.1}, "confidence must be from 0 to 1"),
         ({"confidence": float("nan")}, "confidence must be from 0 to 1"),
         ({"batch": 0}, "batch must be ≥ 1"),
-        ({"threads": -1}, "threads"),
         ({"script": "latin"}, "script must be one of"),
         ({"model": "channnel"}, "did you mean 'channel'"),
         ({"model": "combined:nowhere/at/all"}, "no such folder"),

@@ -120,8 +120,8 @@ TRAINING = (
 def train(data: Path, policy: Path, steps: int = 4, updates: int = 2) -> Scenario:
     """A tiny policy: supervised steps, PPO batches, checkpoints, the finished model."""
     told = [word for setting in TRAINING for word in ("--set", setting)]
-    words = ("train", str(data), "--out", "{out}", "--model", str(policy), "--sft-steps",
-             str(steps), "--updates", str(updates), *told)  # fmt: skip
+    words = ("train", str(data), "--out", "{out}", "--model", str(policy), "--set",
+             f"sft.steps={steps}", "--set", f"ppo.updates={updates}", *told)  # fmt: skip
     timed = {
         "summary.json": _unsealed,
         "metrics.jsonl": _untimed_lines,
@@ -136,7 +136,7 @@ def sft(data: Path, policy: Path, steps: int = 8) -> Scenario:
     whole = train(data, policy, steps, 0)
     settings = [name for name in TRAINING if not name.startswith(("ppo.", "diagnose_pairs"))]
     told = [word for setting in settings for word in ("--set", setting)]
-    words = ("sft", *whole.arguments[1 : whole.arguments.index("--updates")], *told)
+    words = ("sft", *whole.arguments[1 : whole.arguments.index("ppo.updates=0") - 1], *told)
     return Scenario("sft", "cectrain", words, _steps, whole.canonical, whole.growing, whole.last)
 
 
