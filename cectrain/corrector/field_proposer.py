@@ -29,13 +29,10 @@ class FieldProposer(CombinedProposer):
         terms: Sequence[Term] = (),
         *,
         least: float | None = None,
-        threads: int = 0,
         weights: Weights | None = None,
     ) -> None:
         judge = elsewhere.rescorer.scorer if elsewhere.rescorer else None
-        super().__init__(
-            name, lm, terms, least=least, threads=threads, rescore=judge, weights=weights
-        )
+        super().__init__(name, lm, terms, least=least, rescore=judge, weights=weights)
         self.elsewhere = elsewhere
         self.longest = min(self.scorer.longest, elsewhere.scorer.longest)
 
