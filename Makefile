@@ -83,8 +83,14 @@ bench: MODEL ?= out/train/model
 bench: OUT ?= out/bench
 bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CECBENCH_DATA
 	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
-	@$(BIN)/cecbench suite --shards "$(DATA)" --out "$(OUT)" \
-		$(if $(wildcard $(MODEL)/config.json),--system "policy:$(MODEL)") $(FLAGS)
+	@for set in "$(DATA)" $$($(BIN)/cecbench list | awk '$$4 == "found" {print $$1}'); do \
+		for system in copy channel combined \
+				$(if $(wildcard $(MODEL)/config.json),"policy:$(MODEL)"); do \
+			$(BIN)/cecbench run --system "$$system" --benchmark "$$set" $(FLAGS) \
+				--out "$(OUT)/runs/$$(echo "$$set/$$system" | tr / -)" || failed=1; \
+		done; \
+	done; \
+	$(BIN)/cecbench report "$(OUT)/runs" --out "$(OUT)/report"; test -z "$$failed"
 
 figures: RUNS ?= out/bench/runs
 figures: OUT ?= out/figures

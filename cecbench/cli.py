@@ -13,12 +13,11 @@ COMMANDS = {
     },
     "Score": {
         "run": ("run", "Run a system on a benchmark and score it."),
-        "suite": ("run", "Run systems on all benchmarks of this machine, and write a report."),
         "score": ("score", "Score a file of predictions with a published scorer."),
     },
     "Compare scores": {
         "compare": ("report", "Compare scores of the same benchmark and scorer."),
-        "report": ("report", "Write an HTML page and a JSON file about runs."),
+        "report": ("report", "Write an HTML page about runs."),
     },
 }
 

@@ -17,13 +17,6 @@ from cecdata.common.command_group import SectionOption
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
-LIMIT = click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Score a fixed sample of this many rows; 0 scores all.",
-)
-
 
 def system_options(command: Command) -> Command:
     """Add the options of all kinds of systems."""

@@ -1,36 +1,30 @@
-"""`cecbench run`: a system on a benchmark; and `cecbench suite`: all benchmarks of this machine."""
+"""`cecbench run`: a system on a benchmark."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import click
 
-from cecbench.benchmarks.catalogue import benchmarks, data_folders, find
-from cecbench.benchmarks.readers import validation_shards
 from cecbench.commands.list import DATA
 from cecbench.commands.options import (
-    LIMIT,
     options_from,
     scoring_from,
     scoring_options,
     system_options,
 )
 from cecbench.metrics.base import remarks
-from cecbench.page import write_report
-from cecbench.results import RunScore, find_runs
+from cecbench.results import RunScore
 from cecbench.run import Settings, evaluate
 from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
 from cecdata.common.command_group import SectionCommand
-from cecdata.common.errors import CecError, InputError
 from cecdata.common.html import percent
-from cecdata.common.progress import Progress, suggest, tell
+from cecdata.common.progress import Progress, suggest
 
 
 @click.command(
@@ -51,7 +45,12 @@ from cecdata.common.progress import Progress, suggest, tell
 )
 @scoring_options
 @click.option("--name", default="", show_default=False, help="Name of the system in reports.")
-@LIMIT
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Score a fixed sample of this many rows; 0 scores all.",
+)
 @click.option("--allow-missing", is_flag=True, help="Count missing answers as unchanged text.")
 @click.option("--overwrite", is_flag=True, help="Replace another run in --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -79,7 +78,7 @@ def run(
     # without folders of its own, `cecbench report` reads the runs below the default one
     report = "cecbench report" if out is None else f"cecbench report {out.parent}"
     if out is None and check_spec(system)[0].recorded:
-        out = default_folder(Path("out/bench"), benchmark, system)
+        out = Path("out/bench/runs") / _plain(benchmark) / _plain(system)
     settings = Settings(
         benchmark=benchmark,
         system=system,
@@ -93,24 +92,14 @@ def run(
         name=name,
         options=options_from(arguments),
     )
-    values = evaluate_with_bar(settings)
+    with Progress():
+        values = evaluate(settings)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
         print_run(values)
         if out is not None:
             suggest(report, f"cecbench compare {quote(str(out))} OTHER")
-
-
-def default_folder(base: Path, benchmark: str, system: str) -> Path:
-    """Return the folder of a run, which is named after the benchmark and the system."""
-    return base / "runs" / _plain(benchmark) / _plain(system)
-
-
-def evaluate_with_bar(settings: Settings) -> RunScore:
-    """Evaluate, with a progress bar on stderr if that is a terminal."""
-    with Progress():
-        return evaluate(settings)
 
 
 def print_run(values: RunScore) -> None:
@@ -173,121 +162,3 @@ def _table(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _plain(name: str) -> str:
     plain = "".join(c if c.isalnum() or c in "._-" else "-" for c in name.replace("://", "-"))
     return plain.strip("-.") or "unnamed"
-
-
-MEANS = (
-    "S_C_f1: F1 of completely corrected sentences in percent, by the scorer of CSCD-NS; the "
-    "brackets hold its bootstrap interval over sentences"
-)
-
-
-SYSTEMS = ("copy", "channel", "combined")  # of every suite
-
-
-@click.command(epilog="Example: cecbench suite --shards out/data --system policy:out/train")
-@click.option(
-    "--shards",
-    type=click.Path(path_type=Path),
-    default=Path("out/data"),
-    help="Dataset of `cecdata build` whose validation split is scored.",
-)
-@click.option("--system", multiple=True, help="Another system, as in `cecbench run`; repeatable.")
-@DATA
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("out/bench"),
-    help="Folder of the runs and the report.",
-)
-@LIMIT
-@click.option("--overwrite", is_flag=True, help="Replace runs that used other data or models.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def suite(
-    shards: Path,
-    system: tuple[str, ...],
-    data: Path | None,
-    out: Path,
-    limit: int,
-    *,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    """Run several systems on all benchmarks of this machine, and write a report.
-
-    The systems are `copy`, `channel`, `combined` (the default of `cectrain correct`) and those of
-    --system. The benchmarks are the validation split of the dataset --shards, and all whose files
-    are in --data, $CECBENCH_DATA or the cache. Systems have their default options here; `cecbench
-    run` sets others.
-    """
-    systems = list(dict.fromkeys([*SYSTEMS, *system]))
-    for spec in systems:  # before hours of work
-        check_spec(spec)
-    sets, without = _sets(shards, data)
-    base = Settings("", "", data=data, overwrite=overwrite, limit=limit)
-    scores: dict[str, object] = {}
-    failed: list[str] = []
-    if not as_json:
-        click.echo(MEANS)
-    for settings in _runs(sets, systems, out, base):
-        name = f"{settings.benchmark}, {settings.system}"
-        try:
-            values = evaluate_with_bar(settings)
-        except CecError as error:
-            failed.append(f"{name}: {error}")
-            tell(f"failed: {failed[-1]}")
-            continue
-        scores[name] = {key: values.get(key) for key in (str(values["headline"]), "signature")}
-        if not as_json:
-            click.echo(headline(values))
-    _finish(without, out, scores, failed, as_json=as_json)
-
-
-def _sets(shards: Path, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return what a suite scores, and what it goes without, with the reasons."""
-    sets = [str(shards)] if validation_shards(shards) else []
-    without = [] if sets else [f"synthetic errors: {shards} has no data/validation-*.parquet"]
-    present = {name: find(entry, data) is not None for name, entry in benchmarks().items()}
-    sets += [name for name, here in present.items() if here]
-    if absent := [name for name, here in present.items() if not here]:
-        without.append(
-            f"{', '.join(absent)}: not found (`cecbench run --system copy --benchmark NAME` tells "
-            "where to download each)"
-        )
-    if not sets:
-        folders = ", ".join(str(folder) for folder in data_folders(data))
-        raise InputError(
-            f"nothing to score: {shards} has no data/validation-*.parquet (`cecdata build` writes "
-            f"one), and none of the {len(present)} known benchmarks is in {folders}"
-        )
-    return sets, without
-
-
-def _runs(
-    sets: Sequence[str], systems: Sequence[str], out: Path, base: Settings
-) -> Iterator[Settings]:
-    for name in sets:
-        called = name if name in benchmarks() else "synthetic-validation"
-        for system in systems:
-            folder = default_folder(out, called, system)
-            yield replace(base, benchmark=name, system=system, out=folder)
-
-
-def _finish(
-    without: list[str], out: Path, scores: Mapping[str, object], failed: list[str], *, as_json: bool
-) -> None:
-    page = write_report(find_runs([out / "runs"]), out / "report") if scores else None
-    if as_json:
-        record = {
-            "scores": scores,
-            "left_out": without,
-            "failed": failed,
-            "report": str(page) if page else None,
-        }
-        click.echo(json.dumps(record, ensure_ascii=False))
-    else:
-        if without:
-            click.echo(f"not run: {'; '.join(without)}")
-        if page:
-            click.echo(f"report: {page}")
-    if failed:
-        raise CecError(f"{len(failed)} runs failed; the first: {failed[0]}")

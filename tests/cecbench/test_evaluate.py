@@ -233,10 +233,8 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "takes nothing after the name"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
-        (["suite", "--system", "copi"], 2, "did you mean 'copy'"),
         (["report", "nowhere"], 1, "no such run"),
         (["compare", "{own}", "{own}"], 1, "is not JSON"),
-        (["suite", "--shards", "nowhere"], 1, "nothing to score"),
     ],
 )
 def test_expected_failures_end_with_their_code_and_no_traceback(bench, arguments, code, says):
@@ -344,25 +342,6 @@ def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):
     bench.write_text(json.dumps({"source": odd, "reference": odd}) + "\n", encoding="utf-8")
     run(bench, "copy", "--out", tmp_path / "odd")
     assert [row.prediction for row in read_run(tmp_path / "odd").rows] == [odd]
-
-
-def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench, monkeypatch):
-    """The suite scores and reports each set that is present, and says how to get the others."""
-    monkeypatch.setattr("cecbench.commands.run.SYSTEMS", ("copy",))  # the others take their time
-    data = tmp_path / "data" / "cs"
-    data.mkdir(parents=True)
-    (data / "test.tsv").write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
-    result = cecbench(
-        *("suite", "--shards", tmp_path / "none", "--json"),
-        *("--data", tmp_path / "data", "--out", tmp_path / "out"),
-        *("--system", f"predictions:{tmp_path / 'good.txt'}"),
-        XDG_CACHE_HOME=str(tmp_path / "cache"),
-        CECBENCH_DATA="",
-    )
-    record = json.loads(result.stdout)
-    assert len(record["scores"]) == 2
-    assert any("lemon/car" in line and "not found" in line for line in record["left_out"])
-    assert Path(record["report"]).is_file()
 
 
 DOCS = Path(__file__).parents[2] / "docs"

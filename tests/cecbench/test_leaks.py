@@ -219,13 +219,10 @@ def test_an_echo_of_the_key_in_other_words(rows, tmp_path, capsys, monkeypatch, 
         "@https://user:PW@host/v1",
     ],
 )
-@pytest.mark.parametrize("command", ["run", "suite"])
-def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, command, rest):
+def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, rest):
     """A password anywhere in --system is refused, and no message or file repeats it."""
-    words = [command, "--system", "api:" + rest.replace("PW", PASSWORD)]
+    words = ["run", "--system", "api:" + rest.replace("PW", PASSWORD)]
     more = ["--benchmark", str(rows), "--key-variable", "LEAK_TEST_KEY"]
-    if command == "suite":
-        more = ["--shards", str(_shards(tmp_path))]
     more += ["--out", str(tmp_path / "out")]
     assert run(cli, [*words, *more]) == 2
     said = capsys.readouterr()
@@ -262,15 +259,3 @@ def test_what_the_hubs_libraries_log(monkeypatch, caplog):
     caplog.clear()
     logger.warning("as it stands: %s", url)
     assert url in caplog.text
-
-
-def _shards(folder):
-    """Return a folder with one validation shard, as a suite takes it."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    data = folder / "set" / "data"
-    data.mkdir(parents=True, exist_ok=True)
-    columns = {"id": ["a"], "source": ["他己经来了。"], "target": ["他已经来了。"]}
-    pq.write_table(pa.table(columns), data / "validation-00000-of-00001.parquet")
-    return folder / "set"
