@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import mmap
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -20,13 +21,19 @@ from numpy.typing import NDArray
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
 from cecdata.models.loading import refuse_pointers
-from cectrain.corrector.tensors import Array, read_tensors, single
 
+Array = NDArray[np.generic]
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 _TILE = 12  # rows that OpenBLAS multiplies at once
 _HIDDEN = np.float32(-1e30)  # the score of a token that is not seen
-_STORED = (np.float32, np.float16, np.uint16)  # the last one holds bfloat16
+# BF16, the upper half of a single, has no type of its own in NumPy.
+_FORMS: Mapping[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype("<u2"),
+}
+_LONGEST_HEADER = 1 << 24  # bytes
 
 
 class _Layer(NamedTuple):
@@ -50,7 +57,7 @@ class NumpyPolicy:
     def __init__(self, folder: Path) -> None:
         path = folder / "model.safetensors"
         refuse_pointers(folder)
-        _, tensors = read_tensors(path)
+        tensors = read_tensors(path)
         try:
             config: Any = parse((folder / "config.json").read_bytes())
             self.context = config["max_position_embeddings"]
@@ -150,11 +157,45 @@ class NumpyPolicy:
         return normal
 
 
+def read_tensors(path: Path) -> dict[str, Array]:
+    """Return the tensors of a file, which is mapped into memory.
+
+    Raises InputError where the file is missing, damaged or has tensors of another type.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        begin = 8 + int.from_bytes(raw[:8], "little")
+        header: Any = parse(raw[8 : min(begin, _LONGEST_HEADER)])
+        header.pop("__metadata__", None)
+        body = memoryview(raw)[begin:]
+        return {name: _map_tensor(body, name, about) for name, about in header.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}): copy the complete file again"
+        ) from error
+
+
+def _map_tensor(body: memoryview, name: str, about: Mapping[str, Any]) -> Array:
+    if about["dtype"] not in _FORMS:
+        raise ValueError(f"{name} is {about['dtype']}, not F32, F16 or BF16")
+    first, end = about["data_offsets"]
+    flat = np.frombuffer(body[first:end], _FORMS[about["dtype"]])
+    return flat.reshape(about["shape"])  # ValueError if the file ends before
+
+
+def single(values: Array) -> Floats:
+    """Return stored weights as single precision."""
+    if values.dtype == _FORMS["BF16"]:
+        return (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return values.astype(np.float32)
+
+
 def _weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats:
-    """Return a tensor in single precision; raise ValueError for another shape or type, or NaN."""
+    """Return a tensor in single precision; raise ValueError for another shape, or NaN."""
     stored = tensors[name]
-    if stored.shape != shape or stored.dtype not in _STORED:
-        raise ValueError(f"{name} is {stored.dtype} of shape {stored.shape}, not {shape}")
+    if stored.shape != shape:
+        raise ValueError(f"{name} has the shape {stored.shape}, not {shape}")
     values = single(stored)
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has numbers that are not finite")

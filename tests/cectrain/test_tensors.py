@@ -2,57 +2,35 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from cecdata.common.errors import InputError
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.folder import WEIGHTS
-from cectrain.corrector.tensors import read_tensors, single, write_tensors
-
-ARRAYS = {
-    "bytes": np.arange(7, dtype=np.uint8),
-    "wide": np.arange(6, dtype=np.uint64).reshape(2, 3),
-    "half": np.arange(5, dtype=np.float16),
-    "none": np.zeros((0, 4), np.int32),
-    "signed": np.arange(-3, 3, dtype=np.int64),
-}
+from cectrain.corrector.numpy_policy import read_tensors, single
 
 
-def test_arrays_come_back(tmp_path):
-    """With their types, shapes, alignment and notes; writing to one leaves the file alone."""
-    path = tmp_path / "a.tables"
-    write_tensors(path, ARRAYS, {"of": "a test"})
+def test_arrays_are_mapped(tmp_path):
+    """With their types and shapes; writing to one leaves the file alone."""
+    path = tmp_path / "a.safetensors"
+    arrays = {"half": np.arange(6, dtype=np.float16).reshape(2, 3), "none": np.zeros((0, 4), "<f4")}
+    save_file(arrays, path)
     for _ in range(2):
-        notes, arrays = read_tensors(path, proven=True)
-        assert notes["of"] == "a test"
-        assert arrays.keys() == ARRAYS.keys()
-        for name, array in arrays.items():
-            assert array.dtype == ARRAYS[name].dtype
-            assert array.flags.aligned
-            np.testing.assert_array_equal(array, ARRAYS[name])
-            array[...] = 0
+        tensors = read_tensors(path)
+        assert tensors.keys() == arrays.keys()
+        for name, array in tensors.items():
+            assert array.dtype == arrays[name].dtype
+            np.testing.assert_array_equal(array, arrays[name])
+            array[...] = 1
 
 
-def test_other_readers_read_it(tmp_path):
-    """The form is that of safetensors."""
-    numpy = pytest.importorskip("safetensors.numpy")
-    write_tensors(tmp_path / "a.safetensors", ARRAYS, {})
-    for name, array in numpy.load_file(tmp_path / "a.safetensors").items():
-        np.testing.assert_array_equal(array, ARRAYS[name])
-
-
-@pytest.mark.parametrize("cut", [0, 4, 8, 60, -1, "flip"])
+@pytest.mark.parametrize("cut", [0, 4, 8, 60, -1])
 def test_damage_is_noticed(tmp_path, cut):
-    """A file that is cut anywhere, or whose bytes have changed."""
-    path = tmp_path / "a.tables"
-    write_tensors(path, ARRAYS, {})
-    data = bytearray(path.read_bytes())
-    if cut == "flip":
-        data[-1] ^= 1
-    else:
-        data = data[:cut]
-    path.write_bytes(data)
-    with pytest.raises(InputError, match=r"a\.tables cannot be read"):
-        read_tensors(path, proven=True)
+    """A file that is cut anywhere."""
+    path = copy_weights(tmp_path)
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(InputError, match=r"model\.safetensors cannot be read"):
+        read_tensors(path)
 
 
 def test_a_half_of_a_single_is_read(tmp_path):
@@ -88,8 +66,8 @@ def retype(arrays):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (cut_rows, r"embed_tokens\.weight is float16 of shape \(10, 256\), not \(8511, 256\)"),
-        (retype, r"model\.norm\.weight is uint8"),
+        (cut_rows, r"embed_tokens\.weight has the shape \(10, 256\), not \(8511, 256\)"),
+        (retype, r"model\.norm\.weight is U8, not F32, F16 or BF16"),
         (spoil("model.layers.2.mlp.up_proj.weight", np.nan), "numbers that are not finite"),
         (spoil("model.embed_tokens.weight", np.inf), "numbers that are not finite"),
     ],
@@ -97,10 +75,10 @@ def retype(arrays):
 def test_weights_that_do_not_fit_are_refused(tmp_path, change, message):
     """The message names the file and the tensor; no correction is silently lost."""
     path = copy_weights(tmp_path)
-    notes, arrays = read_tensors(path)
+    arrays = {name: array.copy() for name, array in read_tensors(path).items()}
     change(arrays)
-    write_tensors(path, arrays, notes)
-    with pytest.raises(InputError, match=rf"model\.safetensors: .*{message}"):
+    save_file(arrays, path)
+    with pytest.raises(InputError, match=rf"model\.safetensors.*{message}"):
         ChangeScorer(str(tmp_path))
 
 

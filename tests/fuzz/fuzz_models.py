@@ -10,11 +10,12 @@ import fuzz_corpus
 import numpy as np
 from fuzz_case import PAGE, Reader
 from fuzz_mutate import Mutator
+from safetensors.numpy import save_file
 
 from cecdata.contamination.benchmarks import texts
 from cecdata.corpus.protect import read_names
 from cecdata.lm import ngrams
-from cectrain.corrector.tensors import read_tensors, write_tensors
+from cectrain.corrector.numpy_policy import read_tensors
 from cectrain.corrector.wordlists import read_dictionary, read_terms
 
 MODEL = """\\data\\
@@ -47,7 +48,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("arpa", "a.arpa", _words, Mutator(lambda: (MODEL.encode(),), "lines")),
         Reader("arpa-gz", "a.arpa.gz", _words, packed),
         Reader("ngrams", "a.ngram", _words, held),
-        Reader("tensors", "a.tensors", lambda p: map(str, read_tensors(p)[1].values()), tensors),
+        Reader("tensors", "a.tensors", lambda p: map(str, read_tensors(p).values()), tensors),
         Reader("terms", "a.txt", lambda p: map(str, read_terms([p])), lists),
         Reader("protected", "a.txt", read_names, lists),
         Reader("dictionary", "a.txt", lambda p: read_dictionary([p]), pairs, names_file=False),
@@ -75,5 +76,5 @@ def _saved(name: str) -> tuple[bytes, ...]:
         elif name == "ngram":
             ngrams.read(plain).save(path)
         else:
-            write_tensors(path, {"x": np.arange(6, dtype=np.float32)}, {"facts": "{}"})
+            save_file({"x": np.arange(6, dtype=np.float32)}, path, {"facts": "{}"})
         return (path.read_bytes(),)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +20,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
-from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels import compiled_with, inlined, sources
 from cecdata.common.machine import user_folder
 from cecdata.hanzi.characters import (
@@ -35,7 +36,6 @@ from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, shipped_channel
 from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, kinds
-from cectrain.corrector.tensors import read_tensors, write_tensors
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
@@ -52,6 +52,7 @@ LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
 FORMS_KEPT = 16  # most words that look the same without one of their characters
 MOST_KEPT = 4  # tables, about 100 MB each; those that were used last
+_FACTS = "facts.json"  # beside the files of the arrays
 MISSING = -2.0  # added to log P that a character is missing: people's text lacks fewer
 
 
@@ -96,24 +97,23 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     lm: see `cecdata.lm.ngrams.find`. The user's cache holds `MOST_KEPT` tables, or none where it
     cannot be written.
     """
-    path = kept_at(lm)
-    with contextlib.suppress(InputError, KeyError, ValueError, TypeError):
-        tables = _restore_tables(*read_tensors(path, proven=True))
+    folder = kept_at(lm)
+    with contextlib.suppress(OSError, KeyError, ValueError, TypeError, EOFError):
+        tables = _restore_tables(folder)
         with contextlib.suppress(OSError):
-            path.touch()
+            folder.touch()
         return tables
     tables = tables_of(find(lm))
-    with contextlib.suppress(OSError, CecError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _keep(tables, path)
-        files = sorted(path.parent.glob("*.tables"), key=lambda file: -file.stat().st_mtime)
-        for old in files[MOST_KEPT:]:
-            old.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        _keep(tables, folder)
+        folders = sorted(folder.parent.iterdir(), key=lambda path: -path.stat().st_mtime)
+        for old in folders[MOST_KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
     return tables
 
 
 def kept_at(lm: str | Path | None) -> Path:
-    """Return the file in which such tables are kept: its name has digests of all inputs.
+    """Return the folder in which such tables are kept: its name has digests of all inputs.
 
     Raises InputError where the model is missing.
     """
@@ -122,11 +122,11 @@ def kept_at(lm: str | Path | None) -> Path:
     )
     for path in (*locate(lm), *locate(), shipped_channel(), TABLES / "characters.tsv"):
         digest.update(path.read_bytes())
-    cache = user_folder("XDG_CACHE_HOME")
-    return cache / "cec-zero" / "channel" / f"{digest.hexdigest()}.tables"
+    return user_folder("XDG_CACHE_HOME") / "cec-zero" / "channel" / digest.hexdigest()
 
 
-def _keep(tables: ChannelTables, path: Path) -> None:
+def _keep(tables: ChannelTables, folder: Path) -> None:
+    """Write a file of each array, and one of the facts with a digest of all arrays."""
     arrays: dict[str, NDArray[np.generic]] = {"terms": tables.terms}
     told = ("model", "recipe", "counts", "error", "missing")
     plain: dict[str, object] = {name: getattr(tables, name) for name in told}
@@ -136,15 +136,26 @@ def _keep(tables: ChannelTables, path: Path) -> None:
                 arrays[f"{part}.{name}"] = value
             else:
                 plain[f"{part}.{name}"] = value.item() if isinstance(value, np.generic) else value
-    write_tensors(path, arrays, {"facts": json.dumps(plain)})
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent) as temporary:
+        staged = Path(temporary) / folder.name
+        staged.mkdir()
+        for name, array in arrays.items():
+            np.save(staged / f"{name}.npy", array)
+        facts = json.dumps({**plain, "digest": _digest_of(arrays)})
+        (staged / _FACTS).write_text(facts, "utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        staged.rename(folder)
 
 
-def _restore_tables(
-    notes: Mapping[str, str], arrays: Mapping[str, NDArray[np.generic]]
-) -> ChannelTables:
-    plain = json.loads(notes["facts"])
+def _restore_tables(folder: Path) -> ChannelTables:
+    """Return tables of arrays that are mapped; raise ValueError where one is damaged."""
+    plain = json.loads((folder / _FACTS).read_bytes())
+    arrays = {path.stem: np.load(path, mmap_mode="c") for path in folder.glob("*.npy")}
+    if _digest_of(arrays) != plain["digest"]:
+        raise ValueError("the arrays are not those that were kept")
     shifts = {name: np.uint64(plain[name]) for name in plain if name.endswith("_shift")}
-    values = {**plain, **arrays, **shifts}
+    values = {**plain, **{name: np.asarray(array) for name, array in arrays.items()}, **shifts}
     return ChannelTables(
         plain["model"],
         plain["recipe"],
@@ -155,6 +166,13 @@ def _restore_tables(
         ChannelArrays(*(values[f"channel.{name}"] for name in ChannelArrays._fields)),
         values["terms"],
     )
+
+
+def _digest_of(arrays: Mapping[str, NDArray[np.generic]]) -> str:
+    digest = xxhash.xxh3_64()
+    for name in sorted(arrays):
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()
 
 
 def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
