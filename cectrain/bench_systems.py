@@ -9,17 +9,15 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecbench.systems.base import Answer, Kind, LocalOptions
+from cecbench.systems.base import Answer, DeviceOptions, Kind
 from cecdata.common.command_group import Finite
-from cecdata.common.errors import InputError
 from cecdata.common.settings import option
-from cecdata.models import hub
 from cectrain.corrector.field import is_field
-from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, model_folder
+from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED
 
 if TYPE_CHECKING:
     from cectrain.corrector.correction import Correction
@@ -29,7 +27,7 @@ _TOGETHER = 256  # sentences corrected at once
 
 
 @dataclass(frozen=True)
-class ModelOptions(LocalOptions):
+class ModelOptions(DeviceOptions):
     """The options of any model; each takes those that concern it."""
 
     lm: str = option(
@@ -101,26 +99,13 @@ def make_corrector(name: str, model: str, options: ModelOptions, block: int = 0)
     return CorrectorSystem(name, corrector, identity, block)
 
 
-def policy(name: str, options: LocalOptions) -> CorrectorSystem:
+def make_policy(name: str, options: DeviceOptions) -> CorrectorSystem:
     """Return the policy of a model's or a run's folder; `builtin` is the one that ships.
 
     `./builtin` is a folder of that name.
     """
-    from cectrain.corrector.corrector import Corrector
-    from cectrain.corrector.policy import PolicyProposer, load
-
-    hub.torch_and_transformers()
-    where = model_folder(name)
-    if not (Path(where) / "config.json").is_file():
-        raise InputError(
-            f"{name} is not a model (it and its folder `model` have no config.json): "
-            "name the output folder of a finished `cectrain` run, or policy:builtin"
-        )
-    loaded = load(name, device=options.device, dtype=options.dtype)
-    proposer = PolicyProposer(loaded, options.batch, name=name)
     called = BUILTIN if name == BUILTIN else "policy"
-    identity = {"kind": "policy", **proposer.identity}
-    return CorrectorSystem(called, Corrector(proposer), identity, 8 * options.batch)
+    return make_corrector(called, name, ModelOptions(**asdict(options)), 8 * options.batch)
 
 
 CHANNEL_KIND = Kind(
@@ -146,12 +131,12 @@ MODEL_KIND = Kind(
 POLICY_KIND = Kind(
     "policy:DIR",
     "a policy in an output folder of `cectrain`, or policy:builtin",
-    LocalOptions,
-    lambda argument, options, _: policy(argument, options),
+    DeviceOptions,
+    lambda folder, options, _: make_policy(folder, options),
 )
 BUILTIN_KIND = Kind(
     BUILTIN,
     "the built-in policy alone",
-    LocalOptions,
-    lambda _, options, __: policy(BUILTIN, options),
+    DeviceOptions,
+    lambda _, options, __: make_policy(BUILTIN, options),
 )

@@ -161,7 +161,7 @@ def scores(runs: Sequence[Run]) -> Figure:
         }
         for name in names
     }
-    table = pl.read_csv(PUBLISHED, separator="\t", comment_prefix="#")
+    table = pl.read_csv(PUBLISHED, separator="\t", comment_prefix="#", glob=False)
     marks = {
         row["system"]: {label: Point(row[label]) for label in labels if row.get(label) is not None}
         for row in table.iter_rows(named=True)

@@ -79,13 +79,19 @@ class NoOptions:
 
 
 @dataclass(frozen=True)
-class LocalOptions(NoOptions):
+class DeviceOptions(NoOptions):
     """Options of models that run in this process."""
 
     batch: int = option(16, "Number of sentences in a forward pass.", type=FROM_1)
     device: str = option(
         "auto", "Device of the model: cpu, cuda, …; auto is the first GPU, if there is one."
     )
+
+
+@dataclass(frozen=True)
+class LocalOptions(DeviceOptions):
+    """Options of models whose weights may have several number formats."""
+
     dtype: str = option(
         "auto",
         "Number format of the weights; auto: that of the files on a GPU, else float32 if it fits.",

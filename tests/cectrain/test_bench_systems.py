@@ -15,12 +15,12 @@ pytest.importorskip("torch", reason="the extra `train` is not installed")
 import tiny_models
 
 from cecbench.systems import table
-from cecbench.systems.base import LocalOptions
+from cecbench.systems.base import DeviceOptions
 from cecdata.common.errors import InputError
 from cectrain import bench_systems
 from cectrain.corrector.folder import WEIGHTS
 
-ON_CPU = LocalOptions(device="cpu", batch=2)
+ON_CPU = DeviceOptions(device="cpu", batch=2)
 
 
 def test_the_package_registers_its_correctors():
@@ -41,22 +41,22 @@ def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path):
     folder = tmp_path / "train"
     folder.mkdir()
     tiny_models.qwen3(folder / "model")
-    made = bench_systems.policy(str(folder), ON_CPU)
+    made = bench_systems.make_policy(str(folder), ON_CPU)
     assert str(made.identity["prompt"]).startswith("1@")
     tiny_models.prompt_file(folder / "model", "2")
-    made = bench_systems.policy(str(folder), ON_CPU)
+    made = bench_systems.make_policy(str(folder), ON_CPU)
     assert str(made.identity["prompt"]).startswith("2@")
-    with pytest.raises(InputError, match=r"config\.json"):
-        bench_systems.policy(str(tmp_path / "nothing"), ON_CPU)
+    with pytest.raises(InputError, match="no such folder"):
+        bench_systems.make_policy(str(tmp_path / "nothing"), ON_CPU)
 
 
 def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
     """policy:builtin names the shipped weights, and ./builtin a folder."""
-    system = bench_systems.policy("builtin", ON_CPU)
+    system = bench_systems.make_policy("builtin", ON_CPU)
     assert (system.name, system.identity["checkpoint"]) == ("builtin", WEIGHTS.name)
     tiny_models.qwen3(tmp_path / "builtin")
     monkeypatch.chdir(tmp_path)
-    assert bench_systems.policy("./builtin", ON_CPU).name == "policy"
+    assert bench_systems.make_policy("./builtin", ON_CPU).name == "policy"
 
 
 ARPA = """\\data\\

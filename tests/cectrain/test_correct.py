@@ -13,7 +13,7 @@ from cectrain import Corrector
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecbench.systems.base import LocalOptions
+from cecbench.systems.base import DeviceOptions
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
@@ -144,7 +144,7 @@ def test_a_stream_and_batches_of_any_size_give_the_same(corrector):
 
 def test_a_benchmark_scores_what_is_answered_here():
     """A long source is asked in the same pieces; one that cannot be cut is left."""
-    system = bench_systems.policy("builtin", LocalOptions(device="cpu"))
+    system = bench_systems.make_policy("builtin", DeviceOptions(device="cpu"))
     answers = list(system.correct([WRONG, WRONG * 10, LONG]))
     assert [answer.text for answer in answers] == [RIGHT, RIGHT * 10, LONG]
     assert [answer.status for answer in answers] == ["ok", "ok", "truncated"]
@@ -287,7 +287,7 @@ def refused(folder, match):
     with pytest.raises(InputError, match=match):
         load_policy(PolicyConfig(name=str(folder)), "cpu")
     with pytest.raises(InputError, match=match):
-        bench_systems.policy(str(folder), LocalOptions(device="cpu"))
+        bench_systems.make_policy(str(folder), DeviceOptions(device="cpu"))
 
 
 def test_a_policy_without_its_template_is_refused(stored, tmp_path):
