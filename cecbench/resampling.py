@@ -87,7 +87,7 @@ def bootstrap(
 
     kinds: the distinct rows of counts, shape (kinds, fields); times: how many sentences have each.
     """
-    check_counts(kinds, draws)
+    refuse_nothing(kinds)
     sentences = int(times.sum())
     generator = np.random.default_rng(seed)
     values = np.empty(draws, dtype=np.float64)
@@ -146,9 +146,7 @@ def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:
     return times.astype(np.float64) @ kinds.astype(np.float64)
 
 
-def check_counts(counts: IntArray, draws: int) -> None:
-    """Raise UsageError without sentences or draws."""
+def refuse_nothing(counts: IntArray) -> None:
+    """Raise UsageError without sentences."""
     if len(counts) == 0:
         raise UsageError("no sentence was scored: there is nothing to resample")
-    if draws < 1:
-        raise UsageError(f"at least one draw is needed, not {draws}")

@@ -19,8 +19,8 @@ from cecbench.resampling import (
     Floats,
     Statistic,
     bootstrap,
-    check_counts,
     f_statistic,
+    refuse_nothing,
     sums_of,
 )
 from cecbench.scorers import Score
@@ -53,14 +53,6 @@ class Comparison:
         return self.first - self.second
 
 
-def statistic_of(score: Score) -> Statistic:
-    """Return the statistic of a score's headline, as a fraction.
-
-    It is F of the sums, without the intermediate rounding of some published scripts.
-    """
-    return f_statistic(*score.scorer.headline_columns, score.scorer.beta)
-
-
 def paired_randomisation(
     first: IntArray,
     second: IntArray,
@@ -75,7 +67,7 @@ def paired_randomisation(
     are the same sentences in the same order. The p-value is two-sided, with 1 added to numerator
     and denominator, so that it is never 0.
     """
-    check_counts(first, draws)
+    refuse_nothing(first)
     if first.shape != second.shape:
         raise UsageError(
             f"paired counts must come from the same sentences; the shapes are {first.shape}, "
@@ -114,13 +106,17 @@ def paired_randomisation(
 
 
 def compare_scores(first: Score, second: Score) -> Comparison:
-    """Compare two scores; raise UsageError if their sentences or scorers differ."""
+    """Compare the F of two scores, without the rounding of some published scripts on the way.
+
+    Raises UsageError if their sentences or scorers differ.
+    """
     if first.ids != second.ids or first.scorer.fields != second.scorer.fields:
         raise UsageError(
             "these two scores differ in sentences or scorer: score both with the same scorer, and "
             "with an --unequal-length that leaves no row out, such as revert"
         )
-    return paired_randomisation(first.counts, second.counts, statistic_of(first))
+    statistic = f_statistic(*first.scorer.headline_columns, first.scorer.beta)
+    return paired_randomisation(first.counts, second.counts, statistic)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

@@ -108,10 +108,8 @@ def test_other_sentences_are_not_compared() -> None:
 
 
 def test_nothing_cannot_be_resampled() -> None:
-    """No sentences and no draws are refused."""
+    """No sentences, or unlike ones, are refused."""
     with pytest.raises(UsageError, match="no sentence was scored"):
         bootstrap(COUNTS[:0], F)
-    with pytest.raises(UsageError, match="at least one draw"):
-        bootstrap(COUNTS, F, draws=0)
     with pytest.raises(UsageError, match="the same sentences"):
         paired_randomisation(COUNTS, COUNTS[1:], F)
