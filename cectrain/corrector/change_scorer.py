@@ -20,6 +20,8 @@ from cectrain.corrector.folder import longest_source, model_folder, prove_weight
 from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
+#: of a character behind the first that differs: it is judged as if that one were wrong
+BEHIND = 0.3
 _END = "\0"  # stands for the end token, which has no character
 _TOKENS = 2048  # about so many in a forward pass: more cost memory and are no faster
 
@@ -99,9 +101,9 @@ class ChangeScorer:
     ) -> list[dict[Change, float]]:
         """Return log P(change) − log P(no change) of each change of each text, at least FLOOR.
 
-        P is the policy's probability of the first character that differs, after the unchanged text
-        before it. What follows in the change would be judged as if that character were wrong, which
-        tells against whole words.
+        P is the policy's probability of the characters that differ, each after the unchanged text
+        before it, as if no other character were changed; those behind the first count `BEHIND`. A
+        change of the length is judged by the first character that differs.
         """
         results: list[dict[Change, float]] = [{} for _ in texts]
         asked = [n for n in range(len(texts)) if changes[n]]
@@ -123,18 +125,17 @@ class ChangeScorer:
         """Write the log-ratios of the texts `chosen`; tokens after the last change are not read."""
         rows: list[list[int]] = []
         places: list[Ints] = []
-        owners: list[tuple[int, Change]] = []
-        compared: list[tuple[int, int, int]] = []  # state, and the tokens before and after it
+        compared: list[tuple[int, int, int]] = []  # state, and the tokens after and before it
+        owners: list[tuple[int, Change, int]] = []  # whose they are, and how many
         states = 0
         for n in chosen:
             differing = {change: self._differing(texts[n], change) for change in changes[n]}
-            results[n].update(dict.fromkeys(differing, FLOOR))
-            wanted = sorted({known[0] for known in differing.values() if known})
+            wanted = sorted({place for pairs in differing.values() for place, _, _ in pairs or ()})
             order = {place: states + at for at, place in enumerate(wanted)}
-            for change, known in differing.items():
-                if known:
-                    owners.append((n, change))
-                    compared.append((order[known[0]], *known[1:]))
+            for change, pairs in differing.items():
+                results[n][change] = FLOOR if pairs is None else 0.0
+                compared += [(order[place], after, before) for place, before, after in pairs or ()]
+                owners.append((n, change, len(pairs or ())))
             if wanted:
                 question, answer = self._question(texts[n]), texts[n][: wanted[-1]]
                 rows.append(question + [self._written.get(c, self.tokens.end) for c in answer])
@@ -142,24 +143,35 @@ class ChangeScorer:
                 states += len(wanted)
         if not rows:
             return
-        at, before, after = np.array(compared).T
+        at, after, before = np.array(compared).T
         outputs = self._policy.states(rows, places)[at]
         gains = self._policy.logits(outputs, after) - self._policy.logits(outputs, before)
-        for (n, change), gain in zip(owners, gains.tolist(), strict=True):
-            results[n][change] = max(FLOOR, gain)
+        done = 0
+        for n, change, count in owners:
+            if count:
+                behind = gains[done + 1 : done + count].sum()
+                results[n][change] = max(FLOOR, float(gains[done] + BEHIND * behind))
+            done += count
 
-    def _differing(self, text: str, change: Change) -> tuple[int, int, int] | None:
-        """Return the place of the first character that differs, and its token before and after.
+    def _differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:
+        """Return place, token before and token after of each character that the change replaces.
 
-        None where one of them has none.
+        None where one of them has no token.
         """
         start, end, target = change
-        old, new = text[start:] + _END, target + text[end:] + _END
-        pairs = enumerate(zip(old, new, strict=False))
-        place, (before, after) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
-        if before not in self._written or after not in self._written:
-            return None
-        return start + place, self._written[before], self._written[after]
+        old, new = text[start:end], target
+        if len(old) != len(new):  # judged by the first character that differs
+            old, new = text[start:] + _END, target + text[end:] + _END
+            pairs = enumerate(zip(old, new, strict=False))
+            same = next(n for n, (before, after) in pairs if before != after)
+            start, old, new = start + same, old[same], new[same]
+        differing = []
+        for place, (before, after) in enumerate(zip(old, new, strict=True), start):
+            if before != after:
+                if before not in self._written or after not in self._written:
+                    return None
+                differing.append((place, self._written[before], self._written[after]))
+        return differing
 
     def _question(self, text: str) -> list[int]:
         """Return the tokens that ask for a correction, as the policy's template writes them."""

@@ -1,7 +1,7 @@
 """The corrector that `cectrain correct` uses by default: the channel and a policy together.
 
 The channel gives each possible change c of a text a posterior p(c), and the policy the logarithm
-v(c) of how much likelier it begins the change than the text as it is. Both enter a log-linear model
+v(c) of how much likelier it writes the change than the text as it is. Both enter a log-linear model
 
     logit P(c) = bias + channel · logit p(c) + policy · v(c)
 
