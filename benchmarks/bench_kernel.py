@@ -61,7 +61,7 @@ class Work:
         tables = tables or compile_recipe(config)
         histogram = Histogram(config, tables)
         histogram.add(batch.column("text"))
-        perturber = Perturber(config, tables, histogram.rates())
+        perturber = Perturber(config, histogram.rates(), tables)
         config = replace(config, protect_spans=False)
         output = perturber.output(sentence_arrays(batch, config))
         for array in output:

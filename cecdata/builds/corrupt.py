@@ -98,7 +98,7 @@ class Corrupt(Chunks):
     @cached_property
     def perturber(self) -> Perturber:
         """Return the engine, which threads share."""
-        return Perturber.of(self.config, self.rates)
+        return Perturber(self.config, self.rates)
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Write the shards and the rejected pairs of a chunk."""

@@ -80,7 +80,7 @@ class Distinct(Step):
 
     def _write_counts(self, name: str, text: pa.Array) -> File:
         """Write the nonzero cells as two rows: the index in the flat histogram, and the count."""
-        histogram = Histogram.of(self.config)
+        histogram = Histogram(self.config)
         histogram.add(text)
         where = np.flatnonzero(histogram.counts)
         data = io.BytesIO()  # numpy hides why its own writing to a file failed
@@ -168,7 +168,7 @@ def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:
 
 def histogram_of(place: Place, pool: Pool, config: Config) -> Histogram:
     """Return the sum of the histograms of all buckets."""
-    histogram = Histogram.of(config)
+    histogram = Histogram(config)
     flat: npt.NDArray[np.int64] = histogram.counts.ravel()
     for name in pool.counts:
         with place.opened(name) as file:

@@ -128,13 +128,8 @@ def _cosine(manifest: Manifest) -> str:
     if not cosine.encoder:
         return "cosine: not measured (no cosine filter)"
     said = f"cosine: {cosine.scored:,} pairs scored by {cosine.encoder} ({cosine.policy})"
-    if cosine.policy != "sample":
-        return said
-    minutes = float(str(cosine.extra.get("all_would_take_s", 0))) / 60
-    return (
-        f"{said}. The other pairs have no cosine; --cosine all would measure them in about "
-        f"{minutes:,.0f} core-minutes"
-    )
+    more = ". The other pairs have no cosine; --cosine all measures them"
+    return said + more if cosine.policy == "sample" else said
 
 
 def print_facts(facts: Mapping[str, Json]) -> None:

@@ -31,7 +31,6 @@ class Policy:
 
     name: str
     share: float
-    estimate_s: float  # of scoring every pair, on one core at the encoder's nominal speed
     encoder: Encoder | None
 
     @property
@@ -49,20 +48,20 @@ def encoder_fingerprint(config: Config) -> str:
 def choose_policy(config: Config, sentences: int) -> Policy:
     """Choose from the settings and the size alone: no row may depend on a machine's speed."""
     if "cosine" not in config.filters:
-        return Policy("none", 0.0, 0.0, None)
+        return Policy("none", 0.0, None)
     model = encoder(config.encoder)
     pairs = sentences * config.copies
-    estimate_s = (pairs + sentences) / model.sentences_per_s
+    all_would_take_s = (pairs + sentences) / model.sentences_per_s  # on one core, nominally
     wanted = pairs
-    if config.cosine == "sample" or (config.cosine == "auto" and estimate_s > LIMIT_S):
+    if config.cosine == "sample" or (config.cosine == "auto" and all_would_take_s > LIMIT_S):
         wanted = SAMPLE_PAIRS
     elif config.cosine.isdecimal():
         wanted = int(config.cosine)
     if wanted == 0:
-        return Policy("none", 0.0, estimate_s, None)
+        return Policy("none", 0.0, None)
     if wanted >= pairs:
-        return Policy("all", 1.0, estimate_s, model)
-    return Policy("sample", wanted / pairs, estimate_s, model)
+        return Policy("all", 1.0, model)
+    return Policy("sample", wanted / pairs, model)
 
 
 def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
@@ -114,10 +113,7 @@ def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
     policy = choose_policy(config, manifest.rows.kept)
     if policy.encoder is None:
         return manifest
-    extra: dict[str, Json] = {
-        "revision": policy.encoder.revision,
-        "all_would_take_s": round(policy.estimate_s),
-    }
+    extra: dict[str, Json] = {"revision": policy.encoder.revision}
     if passed_on := tally.counts.get("passed_on", 0):
         extra["passed_on"] = passed_on
     scored = tally.counts.get("scored", 0)

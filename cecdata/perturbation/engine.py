@@ -37,16 +37,11 @@ class Histogram:
     that operator.
     """
 
-    def __init__(self, config: Config, tables: Compiled) -> None:
-        self.config, self.tables = config, tables
-        self._priors = _priors(config, tables)
+    def __init__(self, config: Config, tables: Compiled | None = None) -> None:
+        tables = tables or compile_recipe(config)
+        self.config, self.tables, self._priors = config, tables, _priors(config, tables)
         shape = (len(tables.operators), config.max_chars + 1, config.max_chars + 2)
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
-
-    @classmethod
-    def of(cls, config: Config) -> Histogram:
-        """Return an empty histogram for a configuration's operators and weights."""
-        return cls(config, compile_recipe(config))
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points; one batch at a time."""
@@ -83,15 +78,16 @@ def _mosts(config: Config, tables: Compiled) -> list[int]:
 
 
 class Perturber:
-    """The engine with its frozen inputs: configuration, tables, rates. Threads may share it.
+    """The engine with its frozen inputs: configuration, rates, tables. Threads may share it.
 
-    Create it by one of the class methods, which compile the operators with the weights of the
-    configuration.
+    The tables are by default those of the configuration's operators and weights.
     """
 
-    def __init__(self, config: Config, tables: Compiled, rates: Mapping[str, Rate]) -> None:
-        self.config, self.tables = config, tables
-        self._priors = _priors(config, tables)
+    def __init__(
+        self, config: Config, rates: Mapping[str, Rate], tables: Compiled | None = None
+    ) -> None:
+        tables = tables or compile_recipe(config)
+        self.config, self.tables, self._priors = config, tables, _priors(config, tables)
         per_position = [
             rates[name].per_position if name in rates else 0.0 for name in tables.operators
         ]
@@ -100,16 +96,11 @@ class Perturber:
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
 
     @classmethod
-    def of(cls, config: Config, rates: Mapping[str, Rate]) -> Perturber:
-        """Return the engine of a configuration with these rates by operator."""
-        return cls(config, compile_recipe(config), rates)
-
-    @classmethod
     def calibrated(cls, config: Config, text: pa.Array) -> Perturber:
         """Return the engine of a configuration with rates calibrated on these sentences."""
-        histogram = Histogram.of(config)
+        histogram = Histogram(config)
         histogram.add(text)
-        return cls(config, histogram.tables, histogram.rates())
+        return cls(config, histogram.rates(), histogram.tables)
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> Perturber:
@@ -126,7 +117,7 @@ class Perturber:
                 f"version {manifest.version}; install that version"
             )
         rates = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
-        return cls.of(config, rates)
+        return cls(config, rates)
 
     def with_seed(self, seed: int) -> Perturber:
         """Return the same engine with another seed."""

@@ -131,7 +131,7 @@ def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
                 recipe, copies=1, seed=seed + turn, max_edits=8, max_distance=16,
                 mixed=1 / 6, mixed_rate=rate,
             )  # fmt: skip
-            engine = Perturber.of(config, dict.fromkeys(OPERATORS, Rate(rate, rate, rate)))
+            engine = Perturber(config, dict.fromkeys(OPERATORS, Rate(rate, rate, rate)))
             found.append(engine_pairs(targets.filter(part), engine, kind))
     return found
 

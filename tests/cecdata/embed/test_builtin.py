@@ -107,7 +107,7 @@ def engine_pairs(texts, **flags) -> pa.Table:
     rate = flags.pop("rate")
     every = dict.fromkeys(OPERATORS, 0.1)
     config = load("paper", prior=every, rate=every, **flags)
-    return Perturber.of(config, dict.fromkeys(OPERATORS, Rate(rate, rate, rate))).pairs(batch).table
+    return Perturber(config, dict.fromkeys(OPERATORS, Rate(rate, rate, rate))).pairs(batch).table
 
 
 @given(st.lists(TEXT, min_size=1, max_size=5, unique=True), st.sampled_from([0.0, 0.3, 1.0]))

@@ -200,10 +200,10 @@ def sample():
 
 def made(config):
     """(rates by operator, pairs) over the sample."""
-    histogram = Histogram.of(config)
+    histogram = Histogram(config)
     histogram.add(sample().column("text"))
     rates = histogram.rates()
-    pairs = Perturber.of(config, rates).pairs(sample())
+    pairs = Perturber(config, rates).pairs(sample())
     return rates, pairs
 
 
@@ -309,7 +309,7 @@ def _rows(names, sentences, **changes):
         schema=SENTENCE,
     )
     rates = dict.fromkeys(names, Rate(0.0, 0.0, 0.4))
-    return Perturber.of(config, rates).pairs(batch).table.to_pylist()
+    return Perturber(config, rates).pairs(batch).table.to_pylist()
 
 
 def test_words_in_a_mixed_pair_are_whole():

@@ -95,7 +95,7 @@ def settings(**changes: Any) -> Config:
 def perturber(config: Config, rates: Sequence[float] = RATES) -> Perturber:
     names = (toy.name for toy in TOYS)
     by_name = {name: Rate(0.0, 0.0, rate) for name, rate in zip(names, rates, strict=True)}
-    return Perturber(config, toy_tables(), by_name)
+    return Perturber(config, by_name, toy_tables())
 
 
 def sentences(texts: Sequence[str]) -> pa.RecordBatch:

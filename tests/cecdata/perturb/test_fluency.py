@@ -154,7 +154,7 @@ def test_kernel_equals_oracle(texts, seed, proposals, mixed, max_edits):
     rates = {name: Rate(0.0, 0.0, rate) for name, rate in zip(names, RATES, strict=True)}
     tables = toy_tables()
     tables = replace(tables, arrays=tables.arrays._replace(model=language_of(MODEL, FLUENCY)))
-    rows = Perturber(config, tables, rates).pairs(sentences(texts)).table.to_pylist()
+    rows = Perturber(config, rates, tables).pairs(sentences(texts)).table.to_pylist()
     oracle = Oracle(
         TOYS, CHARACTERS, [0.2] * 5, [*RATES, config.mixed_rate], max_edits, 100, seed, mixed, 0.0,
         lambda _: [], proposals, ToyReader(),

@@ -67,7 +67,7 @@ def tables():
 
 
 def rows_of(config, texts, rate):
-    perturber = Perturber(config, tables(), dict.fromkeys(NAMES, Rate(0.0, 0.0, rate)))
+    perturber = Perturber(config, dict.fromkeys(NAMES, Rate(0.0, 0.0, rate)), tables())
     return perturber.pairs(sentences(texts)).table.to_pylist()
 
 

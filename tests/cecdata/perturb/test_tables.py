@@ -87,7 +87,7 @@ def test_the_sixteenth_operator_is_drawn():
     renamed = [Operator("homophone", *_rest(operators[15]))]
     first = [Operator(f"unused{n}", *_rest(operator)) for n, operator in enumerate(operators[:15])]
     tables = compile_tables([*first, *renamed], CHARACTERS)
-    engine = Perturber(config, tables, {"homophone": Rate(0.0, 0.0, 0.3)})
+    engine = Perturber(config, {"homophone": Rate(0.0, 0.0, 0.3)}, tables)
     rows = engine.pairs(sentences(["一二三四五六七"])).table.to_pylist()
     assert {row["operator"] for row in rows} == {"homophone"}
     assert all(edit["source"] == CHARACTERS[15] for row in rows for edit in row["edits"])
@@ -143,7 +143,7 @@ def test_spans_are_those_of_a_slow_search(name):
     """In 2,000 texts each operator has as many positions as a search in a set of strings finds."""
     config = load("typed", prior={n: float(n == name) for n in load("typed").prior})
     given = list(texts())
-    histogram = Histogram.of(config)
+    histogram = Histogram(config)
     histogram.add(pa.array(given))
     assert histogram.tables.operators == (name,)
     wanted = Counter((len(text), slow_places(text, sources(name))) for text in given)
@@ -261,10 +261,10 @@ def test_achieved_is_within_one_percent_of_reachable(cec_shared):
     fits = pc.and_(pc.greater_equal(lengths, 5), pc.less_equal(lengths, 512))
     texts = pc.unique(text.filter(fits))
     config = load("paper")
-    histogram = Histogram.of(config)
+    histogram = Histogram(config)
     histogram.add(texts)
     rates = histogram.rates()
-    pairs = Perturber.of(config, rates).pairs(sentences(texts.to_pylist()))
+    pairs = Perturber(config, rates).pairs(sentences(texts.to_pylist()))
     share = np.asarray(pairs.table.column("distance")) / pairs.lengths
     coded = pairs.table.column("operator").combine_chunks()
     names = np.array(coded.dictionary.to_pylist())[np.asarray(coded.indices)]
