@@ -136,6 +136,7 @@ _OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object."),
 )
 
+
 def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add to a command the argument CORPUS and the options above."""
     for option in reversed(_OPTIONS):

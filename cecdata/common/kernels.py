@@ -20,10 +20,10 @@ import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar, cast
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,45 @@ def called(function: Kernel) -> Kernel:
     return cast("Kernel", numba.njit(**_UNCOUNTED)(function))
 
 
+class Interpreted:
+    """A kernel that is interpreted while it has little to do, where it would have to be compiled.
+
+    small: the most work of such a call, in any unit. total: the most work of all of them together,
+    which takes less time than compiling.
+    """
+
+    def __init__(self, kernel: Callable[..., Any], small: int, total: int) -> None:
+        self._kernel, self._small, self._left = kernel, small, total
+
+    def __call__(self, work: int, *arguments: object) -> Any:
+        """Return what the kernel returns, but for the last bits of what it computes."""
+        if work > min(self._small, self._left) or self._is_compiled:
+            return self._kernel(*arguments)
+        self._left -= work
+        with np.errstate(over="ignore"):  # of hashes
+            return self._function(*arguments)
+
+    @cached_property
+    def _is_compiled(self) -> bool:
+        """Whether the kernel is kept on disk."""
+        return bool(cast("Any", self._kernel)._cache.is_kept())  # noqa: SLF001
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        return _interpret(self._kernel)
+
+
+def _interpret(kernel: Any) -> Callable[..., Any]:
+    """Return the Python function of a kernel, which calls other kernels as such functions."""
+    function = kernel.py_func
+    names = {
+        name: _interpret(value) if hasattr(value, "py_func") else value
+        for name, value in function.__globals__.items()
+        if name in function.__code__.co_names
+    }
+    return FunctionType(function.__code__, {**function.__globals__, **names})
+
+
 @cache
 def sources(*folders: Path) -> str:
     """Return the SHA-256 of this file and of the Python files of folders."""
@@ -147,6 +186,10 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
         digest_of_source = hashlib.sha256(self._source.read_bytes() + digest.encode())
         self._family = f"{self._source.stem}.{kernel.__qualname__}-{_VERSIONS}-"
         self._stem = f"{self._family}{digest_of_source.hexdigest()[:16]}-"
+
+    def is_kept(self) -> bool:
+        """Return whether a folder has the kernel, for whatever types."""
+        return any(True for folder in _folders(self._source) for _ in folder.glob(f"{self._stem}*"))
 
     def load_overload(self, sig: object, target_context: object) -> object | None:
         """Return the kernel for these types; None where it must be compiled."""

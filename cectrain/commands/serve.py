@@ -62,13 +62,22 @@ def serve(host: str, port: int, **settings: Any) -> None:
     except ImportError as error:
         raise _missing(error, "serve") from None
     limits = {name: settings.pop(name) for name in ("max_bytes", "seconds", "workers")}
-    corrector = corrector_of(**settings)
+    corrector = _compiled_corrector(settings)
     with contextlib.suppress(UsageError):  # of a model without terms
         corrector.also(terms=["预热"])  # loads tables before a client waits
     with Server((host, port), corrector, **limits) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
+
+
+def _compiled_corrector(settings: Mapping[str, Any]) -> Corrector:
+    """Return the corrector of a program that runs for long, with its kernels compiled."""
+    from cectrain.corrector.channel.proposer import SHORT
+
+    corrector = corrector_of(**settings)
+    corrector.correct("好" * (SHORT + 1))  # a shorter text would be interpreted
+    return corrector
 
 
 def _missing(error: ImportError, extra: str) -> MissingPackageError:
@@ -94,7 +103,7 @@ def lsp(**settings: Any) -> None:
         raise _missing(error, "lsp") from None
 
     def load(wanted: Mapping[str, Any]) -> Corrector:
-        return corrector_of(**{**settings, **{key: wanted[key] for key in wanted if wanted[key]}})
+        return _compiled_corrector({**settings, **{k: v for k, v in wanted.items() if v}})
 
     Server(load).editor.start_io()
 
@@ -113,4 +122,4 @@ def mcp(**settings: Any) -> None:
         from cectrain.mcp import make_server
     except ImportError as error:
         raise _missing(error, "mcp") from None
-    make_server(corrector_of(**settings)).run()
+    make_server(_compiled_corrector(settings)).run()

@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 
 from cecdata.common import kernels
-from cecdata.common.kernels import compiled, decode, mix, splitmix64, string_buffers
+from cecdata.common.kernels import (
+    Interpreted,
+    compiled,
+    decode,
+    mix,
+    splitmix64,
+    string_buffers,
+)
 from cecdata.perturbation import kernel
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -262,3 +269,36 @@ def test_kept_kernels_of_both_kinds_run_in_a_new_process(folder):
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, f"42 6 {hits} {hits}\n"), done.stderr
+
+
+def test_a_kernel_with_little_to_do_is_interpreted_before_it_is_compiled():
+    """With the same result; what it calls is interpreted, too, until the work adds up."""
+    values = np.arange(7, dtype=np.uint64) << np.uint64(60)
+
+    @compiled
+    def mixed_of(values, mixed):
+        for i in range(len(values)):
+            mixed[i] = mix(values[i])
+
+    mixed_of._cache.is_kept = lambda: False  # whatever an earlier run left
+    kernel = Interpreted(mixed_of, small=7, total=14)
+    for work, is_compiled in ((7, False), (6, False), (2, True)):
+        result = np.zeros_like(values)
+        kernel(work, values, result)
+        assert result.tolist() == splitmix64(values).tolist()
+        assert bool(mixed_of.signatures) is is_compiled
+
+
+def test_a_kernel_with_much_to_do_is_compiled_at_once():
+    """So is one that is kept on disk, whose loading takes milliseconds."""
+    values = np.zeros(3, np.uint64)
+    for kept, work in ((False, 8), (True, 1)):
+
+        @compiled
+        def mixed_of(values, mixed):
+            for i in range(len(values)):
+                mixed[i] = mix(values[i])
+
+        mixed_of._cache.is_kept = lambda kept=kept: kept
+        Interpreted(mixed_of, small=7, total=14)(work, values, np.zeros_like(values))
+        assert mixed_of.signatures

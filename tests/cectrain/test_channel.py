@@ -7,6 +7,9 @@ import json
 import math
 import os
 import random
+import shutil
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -17,6 +20,7 @@ from click.testing import CliRunner, Result
 from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError, UsageError
+from cecdata.common.kernels import Interpreted
 from cecdata.hanzi.readings import common_readings, confusion
 from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import find
@@ -674,3 +678,38 @@ def test_a_corpus_is_read_as_a_build_reads_it(tmp_path):
     (tmp_path / "empty.txt").write_text("\n", "utf-8")
     with pytest.raises(InputError, match=r"empty\.txt"):
         sample(40, 1, str(tmp_path / "empty.txt"))
+
+
+def test_interpreted_channel_reads_what_the_compiled_one_reads(shipped: Corrector, monkeypatch):
+    """To the last bit, so that the first answer of an installation is that of all later ones."""
+    from cectrain.corrector.channel.decode import correct
+
+    texts = ["他的病情己经好转，我门去公园吧。", "鬼鬼崇崇的人", "", "abc", "今天天气很好" * 9]
+    compiled = shipped.proposer.readings(texts)
+    interpreted = Interpreted(correct, small=10**6, total=10**6)
+    vars(interpreted)["_is_compiled"] = False
+    monkeypatch.setattr(proposer, "_correct", interpreted)
+    assert shipped.proposer.readings(texts) == compiled
+
+
+def test_first_answer_compiles_no_large_kernel(tmp_path):
+    """In an installation without kernels a short text is answered within seconds."""
+    root = Path(__file__).parents[2]
+    for name in ("cecdata", "cectrain"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(root / name, tmp_path / name, ignore=ignored)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "c")}
+    command = [
+        sys.executable,
+        "-m",
+        "cectrain",
+        "correct",
+        "--model",
+        "channel",
+        "他的病情己经好转",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "他的病情已经好转\n"
+    assert not list(tmp_path.rglob("decode.*.kernel"))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cecdata.common.kernels import Interpreted
 from cecdata.hanzi.characters import is_han, rows
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
@@ -23,6 +24,8 @@ from cectrain.corrector.wordlists import Term
 LEAST = 0.5
 _COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
 _MOST_EDITS = 64  # edits of a text for which there is room at first
+SHORT = 300  # characters: a longer text is not interpreted where the kernel must be compiled
+_correct = Interpreted(correct, SHORT, 3 * SHORT)
 
 
 class Reading(NamedTuple):
@@ -91,7 +94,8 @@ class ChannelProposer(Proposer):
         room = _MOST_EDITS * len(pieces) + len(points)
         while True:
             out = Edits(np.zeros((room, 6), np.int64), np.zeros(room), np.zeros(room, np.uint8))
-            rows = correct(
+            rows = _correct(
+                len(points),
                 points,
                 offsets,
                 guards(pieces, offsets, self.settings.title),
