@@ -42,7 +42,7 @@ $(KERNELS): $(DEV) $(shell grep -rlE '^@(compiled|entry|inlined|called)' cec*/ -
 	@$(BIN)/cecdata build sample --limit 1500 --out $@.tmp --copies 1 --recipe typed --encoder builtin \
 		--cosine all --mask --quality han --quality repeated --plausibility words --near-duplicates \
 		--decontaminate cecdata/sample/cars.txt --overwrite >/dev/null
-	@$(BIN)/cectrain correct --model channel 他的病情己经好转。 >/dev/null
+	@$(BIN)/cectrain correct --model channel --file cecdata/sample/cars.txt >/dev/null
 	@$(BIN)/cecbench run --system copy --benchmark $@.tmp --scorer cherrant --mode nosimp >/dev/null
 	@rm -r $@.tmp
 	@touch $@
