@@ -134,9 +134,7 @@ def corrector_for_text(
     if settings["confidence"] is not None or not suits or (lines is None and prevalence is None):
         return corrector_of(**settings)
     from cectrain.corrector.combined import CombinedProposer
-    from cectrain.corrector.edit_guard import SENTENCES
     from cectrain.corrector.prevalence import (
-        FEWEST,
         SEEN,
         estimate_prevalence,
         find_greatest,
@@ -147,12 +145,10 @@ def corrector_for_text(
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
     if lines is not None and prevalence is None:
-        sample = sample_lines(lines, encoding)
-        if sum(len(SENTENCES.findall(line)) for line in sample) >= FEWEST:
-            corrections = corrector.stream(sample)
-            prevalence = estimate_prevalence(
-                c for correction in corrections for c in find_greatest(correction)
-            )
+        corrections = corrector.stream(sample_lines(lines, encoding))
+        prevalence = estimate_prevalence(
+            c for correction in corrections for c in find_greatest(correction)
+        )
     if prevalence is None:
         return corrector.also(confidence=least)
     threshold = threshold_of(prevalence, least)

@@ -18,7 +18,7 @@ from cectrain.corrector.correction import Correction
 from cectrain.corrector.edit_guard import SENTENCES
 
 SEEN = 0.3  # least confidence of a proposal that counts
-FEWEST = 100  # sentences with a proposal; with fewer, a text says too little
+FEWEST = 100  # sentences; a shorter text says too little
 LEAST = 0.15  # half of the F1 on people's errors, which is about 0.3
 HIGHEST = 0.85  # threshold; above it, few edits are left to say what the next step would gain
 # Fitted by benchmarks/fit_combined.py on synthetic pairs of held-out sentences, half with an error:
@@ -27,6 +27,7 @@ HIGHEST = 0.85  # threshold; above it, few edits are left to say what the next s
 # of the others.
 BIAS, SLOPE, RIGHT, RECALL, FALSE = 1.61, 0.80, 0.906, 0.56, 0.058
 _RAREST = 0.001  # share
+_UNSEEN = 0.5  # further proposals that are right: a text without one may have errors, too
 _STEPS = 500
 
 
@@ -49,15 +50,16 @@ def estimate_prevalence(confidences: Iterable[float]) -> float | None:
     confidences: the greatest one of each sentence, 0 without a proposal.
     """
     greatest = np.array(list(confidences), np.float64)
-    seen = np.minimum(greatest[greatest >= SEEN], 0.9999)
-    if len(seen) < FEWEST:
+    if len(greatest) < FEWEST:
         return None
+    seen = np.minimum(greatest[greatest >= SEEN], 0.9999)
     # how much likelier a confidence is in a sentence with an error
     ratio = np.exp(BIAS + SLOPE * np.log(seen / (1 - seen))) * (1 - RIGHT) / RIGHT
-    share = RIGHT
+    right = RIGHT * len(seen)  # the expected number of proposals that are
     for _ in range(_STEPS):
-        share = float((share * ratio / (share * ratio + 1 - share)).mean())
-    errors = share * len(seen) / RECALL
+        odds = right / max(len(seen) - right, 1e-9) * ratio
+        right = float((odds / (1 + odds)).sum())
+    errors = (right + _UNSEEN) / RECALL
     return min(max(errors / len(greatest), _RAREST), 0.5)
 
 

@@ -59,10 +59,23 @@ def test_rarer_errors_need_more_confidence():
     assert 0.6 < thresholds[2] < thresholds[3] <= 0.85
 
 
-def test_few_proposals_say_nothing():
+def test_few_sentences_say_nothing():
     """A page of text keeps the default."""
-    assert estimate_prevalence(confidences(0.5, 100)) is None
+    assert estimate_prevalence(confidences(0.5, 99)) is None
     assert estimate_prevalence([]) is None
+
+
+@pytest.mark.parametrize("sentences", [100, 2_000])
+def test_few_proposals_say_that_the_text_is_nearly_clean(sentences):
+    """The cleaner a text, the surer its edits must be, also where nothing is proposed."""
+    shares = [0.5, 0.05, 0.0]
+    estimates = [estimate_prevalence(confidences(share, sentences)) for share in shares]
+    estimates.append(estimate_prevalence([0.0] * sentences))
+    assert estimates == sorted(estimates, reverse=True)
+    assert estimates[0] > 0.3
+    assert estimates[2] < 0.05
+    assert 0 < estimates[3] < 0.01
+    assert threshold_of(estimates[2], 0.4) > 0.6
 
 
 def test_confidences_are_those_of_sentences():
