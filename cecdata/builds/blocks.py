@@ -20,7 +20,7 @@ from cecdata.config import Config
 from cecdata.contamination.benchmarks import digests
 from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.inputs import hash_file, resolve
-from cecdata.corpus.reading import check_columns, read_sources
+from cecdata.corpus.reading import check_columns
 from cecdata.corpus.sources import STDIN, Source, open_source
 from cecdata.filters import active
 from cecdata.perturbation.tables import compile_recipe
@@ -34,7 +34,7 @@ _SWELLS = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}  # text bytes for each comp
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The files that one task reads; `limit` is the most rows of the last one."""
+    """The files that one task reads, at most `limit` rows of all."""
 
     sources: tuple[Source, ...]
     limit: int | None = None
@@ -82,7 +82,7 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
         given = tuple(hash_file(source) for source in sources)
         yield Input(
             names=(named,) if named else tuple(names),
-            blocks=tuple(_cut_blocks(sources, config)),
+            blocks=tuple(_cut_blocks(sources, config.limit)),
             given=given,
             labels=tuple(sorted({source.label for source in sources})),
             bits=_choose_bits(sources, given),
@@ -107,19 +107,14 @@ def _state(path: Path) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _cut_blocks(sources: Sequence[Source], config: Config) -> Iterator[Block]:
-    """Cut the files into blocks, up to the limit of rows."""
+def _cut_blocks(sources: Sequence[Source], limit: int | None) -> Iterator[Block]:
+    """Cut the files into blocks; those that share a limit of rows are one."""
+    if limit is not None:
+        yield Block(tuple(sources), limit)
+        return
     waiting: list[Source] = []
-    size, limit = 0, config.limit
+    size = 0
     for source in sources:
-        if limit is not None:
-            if limit == 0:
-                return
-            rows = _count_rows(source, config, limit)
-            last = limit if rows == limit else None
-            limit -= rows
-            yield Block((source,), last)
-            continue
         more = source.path.stat().st_size if source.path and not source.problem else 0
         if waiting and size + more > _BLOCK:
             yield Block(tuple(waiting))
@@ -128,12 +123,6 @@ def _cut_blocks(sources: Sequence[Source], config: Config) -> Iterator[Block]:
         size += more
     if waiting:
         yield Block(tuple(waiting))
-
-
-def _count_rows(source: Source, config: Config, most: int) -> int:
-    """Return the number of rows of a file, at most `most`."""
-    read = read_sources([source], config.text_column, limit=most)
-    return sum(len(rows.batch) + len(rows.rejected) for rows in read)
 
 
 def _choose_bits(sources: Sequence[Source], given: Sequence[File]) -> int:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -138,12 +138,7 @@ def look(source: Input, config: Config) -> None:
 def _rows(block: Block, config: Config, report: Callable[[FileReport], object]) -> Iterator[Rows]:
     """Yield the rows of a block, fetching a file of a store that this machine lacks."""
     sources = [_fetch_source(source) for source in block.sources]
-    whole = sources if block.limit is None else sources[:-1]
-    last = sources[len(whole) :]
-    return chain(
-        read_sources(whole, config.text_column, report=report),
-        read_sources(last, config.text_column, limit=block.limit, report=report),
-    )
+    return read_sources(sources, config.text_column, limit=block.limit, report=report)
 
 
 def _fetch_source(source: Source) -> Source:
