@@ -95,9 +95,7 @@ class Run:
 
     def pool(self, source: Input, config: Config, *, counts: bool) -> Pool:
         """Run the first two stages, and return the distinct sentences of the corpus."""
-        first = Read(
-            self.place, self.build, 1, config, source.blocks, source.labels, source.bits
-        )
+        first = Read(self.place, self.build, 1, config, source.blocks, source.labels, source.bits)
         read = self.all(first, len(source.blocks))
         source.refuse_changed()
         parts = tuple(f.path for done in read for f in done.files if f.path.endswith(".arrow"))

@@ -100,9 +100,7 @@ def _open_file(source: Source) -> Iterator[pq.ParquetFile]:
         ) from error
 
 
-def _batches(
-    file: pq.ParquetFile, names: list[str] | None, rows: int
-) -> Iterator[pa.RecordBatch]:
+def _batches(file: pq.ParquetFile, names: list[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the checked batches of the columns `names`, or of all; Arrow itself trusts the file.
 
     Whether texts are UTF-8 is checked later, row by row.
