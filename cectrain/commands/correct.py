@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -202,7 +203,15 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     callback=_known_encoding,
     help="Encoding of the files.  [default: UTF-8, or what their bytes show]",
 )
-@click.option("--column", help="Column or key to correct in CSV, TSV or JSON lines.")
+@click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
+@click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
+@click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
+@click.option(
+    "--interactive",
+    is_flag=True,
+    help="Ask before each edit of --write or --out. `never` adds its word to the file of --protect "
+    f"[default: {PROTECTED}].",
+)
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -231,6 +240,9 @@ def correct(
     out: Path | None,
     encoding: str | None,
     column: str | None,
+    date: datetime | None,
+    comments: bool,
+    interactive: bool,
     as_json: bool,
     diff: bool,
     workers: int,
@@ -247,7 +259,7 @@ def correct(
     cectrain correct 他己经来了。
     cectrain correct --check README.md 'docs/**/*.md' --format github
     cectrain correct --file letter.docx --out corrected.docx
-    cectrain correct --write 'docs/**/*.md'
+    cectrain correct --write --interactive 'docs/**/*.md'
     """
     files = checks or writes
     for wrong, message in (
@@ -258,6 +270,7 @@ def correct(
         (writes and (path is not None or checks or not sentences), "--write needs files alone"),
         (out is not None and (path is None or files), "--out needs --file"),
         (path is not None and sentences, "--file and SENTENCES do not go together"),
+        (interactive and not writes and out is None, "--interactive needs --write or --out"),
     ):
         if wrong:
             raise click.UsageError(message)
@@ -270,7 +283,8 @@ def correct(
     lines = path if path and path.is_file() and not (column or find_format(path.name)) else None
     corrector = corrector_for_text(settings, prevalence, lines, encoding)
     report = KeptReport(simplified=settings["script"] == "simplified")
-    reading = Reading(encoding, column)
+    day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
+    reading = Reading(encoding, column, day, comments)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:
@@ -278,10 +292,11 @@ def correct(
 
             well = check(corrector, sentences, form, reading)
         elif writes or (path and (out or diff or column or find_format(path.name))):
-            from cectrain.commands.rewriting import Rewriter
+            from cectrain.commands.rewriting import Questions, Rewriter
 
+            questions = Questions(settings["protect"] or Path(PROTECTED)) if interactive else None
             shape = "json" if as_json else "diff" if diff else ""
-            rewriter = Rewriter(corrector, reading, shape, report.add)
+            rewriter = Rewriter(corrector, reading, shape, report.add, questions)
             well = rewriter.write_files(sentences) if writes else rewriter.correct(str(path), out)
         else:
             sources = read_file_lines(path, encoding) if path else [("sentence", [*sentences])]

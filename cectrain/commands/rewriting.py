@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.corrector.correction import Edit, Kept, as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document
+from cectrain.documents.protected import find_word, keep_word
 from cectrain.documents.table import Reading
 
 
@@ -27,12 +28,14 @@ class Rewriter:
     """Corrects files one by one.
 
     shape: what is printed: the `diff`, `json` of the passages, or "". report: takes what was kept.
+    questions: which edits are made; None: all.
     """
 
     corrector: Corrector
     reading: Reading
     shape: str
     report: Callable[[str, Iterable[Kept]], None]
+    questions: Questions | None
 
     def write_files(self, names: Iterable[str]) -> bool:
         """Correct files in place; return whether all could be. Others are named on stderr."""
@@ -62,6 +65,8 @@ class Rewriter:
                 if self.shape == "json":
                     click.echo(json.dumps(as_record(correction), ensure_ascii=False))
             edits.sort(key=lambda edit: (edit.start, edit.end))
+            if self.questions is not None:
+                edits = self.questions.choose(document.source, edits)
             data = document.write(edits)
         target = splice(document.source, ((edit.start, edit.end, edit.target) for edit in edits))
         if self.shape == "diff":
@@ -83,3 +88,41 @@ def _print_diff(name: str, source: str, target: str) -> None:
     for line in difflib.unified_diff(before, after, name, name):
         whole = line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
         click.secho(whole, fg=_COLOURS.get(line[0]), nl=False)
+
+
+class Questions:
+    """Asks for each edit whether to make it, and remembers the answers `always` and `never`.
+
+    path: the file of protected names, to which `never` adds a word.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._always: set[tuple[str, str]] = set()
+        self._never: set[str] = set()
+        self._ended = False
+
+    def choose(self, source: str, edits: Sequence[Edit]) -> list[Edit]:
+        """Return the edits of a document that the user wants."""
+        return [edit for edit in edits if self._wants(source, edit)]
+
+    def _wants(self, source: str, edit: Edit) -> bool:
+        change, word = (edit.source, edit.target), find_word(source, edit)
+        if self._ended or word in self._never:
+            return False
+        if change in self._always:
+            return True
+        begin = source.rfind("\n", 0, edit.start) + 1
+        end = source.find("\n", edit.end)
+        line = source[begin : edit.start], source[edit.end : end if end >= 0 else None]
+        old = click.style(f"[{edit.source}]", fg="red", strikethrough=True)
+        click.echo(line[0] + old + click.style(edit.target, fg="green", bold=True) + line[1])
+        answers = click.Choice(["y", "n", "always", "never", "quit"])
+        answer = click.prompt(edit.message, type=answers, default="y")
+        if answer == "always":
+            self._always.add(change)
+        elif answer == "never":
+            self._never.add(word)
+            keep_word(self._path, word)
+        self._ended = answer == "quit"
+        return answer in {"y", "always"}

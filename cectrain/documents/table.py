@@ -50,6 +50,7 @@ FORMATS = (
 TABLES = (
     Format((".csv", ".tsv"), "columns", "find_cells"),
     Format((".jsonl", ".ndjson"), "columns", "find_values"),
+    Format((".parquet",), "columns", "ParquetDocument", is_binary=True),
 )
 
 
@@ -57,11 +58,14 @@ TABLES = (
 class Reading:
     """How files are read.
 
-    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables.
+    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables. date: of
+    tracked changes, in the form of ISO 8601; None: now. comments: whether they say why.
     """
 
     encoding: str | None = None
     column: str | None = None
+    date: str | None = None
+    comments: bool = False
 
 
 def find_format(name: str) -> Format | None:
@@ -87,6 +91,8 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     function: Any = getattr(import_module(f"cectrain.documents.{form.module}"), form.function)
     if reading.column is not None:
         function = partial(function, column=reading.column)
+    if form.module == "word":
+        function = partial(function, date=reading.date, comments=reading.comments)
     if form.is_binary:
         document: Document = function(data)
         return document

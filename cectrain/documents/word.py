@@ -6,6 +6,7 @@ Fields, what others inserted or deleted, and all parts of the file without prose
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import zipfile
 from bisect import bisect_right
@@ -30,7 +31,10 @@ except ImportError as error:
 _SPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _W = f"{{{_SPACE}}}"
 _MAKE = ElementMaker(namespace=_SPACE, nsmap={"w": _SPACE})
+_RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/comments"
 _TYPES = "[Content_Types].xml"
+_COMMENTS = "application/vnd.openxmlformats-officedocument.wordprocessingml.comments+xml"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _PROSE = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml")
 _MOST = 1 << 28  # bytes of all parts; more is a trap rather than a text
 _SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
@@ -38,17 +42,23 @@ _OBJECTS = {"sym", "drawing", "pict", "object", "AlternateContent"}
 #: of what is read, but not changed, and of what is not read
 _KEPT = {f"{_W}{name}" for name in ("ins", "moveTo", "fldSimple", "rubyBase")}
 _DELETED = {f"{_W}{name}" for name in ("del", "moveFrom", "rt")}
+#: what has no comments in a word processor
+_ASIDE = [f"{_W}{name}" for name in ("hdr", "ftr", "footnote", "endnote", "txbxContent")]
 Element = Any  # of lxml, which has no types
 Change = tuple[int, int, Edit]  # start and end in a text
 
 
 class WordDocument:
-    """A Word file; its source has a line for each paragraph."""
+    """A Word file; its source has a line for each paragraph.
 
-    def __init__(self, data: bytes) -> None:
-        date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    date: of the changes, in the form of ISO 8601; None: now. comments: whether they say why.
+    """
+
+    def __init__(self, data: bytes, date: str | None = None, comments: bool = False) -> None:
+        date = date or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._marks = {f"{_W}author": "CEC-Zero", f"{_W}date": date}
-        self._data, self._parts = data, _read_parts(data)
+        self._data, self._comments = data, comments
+        self._parts = _read_parts(data)
         parts = {info.filename: part for info, part in self._parts}
         self._roots = {
             name: _parse(name, part) for name, part in parts.items() if _PROSE.fullmatch(name)
@@ -90,13 +100,18 @@ class WordDocument:
         texts = b"".join(part for name, part in parts.items() if name.endswith(".xml"))
         self._number = max(map(int, re.findall(rb':id="(\d{1,9})"', texts)), default=0)
         runs = dict.fromkeys(element.getparent() for element in changes)
-        for run in runs:
-            self._track_changes(run, changes)
+        comments = [comment for run in runs for comment in self._track_changes(run, changes)]
+        if comments:
+            made |= _add_comments(parts, comments)
         return _write_parts(self._parts, made)
 
-    def _track_changes(self, run: Element, changes: Mapping[Element, list[Change]]) -> None:
-        """Replace a run by its pieces and tracked changes."""
+    def _track_changes(
+        self, run: Element, changes: Mapping[Element, list[Change]]
+    ) -> list[Element]:
+        """Replace a run by its pieces and tracked changes; return the comments on these."""
         pieces: list[Element] = []
+        comments: list[Element] = []
+        says_why = self._comments and next(run.iterancestors(*_ASIDE), None) is None
         for child in [*run]:
             if child not in changes:
                 pieces += [_copy_run(run, child)] if child.tag != f"{_W}rPr" else []
@@ -104,7 +119,7 @@ class WordDocument:
             done = 0
             for start, end, edit in changes[child]:
                 pieces += _copy_text(run, child.text[done:start])
-                pieces += [
+                tracked = [
                     self._mark(kind, piece)
                     for kind, name, text in (
                         ("del", "delText", child.text[start:end]),
@@ -112,11 +127,17 @@ class WordDocument:
                     )
                     for piece in _copy_text(run, text, name)
                 ]
+                if says_why:
+                    reason = _MAKE.p(_MAKE.r(_MAKE.t(edit.message)))
+                    comments.append(self._mark("comment", reason))
+                    tracked = _refer_to(comments[-1], tracked)
+                pieces += tracked
                 done = end
             pieces += _copy_text(run, child.text[done:])
         pieces[-1].tail = run.tail
         parent, place = run.getparent(), run.getparent().index(run)
         parent[place : place + 1] = pieces
+        return comments
 
     def _mark(self, name: str, content: Element) -> Element:
         """Return an element of ours around another, with a number of its own."""
@@ -189,6 +210,33 @@ def _copy_text(run: Element, text: str, name: str = "t") -> list[Element]:
     """Return a run with a text, and none without one."""
     space = {"{http://www.w3.org/XML/1998/namespace}space": "preserve"}
     return [_copy_run(run, _MAKE(name, text, space))] if text else []
+
+
+def _refer_to(comment: Element, pieces: list[Element]) -> list[Element]:
+    """Return pieces of a paragraph between the marks that a comment is about them."""
+    number = {f"{_W}id": comment.get(f"{_W}id")}
+    anchor = _MAKE.r(_MAKE.commentReference(number))
+    return [_MAKE.commentRangeStart(number), *pieces, _MAKE.commentRangeEnd(number), anchor]
+
+
+def _add_comments(parts: Mapping[str, bytes], comments: list[Element]) -> dict[str, Element]:
+    """Return the parts that hold comments: they themselves, and what a file says of a new part."""
+    main = next(name for name in parts if name.startswith("word/document"))
+    relations = f"word/_rels/{posixpath.basename(main)}.rels"
+    empty = f'<Relationships xmlns="{_PACKAGE}/relationships"/>'.encode()
+    links = _parse(relations, parts.get(relations, empty))
+    name = next((link.get("Target", "") for link in links if link.get("Type") == _RELATED), None)
+    path = posixpath.join("/word", name or "comments.xml")
+    root = _parse(path, parts[path[1:]]) if path[1:] in parts else _MAKE.comments()
+    root.extend(comments)
+    if name is not None:
+        return {path[1:]: root}
+    link = {"Id": "cecComments", "Type": _RELATED, "Target": path}
+    etree.SubElement(links, f"{{{_PACKAGE}/relationships}}Relationship", link)
+    types = _parse(_TYPES, parts[_TYPES])
+    override = {"PartName": path, "ContentType": _COMMENTS}
+    etree.SubElement(types, f"{{{_PACKAGE}/content-types}}Override", override)
+    return {path[1:]: root, relations: links, _TYPES: types}
 
 
 def _write_parts(

@@ -1,5 +1,6 @@
 """Only prose is corrected, and what was not edited stays the same byte for byte."""
 
+import io
 import json
 import os
 import re
@@ -15,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -170,12 +173,32 @@ def test_one_column_of_a_table_is_corrected(name, ending):
     assert made.decode("gb18030") == right.replace("\n", ending)
 
 
+def test_a_column_of_parquet_is_corrected():
+    """Its types, metadata and other columns stay; without an error its bytes do."""
+    texts, others = ["按装\n按装", None, "", "他按装"], [1, 2, 3, 4]
+    schema = pa.schema([("n", pa.int8()), ("文", pa.large_string())], metadata={"a": "b"})
+    table = pa.table({"n": others, "文": texts}, schema)
+    file = io.BytesIO()
+    pq.write_table(table, file, compression="zstd", row_group_size=3)
+    made, _ = correct("a.parquet", file.getvalue(), None, "文")
+    right = [text and text.replace("按", "安") for text in texts]
+    read = pq.ParquetFile(io.BytesIO(made))
+    assert read.read().equals(
+        table.set_column(1, schema.field(1), pa.array(right, pa.large_string()))
+    )
+    assert read.schema_arrow.equals(schema, check_metadata=True)
+    assert read.metadata.row_group(0).num_rows == 3
+    assert read.metadata.row_group(0).column(1).compression == "ZSTD"
+    assert correct("a.parquet", made, None, "文") == (made, [])
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
         ("a.csv", "甲,乙\n", "has no column '文'.*available: 甲, 乙"),
         ("a.jsonl", '{"文本": "好"}\n', "has no column '文': did you mean '文本'"),
         ("a.jsonl", '{"文": "好"}\n{"文": \n', "no object of JSON in line 2"),
+        ("a.parquet", "甲", "is no Parquet file"),
         ("a.md", "甲", "has no columns: --column is for .csv"),
     ],
 )
@@ -514,6 +537,21 @@ def test_a_unified_diff_can_be_applied(folder):
     assert run("--file", "a.md", "--diff").stdout == ""
 
 
+def test_questions_are_asked_for_each_edit(folder):
+    """`always` and `never` answer for the same ones, `never` in later runs too, `quit` for all."""
+    lines = ["他己经来了。", "我门明天见。", "他己经来了。", "我门明天见。", "他己经走了。"]
+    Path("a.txt").write_text("\n".join(lines), "utf-8")
+    done = run("--write", "a.txt", "--interactive", input="always\nnever\n")
+    assert done.exit_code == 0
+    made = Path("a.txt").read_text("utf-8").split("\n")
+    assert made == ["他已经来了。", lines[1], "他已经来了。", lines[3], "他已经走了。"]
+    assert Path(".cec-protect").read_text("utf-8") == "我门\n"
+    assert run("--check", "a.txt").stdout == ""
+    Path("a.txt").write_text("他己经来了。\n他己经走了。", "utf-8")
+    run("--write", "a.txt", "--interactive", input="y\nquit\n")
+    assert Path("a.txt").read_text("utf-8") == "他已经来了。\n他己经走了。"
+
+
 def test_a_check_names_the_line_and_the_column_in_the_file(folder):
     """Also of a place that emphasis parts."""
     Path("a.md").write_bytes(WRONG.encode("gb18030"))
@@ -575,7 +613,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_the_next_goes_on(capsys):
         Path(top).chmod(0o755)
         free.chmod(0o777)
         closed.chmod(0o555)
-        rewriter = Rewriter(Corrector(Corrects()), Reading(), "", lambda *_: None)
+        rewriter = Rewriter(Corrector(Corrects()), Reading(), "", lambda *_: None, None)
         user = os.geteuid()
         if user == 0:  # root writes everywhere, so step down for a moment
             os.seteuid(65534)

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import zipfile
-from datetime import datetime, timezone
 from pathlib import Path
 from random import Random
 
@@ -57,6 +56,7 @@ TYPES = """<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-
 OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml"
 RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 KINDS = {"document": "document.main", "header1": "header", "footnotes": "footnotes"}
+KINDS["comments7"] = "comments"
 
 
 def relations(*rows):
@@ -73,6 +73,7 @@ def word_file(body=BODY, **more):
     overrides = "".join(
         f'<Override PartName="/word/{name}.xml" ContentType="{OFFICE}.{kind}+xml"/>'
         for name, kind in KINDS.items()
+        if name != "comments7" or f"word/{name}.xml" in more
     )
     note = '<w:footnote w:id="{}"{}><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:footnote>'
     notes = note.format(0, ' w:type="separator"', "") + note.format(2, "", "注里按装程序")
@@ -98,9 +99,10 @@ def word_file(body=BODY, **more):
     return made.getvalue()
 
 
-def correct(data, corrector=None):
+def correct(data, corrector=None, *, comments=False):
     """Return a corrected file, and its edits."""
-    document = read_document("a.docx", data, Reading())
+    reading = Reading(date="2026-01-02T03:04:05Z", comments=comments)
+    document = read_document("a.docx", data, reading)
     edits = edits_of(correct_document(corrector or Corrector(Corrects()), document))
     return document.write(edits), edits
 
@@ -157,13 +159,16 @@ def test_of_two_hundred_files_only_the_prose_changes():
     random = Random(60)
     for _ in range(200):
         data = word_file("".join(random.choices(blocks, k=random.randrange(1, 30))))
-        made, edits = correct(data)
+        made, edits = correct(data, comments=random.random() < 0.5)
         before, after = parts_of(data), parts_of(made)
         text = b"".join(before.values()).decode("utf-8", "ignore")
         assert len(edits) == text.count("按")
         for name in before:
             if not name.startswith(("word/document", "word/header", "word/footnotes")):
-                assert before[name] == after[name]
+                assert before[name] == after[name] or name in {
+                    "[Content_Types].xml",
+                    "word/_rels/document.xml.rels",
+                }
                 continue
             right = settle(before[name].replace("按".encode(), "安".encode()), accept=True)
             assert settle(after[name], accept=False) == settle(before[name], accept=False)
@@ -171,15 +176,62 @@ def test_of_two_hundred_files_only_the_prose_changes():
 
 
 def test_a_change_has_its_author_its_date_and_a_number_of_its_own():
-    """The date is that of the correction; without an edit, the file stays as it is."""
-    before = datetime.now(timezone.utc).replace(microsecond=0)
+    """The same date gives the same bytes; without an edit, the file stays as it is."""
     made, _ = correct(word_file())
     text = b"".join(parts_of(made).values()).decode("utf-8", "ignore")
     marks = re.findall(r'<w:(?:ins|del) w:id="(\d+)" w:author="CEC-Zero" w:date="([^"]*)"', text)
-    (date,) = {date for _, date in marks}
-    assert before <= datetime.strptime(date, "%Y-%m-%dT%H:%M:%S%z") <= datetime.now(timezone.utc)
+    assert {date for _, date in marks} == {"2026-01-02T03:04:05Z"}
     assert len({number for number, _ in marks} | {"3", "4", "7"}) == len(marks) + 3
+    assert correct(word_file())[0] == made
     assert read_document("a.docx", made, Reading()).write([]) == made
+
+
+COMMENT = '<w:comment w:id="{}" w:author="某"><w:p><w:r><w:t>己经</w:t></w:r></w:p></w:comment>'
+#: comments of others, in a part of another name; no place in the text refers to them
+COMMENTED = {
+    "word/comments7.xml": f"<w:comments {NAMES}>{COMMENT.format(5)}{COMMENT.format(90)}"
+    "</w:comments>",
+    "word/_rels/document.xml.rels": relations(("rId3", "comments", "/word/comments7.xml", "")),
+}
+
+
+@pytest.mark.parametrize("more", [{}, COMMENTED])
+def test_a_comment_says_why(more):
+    """Beside each change outside of headers, notes and text boxes; comments of others stay."""
+    data = word_file(**more)
+    made, edits = correct(data, comments=True)
+    before, after = parts_of(data), parts_of(made)
+    name = "word/comments7.xml" if more else "word/comments.xml"
+    written = {"word/document.xml", "word/header1.xml", "word/footnotes.xml", name}
+    if not more:
+        written |= {"[Content_Types].xml", "word/_rels/document.xml.rels"}
+    assert {part for part in after if before.get(part) != after[part]} == written
+    comments = [*etree.fromstring(after[name])]
+    if more:
+        assert [etree.tostring(comment) for comment in comments[:2]] == [
+            etree.tostring(comment) for comment in etree.fromstring(before[name])
+        ]
+        del comments[:2]
+    numbers = [comment.get(f"{{{W}}}id") for comment in comments]
+    assert len({*numbers} | {"5", "90"}) == 8
+    reasons = {"".join(comment.itertext()) for comment in comments}
+    assert reasons == {edit.message for edit in edits}
+    text = etree.fromstring(after["word/document.xml"])
+    for number in numbers:
+        start, end, anchor = (
+            text.find(f".//{{{W}}}{kind}[@{{{W}}}id='{number}']")
+            for kind in ("commentRangeStart", "commentRangeEnd", "commentReference")
+        )
+        assert [element.tag for element in (start.getnext(), end.getprevious())] == [
+            f"{{{W}}}del",
+            f"{{{W}}}ins",
+        ]
+        assert end.getnext() is anchor.getparent()
+    for part in ("word/document.xml", "word/header1.xml", "word/footnotes.xml"):
+        assert settle(after[part], accept=False) == settle(before[part], accept=False)
+    assert f'"/{name}" ContentType="{OFFICE}.comments+xml"' in after["[Content_Types].xml"].decode()
+    assert after["word/_rels/document.xml.rels"].decode().count(f"{RELATED}/comments") == 1
+    assert correct(data, comments=True)[0] == made
 
 
 ENTITIES = (
@@ -228,23 +280,23 @@ def test_however_a_file_is_damaged_it_is_refused_or_read():
             at = len(data) - 1 - random.randrange(random.choice([900, len(data)]))
             data[at : at + random.choice([0, 1, 4])] = random.randbytes(random.choice([0, 1, 4]))
         try:
-            correct(bytes(data))
+            correct(bytes(data), comments=True)
         except InputError:
             refusals += 1
     assert 200 < refusals < 400
 
 
 def test_the_command_line_writes_a_copy(tmp_path, monkeypatch):
-    """It prints the difference."""
+    """With the date that is given."""
     monkeypatch.chdir(tmp_path)
     Path("a.docx").write_bytes(word_file("<w:p><w:r><w:t>他己经来了。</w:t></w:r></w:p>"))
-    options = ("--model", "channel", "--lm", "words")
+    options = ("--model", "channel", "--lm", "words", "--date", "2026-01-02")
     done = CliRunner().invoke(
         cli, ["correct", *options, "--file", "a.docx", "--out", "b.docx", "--diff"]
     )
     assert "-他己经来了。\n" in done.stdout
     text = parts_of(Path("b.docx").read_bytes())["word/document.xml"].decode()
-    assert '<w:ins w:id="4" w:author="CEC-Zero"' in text
+    assert '<w:ins w:id="4" w:author="CEC-Zero" w:date="2026-01-02T00:00:00Z">' in text
 
 
 MACRO = """<?xml version="1.0" encoding="UTF-8"?>
@@ -307,15 +359,20 @@ def test_the_picture_of_the_guide_shows_the_changes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("soffice"), reason="needs Debian's libreoffice-writer-nogui")
-def test_libreoffice_agrees(tmp_path):
-    """It opens the file; all changes accepted are the corrected texts, rejected those before."""
+@pytest.mark.parametrize("comments", [False, True])
+def test_libreoffice_agrees(comments, tmp_path):
+    """It opens the file; all changes accepted are the corrected texts, rejected those before.
+
+    Comments stay with both; they shorten what LibreOffice shows of a bookmark that a field names.
+    """
     profile, basic = tmp_path / "profile", tmp_path / "profile/user/basic/Standard"
     office = start_office(profile)
     subprocess.run([*office, "--terminate_after_init"], check=True, timeout=120)
     (basic / "Module1.xba").write_text(MACRO, "utf-8")
     (basic / "script.xlb").write_text(LIBRARY, "utf-8")
-    data = word_file()
-    made, _ = correct(data)
+    body = BODY.replace("REF 己经", "QUOTE 己经") if comments else BODY
+    data = word_file(body)
+    made, edits = correct(data, comments=comments)
     right = {
         name: part.replace("按".encode(), "安".encode()) for name, part in parts_of(data).items()
     }
@@ -330,6 +387,8 @@ def test_libreoffice_agrees(tmp_path):
         texts = parts_of(target.read_bytes())
         target.unlink()
         root = etree.fromstring(texts["word/document.xml"])
+        if comments and data is made:
+            assert texts["word/comments.xml"].decode().count(edits[0].message) == 6
         return ["".join(p.itertext(f"{{{W}}}t")) for p in root.iter(f"{{{W}}}p")]
 
     accepted = settle_in_office(made, "AcceptAllTrackedChanges")
