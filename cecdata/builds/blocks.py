@@ -19,6 +19,7 @@ from cecdata.common.plugins import release_of
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import digests
 from cecdata.corpus.encodings import AUTO, encoding_of
+from cecdata.corpus.formats.parquet import parts_of
 from cecdata.corpus.inputs import hash_file, resolve
 from cecdata.corpus.reading import check_columns
 from cecdata.corpus.sources import STDIN, Source, open_source
@@ -116,9 +117,13 @@ def _cut_blocks(sources: Sequence[Source], limit: int | None) -> Iterator[Block]
     size = 0
     for source in sources:
         more = source.path.stat().st_size if source.path and not source.problem else 0
+        parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
         if waiting and size + more > _BLOCK:
             yield Block(tuple(waiting))
             waiting, size = [], 0
+        if len(parts) > 1:
+            yield from (Block((part,)) for part in parts)
+            continue
         waiting.append(source)
         size += more
     if waiting:

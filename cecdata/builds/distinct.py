@@ -141,13 +141,18 @@ def gather_pool(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
 
 
 def _gather_reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
-    """Return the reports of the files, in order."""
-    facts: list[Any] = [done.facts["inputs"] for done in read]
-    return tuple(
-        FileReport(**{**fact, "rejected": Counter(fact["rejected"])})
-        for of_task in facts
-        for fact in of_task
-    )
+    """Return the reports of the files, in order; the parts of one are added up."""
+    files: list[FileReport] = []
+    for done in read:
+        facts: Any = done.facts["inputs"]
+        for fact in facts:
+            report = FileReport(**{**fact, "rejected": Counter(fact["rejected"])})
+            if report.continues:
+                files[-1].rows += report.rows
+                files[-1].rejected.update(report.rejected)
+            else:
+                files.append(report)
+    return tuple(files)
 
 
 def _list_buckets(distinct: Sequence[Done]) -> tuple[File, ...]:

@@ -1,6 +1,6 @@
 """The first stage: a task for each block of input; rows become sentences, in parts sorted by id.
 
-A block is a large file, or many small files. Its rows are split, masked,
+A block is a large file, some row groups of one, or many small files. Its rows are split, masked,
 normalised, filtered and compared with benchmarks. A part holds some megabytes of sentences, one
 batch for each bucket: a bucket has the ids that begin with the same bits. Of equal sentences in a
 part one is left.

@@ -30,6 +30,7 @@ class FileReport:
     rows: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     damage: str = ""  # what is wrong with a file that was read in part
+    continues: bool = False  # the file of the report before, further row groups of it
 
     @property
     def unreadable(self) -> str:
@@ -121,7 +122,7 @@ def _parts(
     for source in sources:
         if left is not None and left <= 0:
             return
-        counts = FileReport(source.label)
+        counts = FileReport(source.label, continues=source.before > 0)
         for whole in _rows_of(source, text_column, batch_rows, counts):
             rows = whole if left is None else _first(whole, left)
             size = rows.batch.num_rows + rows.rejected.num_rows

@@ -77,6 +77,8 @@ class Source:
     problem: str = ""  # the reason why the file is rejected unread
     detail: str = ""
     guessed: bool = False  # neither the user nor a suffix named the format
+    groups: tuple[int, int] | None = None  # first and last + 1 of the row groups; None: all
+    before: int = 0  # rows of the row groups before these
 
     @property
     def origin(self) -> str:

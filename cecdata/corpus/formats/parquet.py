@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,8 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
 
     with _open_file(source) as file:
         picked = _pick(text_column, file.schema_arrow, source)
-        first = 1
-        for batch in _batches(file, picked.names, batch_rows):
+        first = source.before + 1
+        for batch in _batches(file, source, picked.names, batch_rows):
             text, origin, licence = (
                 None if name is None else batch.column(name)
                 for name in (picked.text, picked.origin, picked.licence)
@@ -47,7 +48,7 @@ def _records(source: Source) -> Iterator[Record | Reject]:
     with _open_file(source) as file:
         names = file.schema_arrow.names  # of columns with one name the first keeps it
         names = [n if names.index(n) == at else f"{n} {at}" for at, n in enumerate(names)]
-        for batch in _batches(file, None, _VALUES):
+        for batch in _batches(file, source, None, _VALUES):
             columns = []
             for column in batch.columns:
                 readable, reasons = _readable(column, source)
@@ -100,17 +101,38 @@ def _open_file(source: Source) -> Iterator[pq.ParquetFile]:
         ) from error
 
 
-def _batches(file: pq.ParquetFile, names: list[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
+def parts_of(source: Source, most: int) -> list[Source]:
+    """Cut a file at its row groups into parts of about `most` bytes; rows keep their numbers."""
+    with _open_file(source) as file:
+        groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
+    assert source.path is not None
+    packed = source.path.stat().st_size / max(1, sum(group.total_byte_size for group in groups))
+    parts: list[Source] = []
+    first = before = rows = 0
+    total = 0.0
+    for number, group in enumerate(groups):
+        size = group.total_byte_size * packed
+        if total and total + size > most:
+            parts.append(replace(source, groups=(first, number), before=before))
+            first, before, total = number, rows, 0.0
+        total, rows = total + size, rows + group.num_rows
+    return [*parts, replace(source, groups=(first, len(groups)), before=before)]
+
+
+def _batches(
+    file: pq.ParquetFile, source: Source, names: list[str] | None, rows: int
+) -> Iterator[pa.RecordBatch]:
     """Yield the checked batches of the columns `names`, or of all; Arrow itself trusts the file.
 
     Whether texts are UTF-8 is checked later, row by row.
     """
     import pyarrow as pa
 
-    groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]
+    chosen = range(*(source.groups or (0, file.num_row_groups)))
+    groups = [file.metadata.row_group(group) for group in chosen]
     mean = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
     rows = max(1, min(rows, int(_BATCH / max(1, mean))))
-    for batch in file.iter_batches(rows, columns=names, use_threads=False):
+    for batch in file.iter_batches(rows, chosen, names, use_threads=False):
         for column in batch.columns:
             if pa.types.is_string(column.type):
                 column.view(pa.binary()).validate(full=True)

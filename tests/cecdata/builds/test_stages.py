@@ -104,6 +104,26 @@ def test_no_byte_depends_on_order_cutting_or_workers(rows, small, tmp_path):
     assert dict(origins.iter_rows()) == {t: o for t, (o, *_) in best.items() if len(t) > 9}
 
 
+def test_a_large_parquet_file_is_several_tasks(rows, tmp_path, monkeypatch):
+    """Its row groups are cut into tasks: the same shards, the same inputs, the same rejects."""
+    path = tmp_path / "a.parquet"
+    pl.DataFrame(rows).write_parquet(path, row_group_size=40)
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": "他的病情已经好转。"}), "utf-8")
+    files = [str(path), str(tmp_path / "b.jsonl")]
+
+    def made(name, tasks):
+        with take_input(files, CONFIG) as source:
+            assert len(source.blocks) == tasks
+        manifest = build(files, tmp_path / name, CONFIG, workers=2)
+        bad = pa.concat_tables(map(pq.read_table, (tmp_path / name / "rejects").glob("rows-*")))
+        return manifest.inputs, shards(tmp_path / name), sorted(map(str, bad.to_pylist()))
+
+    whole = made("whole", 1)
+    monkeypatch.setattr(blocks, "_BLOCK", path.stat().st_size // 4)
+    assert made("cut", 6) == whole
+    assert [file.rows for file in whole[0]] == [600, 1]
+
+
 def test_a_shard_is_a_range_of_ids(rows, small, tmp_path):
     """The manifest gives each shard's first and last id; rows are sorted by (id, copy)."""
     files = written(tmp_path / "in", rows, 3, random.Random(1))
@@ -214,7 +234,7 @@ def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
     for n in range(2):
         place = Place(str(tmp_path / f"out{n}"))
         with take_input(files, config) as source:
-            stage = Read(place, "x", 1, config, source.blocks, source.labels, 2)
+            stage = Read(place, "x", 1, config, source.blocks, source.labels, 2, None)
             done = sent(stage, n)(0)
         parts = (next(file.path for file in done.files if file.path.endswith(".arrow")),)
         again = Distinct(place, "x", 1, config, parts, source.labels, True)
