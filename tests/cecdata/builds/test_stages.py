@@ -234,7 +234,7 @@ def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
     for n in range(2):
         place = Place(str(tmp_path / f"out{n}"))
         with take_input(files, config) as source:
-            stage = Read(place, "x", 1, config, source.blocks, source.labels, 2, None)
+            stage = Read(place, "x", 1, config, source.blocks, source.labels, 2)
             done = sent(stage, n)(0)
         parts = (next(file.path for file in done.files if file.path.endswith(".arrow")),)
         again = Distinct(place, "x", 1, config, parts, source.labels, True)
