@@ -14,7 +14,7 @@ from typing import IO
 
 import click
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import CecError, InputError
 from cecdata.common.progress import tell
 from cecdata.common.text import escape_controls, named_folder, unreadable
 from cectrain.corrector.correction import Edit
@@ -58,6 +58,14 @@ def find_files(names: Iterable[str]) -> list[str]:
         for file in _match_files(name):
             files.setdefault(Path(file), file)
     return list(files.values())
+
+
+def read_passages(names: Iterable[str], reading: Reading) -> Iterator[str]:
+    """Yield the text of each passage of files, but for standard input and files with a fault."""
+    for name in find_files(names):
+        with contextlib.suppress(CecError):
+            if name != "-":
+                yield from (passage.text for passage in open_document(name, reading).passages())
 
 
 def _match_files(name: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,8 @@ from cectrain.commands.lines import (
     count_lines,
     print_corrections,
     read_file_lines,
-    sample_lines,
+    read_good_lines,
+    sample_texts,
 )
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
@@ -118,13 +119,13 @@ def corrector_of(
 
 
 def corrector_for_text(
-    settings: dict[str, Any], prevalence: float | None, lines: Path | None, encoding: str | None
+    settings: dict[str, Any], prevalence: float | None, texts: Iterable[str] | None
 ) -> Corrector:
     """Return the corrector of `corrector_options`, with the threshold that suits the text.
 
-    lines: a file of lines, on which the share of sentences with an error is estimated if it is not
-    given. Raises UsageError where it is given for a model whose confidences are not calibrated, or
-    together with a threshold.
+    texts: those on which the share of sentences with an error is estimated if it is not given; None
+    where there are none beforehand. Raises UsageError where the share is given for a model whose
+    confidences are not calibrated, or together with a threshold.
     """
     model, _ = find_model(settings["model"])
     suits = "prevalence" in model.takes and settings["rescore"] is None
@@ -132,7 +133,7 @@ def corrector_for_text(
         raise click.UsageError(
             "--prevalence is for combined and for fields, without --rescore and --confidence"
         )
-    if settings["confidence"] is not None or not suits or (lines is None and prevalence is None):
+    if settings["confidence"] is not None or not suits or (texts is None and prevalence is None):
         return corrector_of(**settings)
     from cectrain.corrector.combined import CombinedProposer
     from cectrain.corrector.prevalence import (
@@ -145,8 +146,8 @@ def corrector_for_text(
     corrector = corrector_of(**{**settings, "confidence": SEEN})
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
-    if lines is not None and prevalence is None:
-        corrections = corrector.stream(sample_lines(lines, encoding))
+    if texts is not None and prevalence is None:
+        corrections = corrector.stream(sample_texts(texts))
         prevalence = estimate_prevalence(
             c for correction in corrections for c in find_greatest(correction)
         )
@@ -280,11 +281,17 @@ def correct(
         path = Path("-")
     if settings["protect"] is None and Path(PROTECTED).is_file():
         settings["protect"] = Path(PROTECTED)
-    lines = path if path and path.is_file() and not (column or find_format(path.name)) else None
-    corrector = corrector_for_text(settings, prevalence, lines, encoding)
     report = KeptReport(simplified=settings["script"] == "simplified")
     day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
     reading = Reading(encoding, column, day, comments)
+    texts: Iterable[str] | None = None
+    if files or (path and (column or find_format(path.name))):
+        from cectrain.commands.checking import read_passages
+
+        texts = read_passages(sentences or [str(path)], reading)
+    elif path and path.is_file():
+        texts = read_good_lines(path, encoding)
+    corrector = corrector_for_text(settings, prevalence, texts)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:

@@ -79,19 +79,17 @@ def _work(texts: Sequence[str]) -> list[Correction]:
     return _worker[0].correct(texts)
 
 
-def sample_lines(path: Path, encoding: str | None) -> list[str]:
-    """Return lines of a file by the digests of their bytes, which do not depend on their order.
+def read_good_lines(path: Path, encoding: str | None) -> Iterator[str]:
+    """Yield the lines of a file up to its damage, which whoever corrects them names."""
+    with contextlib.suppress(InputError):
+        for _, lines in read_file_lines(path, encoding):
+            yield from filter(str.strip, lines)
 
-    Of a damaged file, the lines before the damage count: who corrects them names it.
-    """
 
-    def read_good_lines() -> Iterator[str]:
-        with contextlib.suppress(InputError):
-            for _, lines in read_file_lines(path, encoding):
-                yield from filter(str.strip, lines)
-
+def sample_texts(texts: Iterable[str]) -> list[str]:
+    """Return texts by the digests of their bytes, which do not depend on their order."""
     return heapq.nsmallest(
-        _SAMPLE, read_good_lines(), key=lambda line: xxhash.xxh3_64_intdigest(line.encode())
+        _SAMPLE, texts, key=lambda text: xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace"))
     )
 
 

@@ -127,3 +127,15 @@ def test_processes_answer_in_order(tmp_path, capsys):
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
     assert outputs[0].splitlines()[599] == "第599句已经写完。"
+
+
+@pytest.mark.parametrize("words", [["--file", "a.md"], ["--check", "a.md"], ["--write", "*.md"]])
+def test_a_document_is_trusted_as_far_as_it_deserves(words, tmp_path, capsys, monkeypatch):
+    """Its passages are counted, also those of several files; a damaged file counts for nothing."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"第{n}次会议将于明天上午九点在本楼举行。" for n in range(300)]
+    (tmp_path / "a.md").write_text("\n\n".join([*rows, "他的病情己经好转。"]), "utf-8")
+    run(cli, ["correct", "--lm", "words", *words])
+    output = capsys.readouterr()
+    assert "has an error: edits have a confidence of 0." in output.err
+    assert "confidence of 0.4 or" not in output.err
