@@ -163,7 +163,7 @@ def test_a_gguf_file_is_trained_as_any_model(tmp_path, monkeypatch):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"他己经来了{n}次\t他已经来了{n}次\n" for n in range(40)), "utf-8")
     words = ["sft", str(pairs), "--model", str(llama_gguf(tmp_path / "model.gguf"))]
-    words += ["--set", "policy.lora_rank=2", "--set", "policy.max_chars=9", "--sft-steps", "2"]
+    words += ["--set", "policy.lora_rank=2", "--set", "policy.max_chars=9", "--set", "sft.steps=2"]
     words += ["--set", "data.tuning=true"]
     done = CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
