@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--origin", help="origins of the pool, in place of TEXT and ROWS")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--errors", type=float, default=0.0)
+    parser.add_argument("--no-policy", action="store_true", help="adapt only the n-grams")
     parser.add_argument("--outside", type=Path, nargs="*", default=[], help="rows of other fields")
     asked = parser.parse_args()
     for name, right, rows in fields(asked):
@@ -89,7 +90,7 @@ def main() -> None:
             path, out = Path(folder, "text.txt"), str(Path(folder, "field"))
             path.write_text("\n".join(texts), "utf-8")
             start = time.perf_counter()
-            made = adapt([str(path)], Path(out))
+            made = adapt([str(path)], Path(out), policy=not asked.no_policy)
             seconds = time.perf_counter() - start
             told = made.kept or f"{len(made.words):,} new words, {len(made.doubts):,} doubts"
             print(f"  after:  {score(out, rows)} ({seconds:.0f} s; {told})", flush=True)
