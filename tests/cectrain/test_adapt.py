@@ -17,6 +17,7 @@ from cectrain.adapt.text import gather_text
 from cectrain.adapt.trial import Trial
 from cectrain.bench_systems import ModelOptions, make_corrector
 from cectrain.cli import cli as cectrain
+from cectrain.corrector.combined import INPUT_METHOD, SHIPPED
 from cectrain.corrector.field import POLICY, RECORD, TABLE, read_field
 
 # A field that no other text has: its trade is the shoeing of 驺骥, with a word of its own.
@@ -66,6 +67,14 @@ def test_adapted_model_is_no_worse_on_held_out_sentences(field):
     before, after = told["scores"]["nothing"], told["scores"][told["used"]]
     assert after["f1"] >= before["f1"]
     assert after["changed"] <= before["changed"]
+
+
+def test_weights_are_between_those_of_the_default_and_of_sparse_ngrams(field):
+    """As the n-grams are a mean by the share of the field, so are the weights that suit them."""
+    out, told = field
+    weights, _, _ = read_field(str(out))
+    means = [(1 - told["share"]) * a + told["share"] * b for a, b in zip(SHIPPED, INPUT_METHOD)]
+    assert weights[:3] == pytest.approx(means[:3])
 
 
 def test_new_words_are_found_and_known(field):
