@@ -73,7 +73,8 @@ def test_weights_are_between_those_of_the_default_and_of_sparse_ngrams(field):
     """As the n-grams are a mean by the share of the field, so are the weights that suit them."""
     out, told = field
     weights, _, _ = read_field(str(out))
-    means = [(1 - told["share"]) * a + told["share"] * b for a, b in zip(SHIPPED, INPUT_METHOD)]
+    pairs = zip(SHIPPED, INPUT_METHOD, strict=True)
+    means = [(1 - told["share"]) * plain + told["share"] * of_less for plain, of_less in pairs]
     assert weights[:3] == pytest.approx(means[:3])
 
 
