@@ -20,8 +20,6 @@ from cectrain.corrector.folder import longest_source, model_folder, prove_weight
 from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
-#: of a character behind the first that differs: it is judged as if that one were wrong
-BEHIND = 0.3
 _END = "\0"  # stands for the end token, which has no character
 _TOKENS = 2048  # about so many in a forward pass: more cost memory and are no faster
 
@@ -102,8 +100,8 @@ class ChangeScorer:
         """Return log P(change) − log P(no change) of each change of each text, at least FLOOR.
 
         P is the policy's probability of the characters that differ, each after the unchanged text
-        before it, as if no other character were changed; those behind the first count `BEHIND`. A
-        change of the length is judged by the first character that differs.
+        before it, as if no other character were changed. A change of the length is judged by the
+        first character that differs.
         """
         results: list[dict[Change, float]] = [{} for _ in texts]
         asked = [n for n in range(len(texts)) if changes[n]]
@@ -149,8 +147,7 @@ class ChangeScorer:
         done = 0
         for n, change, count in owners:
             if count:
-                behind = gains[done + 1 : done + count].sum()
-                results[n][change] = max(FLOOR, float(gains[done] + BEHIND * behind))
+                results[n][change] = max(FLOOR, float(gains[done : done + count].sum()))
             done += count
 
     def _differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:

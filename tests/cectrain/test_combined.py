@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cecdata.lm.ngrams import SHIPPED_NAME, load_shipped
 from cecdata.models.causal import prompt_ids
-from cectrain.corrector.change_scorer import BEHIND, FLOOR
+from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import INPUT_METHOD, SHIPPED, CombinedProposer, choose_changes
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import PolicyProposer, load
@@ -69,17 +69,13 @@ def log_prob(policy, source, prefix, token):
     ],
 )
 def test_a_log_ratio_is_that_of_two_probabilities_of_torch(combined, policy, text, change, pairs):
-    """Each differing character is judged after the text as it is, whatever else is in the batch.
-
-    What is behind the first is judged as if that one were wrong, so that it counts less.
-    """
+    """Each differing character is judged after the text as it is, whatever else is in the batch."""
     tokens = policy.tokenizer.get_vocab()
-    first, *behind = (
+    expected = sum(
         log_prob(policy, text, text[:place], tokens[new])
         - log_prob(policy, text, text[:place], tokens[old])
         for place, new, old in pairs
     )
-    expected = first + BEHIND * sum(behind)
     texts = [text, "一段更长的文字，所以前面那句要补齐。"]
     ratios = combined.scorer.log_ratios(texts, [[change], [(0, 1, "二")]])
     assert ratios[0][change] == pytest.approx(max(FLOOR, expected), abs=1e-3)
