@@ -14,13 +14,7 @@ from cecdata.builds.engine import Cluster, Step, Threads, engine_of
 from cecdata.builds.near import DistinctNear
 from cecdata.builds.output import open_output
 from cecdata.builds.place import Done, Place
-from cecdata.builds.publish import (
-    Finished,
-    publish_pairs,
-    publish_pool,
-    restate,
-    run_of,
-)
+from cecdata.builds.publish import Finished, publish, restate, run_of
 from cecdata.builds.read import Read, look
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
@@ -72,12 +66,9 @@ def build(
                 raise
             stage = run.last_stage(found, config, histogram)
             chunks = run.all(stage, stage.count)
-            finished_build = Finished(
-                source, found, chunks, run_of(started, workers, command), about
-            )
-            if histogram is None:
-                return publish_pool(output, finished_build, config)
-            return publish_pairs(output, finished_build, histogram)
+            facts = run_of(started, workers, command)
+            done = Finished(source, found, chunks, facts, about)
+            return publish(output, done, config, histogram)
 
 
 @dataclass(frozen=True, slots=True)

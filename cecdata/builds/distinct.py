@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -110,12 +110,7 @@ class Pool:
     origins: tuple[Origin, ...]
     buckets: tuple[File, ...]  # of sentences, in the order of ids
     rejects: tuple[File, ...]  # files of rejected rows
-    counts: tuple[str, ...] = field(default=())  # files of histograms
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows that were read."""
-        return self.sentences + sum(self.rejected.values())
+    counts: tuple[str, ...]  # files of histograms
 
 
 def gather_pool(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
@@ -127,7 +122,7 @@ def gather_pool(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
         rejected.update(facts["rejected"])
         contaminated.update(facts.get("contaminated", {}))
     files = [file for done in (*read, *distinct) for file in done.files]
-    buckets = _list_buckets(distinct)
+    buckets = tuple(f for done in distinct for f in done.files if f.path.endswith(".arrow"))
     return Pool(
         sentences=sum(bucket.rows for bucket in buckets),
         rejected=dict(sorted(rejected.items())),
@@ -153,10 +148,6 @@ def _gather_reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
             else:
                 files.append(report)
     return tuple(files)
-
-
-def _list_buckets(distinct: Sequence[Done]) -> tuple[File, ...]:
-    return tuple(f for done in distinct for f in done.files if f.path.endswith(".arrow"))
 
 
 def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cecdata.common.errors import InputError
 from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
-from cecdata.corpus.normalise import Options, normalise
+from cecdata.corpus.normalise import normalise
 from cecdata.filters import active, measure
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
 from cecdata.perturbation.pairs import Mask, Pairs, name_codes
@@ -95,9 +95,8 @@ def _table_of_rejects(
 def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
     """Return the kept copies as rows of PAIR; raise InputError if the text is not one sentence."""
     row = {"text": sentence, "origin": "preview", "file": "-", "row": 1}
-    normalised = normalise(
-        pa.RecordBatch.from_pylist([row], ROW), Options(config.min_chars, config.max_chars)
-    )
+    batch = pa.RecordBatch.from_pylist([row], ROW)
+    normalised = normalise(batch, config.min_chars, config.max_chars)
     if len(normalised.rejected):
         bad = normalised.rejected.to_pylist()[0]
         raise InputError(f"the text is no usable sentence ({bad['reason']}: {bad['detail']})")

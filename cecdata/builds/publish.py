@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -17,7 +18,7 @@ from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
 from cecdata.builds.output import Folder, Remote
 from cecdata.builds.place import Done
-from cecdata.common.codec import Json, decode
+from cecdata.common.codec import Json, decode, encode
 from cecdata.common.errors import without_userinfo
 from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
@@ -37,7 +38,6 @@ from cecdata.shards.manifest import (
     File,
     Manifest,
     Run,
-    dump_run,
     dumps,
     pools_among,
 )
@@ -74,7 +74,9 @@ class Finished:
             "version": __version__,
             "versions": versions(config),
             "inputs": _inputs(source, pool),
-            "rows": Counts(pool.rows, pool.sentences, pool.rejected),
+            "rows": Counts(
+                pool.sentences + sum(pool.rejected.values()), pool.sentences, pool.rejected
+            ),
             "origins": pool.origins,
             "pools": tuple(
                 replace(pool, path=drop_folders(pool.path)) for pool in pools_among(source.names)
@@ -84,11 +86,28 @@ class Finished:
         }
 
 
-def publish_pool(output: Folder | Remote, finished: Finished, config: Config) -> Manifest:
-    """Let the shards of a pool appear, then the documents; return the manifest, written last."""
+def publish(
+    output: Folder | Remote, finished: Finished, config: Config, histogram: Histogram | None
+) -> Manifest:
+    """Let the shards appear, then the documents; return the manifest, written last.
+
+    The shards are those of a pool where there is no histogram.
+    """
     facts = finished.state(output.build, config)
+    recorded = (
+        _of_pool(finished, config, facts)
+        if histogram is None
+        else _of_pairs(finished, histogram, facts)
+    )
+    output.publish()
+    run = json.dumps(encode(finished.run), ensure_ascii=False, indent=2, allow_nan=False)
+    output.document(RUN, f"{run}\n".encode())
+    return _close(output, recorded)
+
+
+def _of_pool(finished: Finished, config: Config, facts: dict[str, Any]) -> Manifest:
     facts["extra"] |= {"kind": POOL}
-    recorded = Manifest(
+    return Manifest(
         **facts,
         configuration=drop_folders(config.intake()),
         tables={},
@@ -96,19 +115,6 @@ def publish_pool(output: Folder | Remote, finished: Finished, config: Config) ->
         pairs=Counts(0, 0),
         rejects=finished.pool.rejects,
     )
-    return _publish(output, finished.run, recorded)
-
-
-def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histogram) -> Manifest:
-    """Let the shards of pairs appear, then the documents; return the manifest, written last."""
-    recorded = _of_pairs(finished, histogram, finished.state(output.build, histogram.config))
-    return _publish(output, finished.run, recorded)
-
-
-def _publish(output: Folder | Remote, run: Run, recorded: Manifest) -> Manifest:
-    output.publish()
-    output.document(RUN, dump_run(run))
-    return _close(output, recorded)
 
 
 def restate(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:

@@ -32,7 +32,7 @@ from cecdata.common.store import fetch_copies, is_remote
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import by_benchmark, decontaminate, load
 from cecdata.contamination.index import Index
-from cecdata.corpus.normalise import Normalised, Options, normalise
+from cecdata.corpus.normalise import Normalised, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.quality import sieve
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
@@ -158,8 +158,8 @@ def clean_rows(rows: Rows, config: Config, known: Index | None) -> Normalised:
     Sentences that `known` has are none.
     """
     whole = split(rows.batch) if config.split_sentences else rows.batch
-    options = Options(config.min_chars, config.max_chars)
-    normal = normalise(whole, options, mask if config.mask else None)
+    masks = mask if config.mask else None
+    normal = normalise(whole, config.min_chars, config.max_chars, masks)
     clean = sieve(normal, config.quality)
     if known is not None:
         clean = decontaminate(clean, known)

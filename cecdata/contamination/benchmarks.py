@@ -198,19 +198,15 @@ def _count(hits: Hits, flags: Flags) -> None:
 def texts(name: str) -> Iterator[Texts]:
     """Yield the texts of a file, a glob or a dataset folder, all texts of a row in one batch.
 
-    Rows are numbered from 1, continuing from file to file. A row is a line (with its fields between
-    tabs), a row of a table, or a JSON object or element. Fields such as `id` and `origin` are left
-    out. Raises InputError for a file that cannot be read.
+    Rows are numbered from 0 in each batch. A row is a line (with its fields between tabs), a row of
+    a table, or a JSON object or element. Fields such as `id` and `origin` are left out. Raises
+    InputError for a file that cannot be read.
     """
-    first = 1
     for source in resolve([name]):
-        for text, rows, count in _rows(source):
-            yield text, rows + first, count
-            first += count
+        yield from _rows(source)
 
 
 def _rows(source: Source) -> Iterator[Texts]:
-    """Yield the texts of one file, whose rows count from 0 in each batch."""
     waiting: list[list[str]] = []
     lost: Counter[str] = Counter()
     size = 0  # characters

@@ -76,9 +76,7 @@ def folding() -> Uint32s:
 class Keys:
     """The keys of texts: `codes` of key i are ``codes[offsets[i]:offsets[i + 1]]``."""
 
-    def __init__(self, text: pa.Array | pa.ChunkedArray) -> None:
-        if isinstance(text, pa.ChunkedArray):
-            text = text.combine_chunks()
+    def __init__(self, text: pa.Array) -> None:
         self.offsets = np.zeros(len(text) + 1, np.int64)
         self.codes: Points = np.zeros(0, np.uint32)
         if len(text):
@@ -86,9 +84,6 @@ class Keys:
             self.codes = np.empty(int(offsets[-1] - offsets[0]), np.uint32)
             size = _fold(data, offsets, folding(), self.codes, self.offsets)
             self.codes = self.codes[:size]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
 
 class Index:
@@ -146,7 +141,7 @@ class Table(NamedTuple):
 def _find_new(keys: Keys, seen: set[int]) -> npt.NDArray[np.int64]:
     """Return the first row of each key that is long enough and not seen yet, in order."""
     sizes = np.diff(keys.offsets)
-    whole = np.zeros(len(keys), np.uint64)
+    whole = np.zeros(len(sizes), np.uint64)
     _hash(keys.codes, keys.offsets, sizes, sizes, whole)
     first = np.sort(np.unique(whole, return_index=True)[1])
     rows = [n for n in first[sizes[first] >= SHORTEST].tolist() if int(whole[n]) not in seen]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from cecdata.common.errors import UsageError
 from cecdata.common.kernels import splitmix64
 
 Uint64s = npt.NDArray[np.uint64]
@@ -48,8 +47,6 @@ def is_validation(ids: Uint64s | Int64s, holdout: float) -> Mask:
     >>> is_validation(np.arange(5, dtype=np.uint64), 0.0).any()
     np.False_
     """
-    if not 0.0 <= holdout <= 1.0:
-        raise UsageError(f"holdout = {holdout} must be from 0 to 1")
     if holdout == 1.0:
         return np.ones(len(ids), dtype=np.bool_)
     return splitmix64(ids.view(np.uint64) ^ _PURPOSE) < np.uint64(int(holdout * 2**64))

@@ -29,18 +29,6 @@ LOCATED_SENTENCE = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """The rules of a sentence. Lengths are code points after normalisation.
-
-    `min_chars` is 5, because one edit is over a fifth of a shorter sentence (the paper's
-    customer-service corpus takes 10). `max_chars` is 512, the window of the encoders.
-    """
-
-    min_chars: int = 5
-    max_chars: int = 512
-
-
-@dataclass(frozen=True, slots=True)
 class Normalised:
     """`batch` has the schema LOCATED_SENTENCE, `rejected` REJECTED_ROW; each row is in one."""
 
@@ -56,17 +44,18 @@ class Fault:
     detail: str
 
 
-DEFAULTS = Options()
 _NFC = functools.partial(unicodedata.normalize, "NFC")
 
 
 def normalise(
     batch: pa.RecordBatch,
-    options: Options = DEFAULTS,
+    min_chars: int,
+    max_chars: int,
     mask: Callable[[pa.Array], pa.Array] | None = None,
 ) -> Normalised:
     """Normalise a batch of the schema ROW and give every sentence its id.
 
+    A sentence has `min_chars` to `max_chars` code points in its normal form.
     `mask`, such as `privacy.mask`, replaces personal data in the normal form of the texts, and in
     the texts of the rejected rows. Reasons: empty, control_character, replacement_character,
     private_use, noncharacter, too_short, too_long.
@@ -81,7 +70,7 @@ def normalise(
         text = mask(text)
         lengths, _ = scan(text)
         batch = batch.set_column(0, batch.schema.field("text"), text)  # of rejected rows, too
-    _judge(lengths, options, which, faults)
+    _judge(lengths, min_chars, max_chars, which, faults)
     places = np.flatnonzero(which >= 0)
     fault_of, bad = pa.array(which[places]), batch.take(pa.array(places))
     words = [fault.reason for fault in faults], [fault.detail for fault in faults]
@@ -231,21 +220,23 @@ def _repair(
     return pc.replace_with_mask(text, pa.array(mask), replacement)
 
 
-def _judge(lengths: Int32s, options: Options, which: Int32s, faults: list[Fault]) -> None:
+def _judge(
+    lengths: Int32s, min_chars: int, max_chars: int, which: Int32s, faults: list[Fault]
+) -> None:
     """Add the faults of the rows' lengths, each distinct length once."""
-    outside = (lengths < max(options.min_chars, 1)) | (lengths > options.max_chars)
+    outside = (lengths < max(min_chars, 1)) | (lengths > max_chars)
     outside &= which < 0
     sizes, places = np.unique(lengths[outside], return_inverse=True)
     which[outside] = len(faults) + places
-    faults += [_fault(size, options) for size in sizes.tolist()]
+    faults += [_fault(size, min_chars, max_chars) for size in sizes.tolist()]
 
 
-def _fault(length: int, options: Options) -> Fault:
+def _fault(length: int, min_chars: int, max_chars: int) -> Fault:
     if length == 0:
         return Fault("empty", "nothing but whitespace")
-    if length < options.min_chars:
-        return Fault("too_short", f"{length} characters; the minimum is {options.min_chars}")
-    return Fault("too_long", f"{length} characters; the limit is {options.max_chars}")
+    if length < min_chars:
+        return Fault("too_short", f"{length} characters; the minimum is {min_chars}")
+    return Fault("too_long", f"{length} characters; the limit is {max_chars}")
 
 
 @compiled

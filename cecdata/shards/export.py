@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -138,10 +137,8 @@ def export(
             f"{path} exists: name another file, or replace it with --overwrite "
             "(in Python, overwrite=True)"
         )
-    dataset.prove(split)
-    job = _Job(dataset, split, template)
-    write = job.write_table if form in PARQUET else job.write_text
-    durable.write(path, lambda temporary: write(temporary, form))
+    write = _write_table if form in PARQUET else _write_text
+    durable.write(path, lambda temporary: write(temporary, form, dataset, split, template))
     return rows
 
 
@@ -157,35 +154,27 @@ def _check(path: Path, form: str, template: str | None) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Job:
-    """The rows of one export, and their prompt."""
+def _write_text(path: Path, form: str, dataset: Dataset, split: str, template: str | None) -> None:
+    with path.open("wb") as file:
+        for batch in _read_rows(dataset, split):
+            file.write(TEXT[form](batch, template))
 
-    dataset: Dataset
-    split: str
-    template: str | None
 
-    def write_text(self, path: Path, form: str) -> None:
-        """Write all rows as text."""
-        with path.open("wb") as file:
-            for batch in self._read_rows():
-                file.write(TEXT[form](batch, self.template))
+def _write_table(path: Path, form: str, dataset: Dataset, split: str, template: str | None) -> None:
+    none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
+    schema = PARQUET[form](none, template, split, 0).schema
+    # Polars' own types of text and lists stay out of the file
+    options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+    with pq.ParquetWriter(path.absolute(), schema, **options) as file:
+        start = 0
+        for batch in _read_rows(dataset, split):
+            file.write_table(PARQUET[form](batch, template, split, start))
+            start += len(batch)
 
-    def write_table(self, path: Path, form: str) -> None:
-        """Write all rows as Parquet."""
-        none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
-        schema = PARQUET[form](none, self.template, self.split, 0).schema
-        # Polars' own types of text and lists stay out of the file
-        options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
-        with pq.ParquetWriter(path.absolute(), schema, **options) as file:
-            start = 0
-            for batch in self._read_rows():
-                file.write_table(PARQUET[form](batch, self.template, self.split, start))
-                start += len(batch)
 
-    def _read_rows(self) -> Iterator[pl.DataFrame]:
-        """Yield all rows, a batch at a time."""
-        for frame, _ in self.dataset.scan_shards(self.split):
-            for batch in frame.collect().iter_slices(_BATCH):
-                step("export", len(batch), self.dataset.rows(self.split))
-                yield batch
+def _read_rows(dataset: Dataset, split: str) -> Iterator[pl.DataFrame]:
+    """Yield all rows, a batch at a time."""
+    for frame, _ in dataset.scan_shards(split):
+        for batch in frame.collect().iter_slices(_BATCH):
+            step("export", len(batch), dataset.rows(split))
+            yield batch

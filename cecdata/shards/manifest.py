@@ -284,12 +284,6 @@ def pools_among(corpus: Sequence[str]) -> tuple[PoolRecord, ...]:
     return tuple(found)
 
 
-def dump_run(run: Run) -> bytes:
-    """Return the bytes of `run.json`."""
-    text = json.dumps(encode(run), ensure_ascii=False, indent=2, allow_nan=False)
-    return (text + "\n").encode()
-
-
 _REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
 
 

@@ -21,7 +21,7 @@ from cecdata.contamination.benchmarks import decontaminate
 from cecdata.contamination.benchmarks import load as known_benchmarks
 from cecdata.contamination.index import CONTAMINATED, SHARED
 from cecdata.corpus.ids import is_validation
-from cecdata.corpus.normalise import Normalised, Options, normalise, reject
+from cecdata.corpus.normalise import Normalised, normalise, reject
 from cecdata.corpus.reading import read
 from cecdata.hanzi.characters import is_han
 from cectrain.data import shards
@@ -102,7 +102,6 @@ def _chosen(
 ) -> tuple[list[pa.Table], Counter[str], int]:
     """Return the sentences to use, the number left out by reason, and the number read."""
     known = frozenset(token for token in vocabulary() if len(token) == 1)
-    options = Options(min_chars=config.min_chars, max_chars=config.max_chars)
     bench = known_benchmarks(benchmarks) if benchmarks else None
     seen, left_out, tables, total = set[int](), Counter[str](), list[pa.Table](), 0
     for rows in read(list(corpus)):
@@ -110,7 +109,8 @@ def _chosen(
         left_out += Counter(rows.rejected.column("reason").to_pylist())
         listed = pa.array([o in config.origins for o in rows.batch.column("origin").to_pylist()])
         left_out["origin not listed"] += rows.batch.num_rows - sum(listed.to_pylist())
-        sentences = _distinct(normalise(rows.batch.filter(listed), options), seen)
+        chosen = rows.batch.filter(listed)
+        sentences = _distinct(normalise(chosen, config.min_chars, config.max_chars), seen)
         if bench is not None:
             sentences = decontaminate(sentences, bench, kinds=CONTAMINATED | SHARED)
         left_out += Counter(sentences.rejected.column("reason").to_pylist())

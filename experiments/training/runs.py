@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +19,8 @@ from types import MappingProxyType
 
 from cecdata.common import command_group
 from cecdata.common.codec import Json, parse
-from cecdata.common.durable import STATE, running
+from cecdata.common.durable import STATE
+from cecdata.common.durable.files import has_ended
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.machine import usable_cores
 from cectrain import config
@@ -234,10 +236,20 @@ def run_one(
 def _wait_for_holder(folder: Path, stop: threading.Event, log: Log) -> None:
     """Wait for a process that works in the folder, as a killed command leaves it behind."""
     lock = folder / STATE / "lock"
-    if holder := running(lock):
+    if holder := _find_holder(lock):
         log(f"{folder.name}: waits for {holder}, which an earlier command started")
-    while running(lock) and not stop.wait(_POLL_S):
+    while _find_holder(lock) and not stop.wait(_POLL_S):
         pass
+
+
+def _find_holder(lock: Path) -> str:
+    """Return who holds a lock, by the note in it; "" if nobody does.
+
+    The lock is not touched: trying it could refuse a run that starts at that moment.
+    """
+    note = lock.read_text("utf-8") if lock.is_file() else ""
+    ended = f" on {socket.gethostname()} " in note and has_ended(int(note.split()[1]))
+    return "" if ended else note
 
 
 def finished(experiment: Experiment, run: Run) -> FinishedRun | None:

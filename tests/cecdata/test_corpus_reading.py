@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from cecdata.contamination import benchmarks
 from cecdata.corpus import lines as corpus_lines
 from cecdata.corpus.encodings import detect_encoding
-from cecdata.corpus.normalise import Options, normalise
+from cecdata.corpus.normalise import normalise
 from cecdata.corpus.reading import Rows, empty_corpus, read, resolve
 from cecdata.corpus.sources import Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
@@ -372,7 +372,7 @@ def read_back(path, data, **options):
     path.write_bytes(data)
     good, bad = [], []
     for rows in read([str(path)], **options):
-        clean = normalise(rows.batch, Options(1, 10_000))
+        clean = normalise(rows.batch, 1, 10_000)
         good += clean.batch.column("text").to_pylist()
         bad += rows.rejected, clean.rejected
     return good, pa.Table.from_batches(bad)

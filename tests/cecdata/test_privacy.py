@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from privacy_set import PRECISION, RECALL, REPORTED, rates, sentences, spans
 
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.normalise import Options, normalise
+from cecdata.corpus.normalise import normalise
 from cecdata.corpus.privacy import mask, mask_text
 from cecdata.shards.schema import ROW
 
@@ -176,12 +176,12 @@ def test_a_text_is_masked_in_its_normal_form():
     texts += ["请打我电话１３９１２３４５６７８联系。"]
     columns = [pa.array(texts), pa.array(["网"] * 2), pa.array(["a.txt"] * 2), pa.array([1, 2])]
     batch = pa.RecordBatch.from_arrays([*columns, pa.nulls(2, pa.string())], schema=ROW)
-    clean = normalise(batch, mask=mask)
+    clean = normalise(batch, 5, 512, mask)
     assert clean.batch.column("text").to_pylist() == [
         "号码一，打<PHONE>给我，谢谢您。",
         "请打我电话<PHONE>联系。",
     ]
-    short = normalise(batch, Options(min_chars=100), mask)
+    short = normalise(batch, 100, 512, mask)
     assert "".join(short.rejected.column("text").to_pylist()).count("<PHONE>") == 2
 
 

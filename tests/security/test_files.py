@@ -214,7 +214,7 @@ def test_a_recipe_runs_nothing(tmp_path, monkeypatch, text):
 
 
 OUTSIDE = ["/etc/x", "../x", "a/../../x", "a/..", "..", "", "a//b", "/", "a/", "./a", "a\\b",
-           "..\\x", "C:/x", "c:x", "a\0b", "长" * 86, "a/" * 1030 + "a"]  # fmt: skip
+           "..\\x", "C:/x", "c:x", "a\0b"]  # fmt: skip
 
 
 @pytest.fixture

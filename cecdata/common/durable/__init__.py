@@ -12,7 +12,7 @@ from cecdata.common.durable.files import (
     write_bytes,
     write_text,
 )
-from cecdata.common.durable.state import Journal, Lock, running
+from cecdata.common.durable.state import Journal, Lock
 from cecdata.common.durable.workspace import STATE, Workspace, write_beside
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "Lock",
     "Workspace",
     "publish",
-    "running",
     "sha256_of",
     "write",
     "write_beside",

@@ -21,7 +21,6 @@ from pathlib import Path
 from cecdata.common.errors import CecError, DiskFullError, UsageError
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-_LONGEST_PART, _LONGEST = 255, 1024  # bytes of a part of a name and of all, on usual systems
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # Rust and C++ libraries sometimes repeat the system's message without its error number.
 _FULL_TEXT = ("no space left on device", "disk quota exceeded")
@@ -259,9 +258,6 @@ def inside(name: str) -> str:
         raise ValueError(f"the name {name!r} points outside its folder")
     if "" in parts or "." in parts:
         raise ValueError(f"the name {name!r} has an empty part or the part `.`")
-    sizes = [len(part.encode("utf-8", "surrogatepass")) for part in parts]
-    if max(sizes) > _LONGEST_PART or sum(sizes) > _LONGEST:
-        raise ValueError(f"the name {name[:40]!r}… is too long for a file")
     return name
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import socket
 import threading
@@ -13,8 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from cecdata.common.codec import parse, seal_object, unseal_object
-from cecdata.common.durable.files import fsync_folder, has_ended, naming
+from cecdata.common.codec import seal_object, unseal_object
+from cecdata.common.durable.files import fsync_folder, naming
 from cecdata.common.errors import RefusedError
 
 _descriptors: set[int] = set()  # of the locks that this process holds
@@ -38,19 +37,19 @@ class Lock:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = _holder(os.pread(descriptor, 4096, 0))
+                note = os.pread(descriptor, 4096, 0).decode("utf-8", "replace")
                 os.close(descriptor)
                 raise RefusedError(
-                    f"{self.path.parent.parent} is in use by {holder}. Wait for that process, "
-                    "stop it, or choose another output folder."
+                    f"{self.path.parent.parent} is in use by {note or 'another process'}. Wait "
+                    "for that process, stop it, or choose another output folder."
                 ) from None
             except BaseException:
                 os.close(descriptor)
                 raise
             os.ftruncate(descriptor, 0)
             since = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
-            note = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
-            os.pwrite(descriptor, json.dumps(note).encode(), 0)
+            note = f"process {os.getpid()} on {socket.gethostname()} since {since}"
+            os.pwrite(descriptor, note.encode(), 0)
         self._descriptor = descriptor
         _descriptors.add(descriptor)
 
@@ -75,26 +74,6 @@ def _close_in_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_close_in_fork)
-
-
-def running(path: Path) -> str | None:
-    """Return who holds the lock at `path`, by the note in it; None if nobody does.
-
-    The lock is not touched: trying it could refuse a run that starts at that moment. The note of a
-    killed process still counts if it is from another host.
-    """
-    note = path.read_bytes() if path.is_file() else b""
-    holder = _holder(note)
-    ended = f" on {socket.gethostname()} " in holder and has_ended(int(holder.split()[1]))
-    return None if not note or ended else holder
-
-
-def _holder(note: bytes) -> str:
-    try:
-        about = dict(parse(note))  # type: ignore[arg-type]
-        return f"process {int(str(about['pid']))} on {about['host']} since {about['since']}"
-    except (ValueError, KeyError, TypeError):
-        return "another process that has just started"
 
 
 class Journal:
