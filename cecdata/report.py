@@ -11,13 +11,12 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.common import html
-from cecdata.common.codec import parse
 from cecdata.common.durable import write_beside
 from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, percent, table
 from cecdata.corpus.reading import unread
 from cecdata.shards.card import RATE, rates
-from cecdata.shards.manifest import RUN, Counts, Manifest
+from cecdata.shards.manifest import Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 
@@ -39,22 +38,13 @@ def write_report(out: Path, *, sample: int = 200_000, to: Path | None = None) ->
     drawn = draw(dataset, sample)
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)
-    text = pairs_page(out.resolve().name, dataset.manifest, drawn, _command(out))
+    text = pairs_page(out.resolve().name, dataset.manifest, drawn)
     write_beside(folder, {REPORT: text})
     return folder / REPORT
 
 
-def _command(out: Path) -> str:
-    """Return the command in `run.json`; a dataset from elsewhere may come without that file."""
-    try:
-        document = parse((out / RUN).read_bytes())
-    except (OSError, ValueError):
-        return "(run.json with the command is missing)"
-    return str(document.get("command", "")) if isinstance(document, dict) else ""
-
-
-def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> str:
-    """Return the page of a dataset of pairs; `command` made it."""
+def pairs_page(name: str, manifest: Manifest, sample: Sample) -> str:
+    """Return the page of a dataset of pairs."""
     edits = sample.kept.lazy().select("edits").explode("edits").drop_nulls().unnest("edits")
     replaced = most_frequent(edits)
     splits = ", ".join(
@@ -69,7 +59,7 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
     )
     what = f"{manifest.pairs.kept:,} pairs ({splits}) from {manifest.rows.kept:,} sentences, {{}}."
     sections = (
-        *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}", command),
+        *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}"),
         "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
         _browser(),
         _counts(manifest, sample.kept, edits),
@@ -83,8 +73,8 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample, command: str) -> s
     return html.page(name, "\n".join(sections), Path(__file__), data)
 
 
-def _head(title: str, manifest: Manifest, what: str, command: str) -> list[str]:
-    """Return the title, what the publisher states, what the rows are, and the command."""
+def _head(title: str, manifest: Manifest, what: str) -> list[str]:
+    """Return the title, what the publisher states, and what the rows are."""
     by = (
         f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
         f"<code>{manifest.fingerprint[:12]}</code>"
@@ -94,7 +84,7 @@ def _head(title: str, manifest: Manifest, what: str, command: str) -> list[str]:
     return [
         f"<h1>{escape(title)}</h1>",
         *(f"<p>{escape(text)}</p>" for text in stated if text),
-        f"<p>{what.format(by)}</p><p><code>{escape(command)}</code></p>",
+        f"<p>{what.format(by)}</p>",
     ]
 
 

@@ -30,10 +30,9 @@ from cecdata.builds.place import (
 from cecdata.common.codec import Json
 from cecdata.config import Config
 from cecdata.corpus.reading import FileReport
-from cecdata.corpus.rows import count_reasons
 from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import File, Origin
-from cecdata.shards.schema import POOLED, REJECTED_ROW
+from cecdata.shards.schema import POOLED, REJECTED_ROW, count_values
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Distinct(Step):
         if len(rejects):
             again_name = f"rejects/rows-again-{name}.parquet"
             files.append(write_rows(self.place, again_name, rejects, REJECTED_ROW))
-        return files, {"rejected": dict(count_reasons(rejects)), "origins": _origins(kept)}
+        return files, {"rejected": {**count_values(rejects["reason"])}, "origins": _origins(kept)}
 
     def _gather_bucket(self, number: int) -> pa.RecordBatch:
         batches = []

@@ -139,7 +139,7 @@ class Remote(_Output):
             self._refuse_another()
         elif names and (overwrite or self._store.read(_FINGERPRINT) != fingerprint(identity)):
             self._clear(names)  # a run that was killed before its first marker binds no other
-        self._store.put_bytes(_FINGERPRINT, fingerprint(self._identity))
+        self.document(_FINGERPRINT, fingerprint(self._identity))
 
     def _refuse_another(self) -> None:
         refuse_another(self._store.read(_FINGERPRINT), self._identity, str(self.place))

@@ -36,11 +36,10 @@ from cecdata.corpus.normalise import Normalised, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.quality import sieve
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
-from cecdata.corpus.rows import count_reasons
 from cecdata.corpus.sentences import split
 from cecdata.corpus.sources import Rows, Source
 from cecdata.shards.manifest import File
-from cecdata.shards.schema import REJECTED_ROW
+from cecdata.shards.schema import REJECTED_ROW, count_values
 
 _PART = 1 << 25  # bytes of sentences, or of rejected rows, in a part
 _RANGES = 4  # bits of an id: of the ranges of a part that are copied one after the other
@@ -68,7 +67,7 @@ class Read(Step):
         write = partial(self._part, number)
         for made, bad in ahead(write, enumerate(self._parts(batches)), self.threads):
             files += made
-            rejected.update(count_reasons(bad))
+            rejected.update(count_values(bad["reason"]))
             contaminated.update(by_benchmark(bad))
         facts: dict[str, Json] = {
             "rejected": dict(rejected),
@@ -129,7 +128,7 @@ def look(source: Input, config: Config) -> None:
             clean = cleaner(rows)
             if len(clean.batch):
                 return
-            rejected.update(count_reasons(clean.rejected))
+            rejected.update(count_values(clean.rejected["reason"]))
     raise empty_corpus(
         source.names, rejected, [report.damage for report in reports if report.damage]
     )

@@ -18,7 +18,6 @@ import os
 import pickle
 import sys
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -209,9 +208,6 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
 
     def save_overload(self, sig: object, data: object) -> None:
         """Keep a compiled kernel in the first folder that can be written."""
-        if data.library.has_dynamic_globals:  # type: ignore[attr-defined]
-            warnings.warn(f"{self._family} is not kept: it has a large global array", stacklevel=1)
-            return
         name = self._name(sig, data.codegen)  # type: ignore[attr-defined]
         body = dumps((sig, data._reduce()))  # type: ignore[attr-defined]  # noqa: SLF001
         for folder in _folders(self._source):

@@ -116,12 +116,18 @@ class Store:
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
-        with path.open("rb") as file:
-            self._upload(name, iter(lambda: file.read(_BLOCK), b""))
-
-    def put_bytes(self, name: str, data: bytes) -> None:
-        """Write bytes to the object `name`."""
-        self._upload(name, iter([data]))
+        full = self._full(name)
+        with path.open("rb") as file, self._naming(name):
+            if self._files.type_name not in _FLAT:
+                self._files.create_dir(full.rpartition("/")[0], recursive=True)
+            try:
+                with self._files.open_output_stream(full) as stream:
+                    while block := file.read(_BLOCK):
+                        stream.write(block)
+            except BaseException:  # closing the stream has stored what was written
+                with suppress(OSError):  # the store may have failed; the error above says so
+                    self._files.delete_file(full)
+                raise
 
     def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
@@ -132,20 +138,6 @@ class Store:
         """Remove an object."""
         with self._naming(name):
             self._files.delete_file(self._full(name))
-
-    def _upload(self, name: str, blocks: Iterator[bytes]) -> None:
-        full = self._full(name)
-        with self._naming(name):
-            if self._files.type_name not in _FLAT:
-                self._files.create_dir(full.rpartition("/")[0], recursive=True)
-            try:
-                with self._files.open_output_stream(full) as stream:
-                    for block in blocks:
-                        stream.write(block)
-            except BaseException:  # closing the stream has stored what was written
-                with suppress(OSError):  # the store may have failed; the error above says so
-                    self._files.delete_file(full)
-                raise
 
     def _name(self, name: str) -> str:
         """Return an object's name below the URI; raise CecError for one that may lead elsewhere."""

@@ -30,6 +30,7 @@ from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.sources import Reject, Source
 from cecdata.shards.manifest import MANIFEST
+from cecdata.shards.schema import count_values
 
 ENVIRONMENT = "CECBENCH_DATA"
 REASON = "contaminated"
@@ -129,9 +130,7 @@ def decontaminate(clean: Normalised, benchmarks: Index, *, kinds: int = CONTAMIN
 def by_benchmark(rejected: pa.Table) -> dict[str, int]:
     """Count contaminated rows by `detail`, which has the benchmark and the kind of match."""
     bad = rejected.filter(pc.equal(rejected.column("reason"), REASON))
-    return {
-        part["values"]: part["counts"] for part in bad.column("detail").value_counts().to_pylist()
-    }
+    return count_values(bad["detail"])
 
 
 def _detail(flags: Flags, names: Sequence[str]) -> str:

@@ -166,10 +166,7 @@ def _sample() -> list[Source]:
     from importlib.resources import files
 
     folder = Path(str(files("cecdata"))) / "sample"
-    paths = sorted(folder.glob("*.txt"))
-    if not paths:
-        raise InputError(f"{folder}: the packaged sample corpus is missing: reinstall the package")
-    return [_source(path, f"sample/{path.name}") for path in paths]
+    return [_source(path, f"sample/{path.name}") for path in sorted(folder.glob("*.txt"))]
 
 
 def _dataset(folder: Path) -> list[Source]:

@@ -14,9 +14,10 @@ from cecdata.common.errors import InputError
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import count_reasons, gather
+from cecdata.corpus.rows import gather
 from cecdata.corpus.sources import DamagedError, Reject, Rows, Source
 from cecdata.shards.manifest import File
+from cecdata.shards.schema import count_values
 
 # Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
 _JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512
@@ -127,7 +128,7 @@ def _parts(
             rows = whole if left is None else _first(whole, left)
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
-            counts.rejected.update(count_reasons(rows.rejected))
+            counts.rejected.update(count_values(rows.rejected["reason"]))
             yield rows
             if left is not None:
                 left -= size

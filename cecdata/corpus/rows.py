@@ -30,15 +30,6 @@ def repeat_text(value: str, length: int) -> pa.StringArray:
     return pa.StringArray.from_buffers(length, buffers[1], buffers[2])
 
 
-def count_reasons(rejected: pa.Table | pa.RecordBatch) -> dict[str, int]:
-    """Count rejected rows by their reason."""
-    if not rejected.num_rows:
-        return {}
-    counts = rejected.column("reason").value_counts()
-    reasons, numbers = (counts.field(name).to_pylist() for name in ("values", "counts"))
-    return dict(zip(reasons, numbers, strict=True))
-
-
 def split_lines(data: bytes) -> pa.BinaryArray:
     """Return the lines of a block, each ended by a line feed, without their ends."""
     parts = pc.split_pattern(pa.array([data], pa.binary()), "\n").values

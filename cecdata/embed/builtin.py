@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.codec import Json, decode
-from cecdata.common.errors import InputError
 from cecdata.common.kernels import string_buffers
 from cecdata.embed import kernels
 from cecdata.embed.base import Encoder, Scored
@@ -40,8 +39,6 @@ class Calibration:
     measured trade-off. `band` is the range of scores in which the teacher should decide.
     """
 
-    teacher: str
-    teacher_revision: str
     knot: float
     band: tuple[float, float]
     weights: str  # SHA-256
@@ -151,9 +148,6 @@ def _replacements(pairs: pa.Table) -> pa.ListArray:
 def weights() -> kernels.Weights:
     """Return the shipped weights as the kernels read them, about 10 MB."""
     rows = np.rint(_load("rows.npy").astype(np.float64) * kernels.STEP).astype(np.int16)
-    shape = (kernels.CHARACTERS + kernels.PAIRS, kernels.WIDTH)
-    if rows.shape != shape:
-        raise InputError(f"rows.npy has the shape {rows.shape}, not {shape}: reinstall the package")
     characters = _load("characters.npy")
     known = kernels.CHARACTERS - kernels.SHARED
     table = (known + np.arange(0x110000) % kernels.SHARED).astype(np.uint16)

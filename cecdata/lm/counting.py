@@ -194,21 +194,23 @@ class _Strings:
         self._total = max(int(han.sum()), 1)
         self._keys: list[Hashes] = [np.zeros(len(points), np.uint64)]
         self._distinct: list[tuple[Hashes, Longs]] = [self._count_keys(self._keys[0][:0])]
-        self._whole = np.ones(len(points), np.bool_)
+        self._whole = [np.ones(len(points), np.bool_)]
         for length in range(1, LONGEST_NEW + 1):
             last = length - 1
             keys = self._keys[-1].copy()
             ahead = len(points) - last
             keys[:ahead] = (keys[:ahead] ^ points[last:].astype(np.uint64)) * _FACTOR
             keys ^= keys >> np.uint64(29)
-            self._whole[:ahead] &= han[last:]
-            self._whole[ahead:] = False
+            whole = self._whole[-1].copy()
+            whole[:ahead] &= han[last:]
+            whole[ahead:] = False
+            self._whole.append(whole)
             self._keys.append(keys)
-            self._distinct.append(self._count_keys(keys[self._whole]))
+            self._distinct.append(self._count_keys(keys[whole]))
 
     def free_and_bound(self, length: int, least: float) -> list[tuple[int, int]]:
         """Return a place and the count of each word of this length."""
-        begins = np.flatnonzero(self._runs(length))
+        begins = np.flatnonzero(self._whole[length])
         keys = self._keys[length][begins]
         order = np.argsort(keys, kind="stable")
         keys, begins = keys[order], begins[order]
@@ -227,13 +229,6 @@ class _Strings:
         words = np.flatnonzero(bound & (free > FREE))
         at = begins[np.searchsorted(number, words)]
         return list(zip(at.tolist(), counts[words].tolist(), strict=True))
-
-    def _runs(self, length: int) -> NDArray[np.bool_]:
-        whole = self._han.copy()
-        for ahead in range(1, length):
-            whole[:-ahead] &= self._han[ahead:]
-            whole[-ahead:] = False
-        return whole
 
     def _binding(self, begins: Longs, counts: Longs, length: int) -> Doubles:
         """Return the mutual information of the two parts of each string, where it is least."""

@@ -30,7 +30,9 @@ class _Numbered:
         lacking[to] = False
         self.log_prob = np.zeros(self.size)
         self.log_prob[to] = model.word_log_prob
-        self.log_prob[lacking] = _of_parts(model, list(compress(vocabulary, lacking)))
+        if lacking.any():  # by the likeliest parts of the words
+            words = list(compress(vocabulary, lacking))
+            self.log_prob[lacking] = score_texts(words, model.tables(trigrams=False))
         self.backoff = np.zeros(self.size)
         self.backoff[to] = model.word_backoff
         pairs, triples = to[model.pairs], to[model.triples]
@@ -116,11 +118,6 @@ class Mixture:
             triples=_columns(triples, size, 3),
             triple_log_prob=mean(model.of_triples(triples) for model in models),
         )
-
-
-def _of_parts(model: Ngrams, words: Sequence[str]) -> Doubles:
-    """Return log P of words by their likeliest parts."""
-    return score_texts(words, model.tables(trigrams=False)) if words else np.zeros(0)
 
 
 def _unite_keys(parts: Sequence[Longs]) -> Longs:

@@ -127,6 +127,11 @@ def as_current(batch: pa.RecordBatch, names: Sequence[str] = ()) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
+def count_values(column: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+    """Return how often each value of a column occurs."""
+    return {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
+
+
 ROW_GROUP = 65_536
 VERSION_KEY = "cecdata.schema_version"
 

@@ -23,6 +23,7 @@ from cecdata.common.errors import InputError, VerificationError
 from cecdata.common.progress import step
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
 from cecdata.shards.reader import Problem, read_batches, take_inventory
+from cecdata.shards.schema import count_values
 
 MIXED = "mixed"
 UNCHANGED = "unchanged"
@@ -121,7 +122,7 @@ class _Check:
                 breaches["an id that is not the hash of its text"] = wrong_id(batch, "text")
             else:
                 breaches |= broken_rows(batch, self.manifest.cosine.threshold)
-                self.operators.update(_value_counts(batch["operator"]))
+                self.operators.update(count_values(batch["operator"]))
             for breach, rows in breaches.items():
                 if count := int(rows.sum()):
                     at = int(rows.argmax())
@@ -191,12 +192,8 @@ def _reasons(path: Path) -> tuple[str, dict[str, int]]:
     with pq.ParquetFile(path) as file:
         what = "pairs" if "target" in file.schema_arrow.names else "rows"
         for batch in file.iter_batches(columns=["reason"]):
-            counts.update(_value_counts(batch["reason"].cast(pa.string())))
+            counts.update(count_values(batch["reason"].cast(pa.string())))
     return what, dict(counts)
-
-
-def _value_counts(column: pa.Array) -> dict[str, int]:
-    return {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
 
 
 def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tuple[str, Mask]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import polars as pl
@@ -100,17 +102,23 @@ def tree(uri: str) -> dict[str, bytes]:
     return {name: store.read(name) for name in names}
 
 
+def put_bytes(place: Store, name: str, data: bytes) -> None:
+    place.put(SimpleNamespace(open=lambda _: io.BytesIO(data)), name)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_an_object_appears_whole_or_not_at_all(error, bucket, tmp_path):
     """Whether the file can no longer be read, or the run is interrupted."""
 
-    def blocks():
-        yield b"half"
-        raise error
+    class Breaking(io.BytesIO):
+        def read(self, size=-1):
+            if self.tell():
+                raise error
+            return super().read(size)
 
     for place in map(Store, (bucket, f"file://{tmp_path}")):
         with pytest.raises((KeyboardInterrupt, CecError)):
-            place._upload("a.parquet", blocks())
+            place.put(SimpleNamespace(open=lambda _: Breaking(b"half")), "a.parquet")
         assert place.list() == {}
 
 
@@ -155,7 +163,7 @@ def test_a_damaged_object_is_replaced(uploaded, bucket, cecdata, flags, corpus, 
     assert cecdata(*words)[0] == 0
     whole = tree(out)
     name = next(name for name in whole if name.startswith("data/train-00002"))
-    store.put_bytes(name, whole[name][::-1])
+    put_bytes(store, name, whole[name][::-1])
     assert cecdata(*words)[0] == 0
     assert tree(out) == whole
     code, _, said = cecdata(*words, "--seed", 7)
@@ -254,7 +262,7 @@ def test_overwrite_replaces_a_dataset_in_a_store(bucket, corpus, cecdata, flags,
     assert cecdata(*words, "--seed", 7)[0] == 0
     assert cecdata(*words)[0] == 5
     before = tree(out)
-    store.put_bytes("notes.txt", b"mine")
+    put_bytes(store, "notes.txt", b"mine")
     code, _, said = cecdata(*words, "--overwrite")
     assert (code, "notes.txt" in said) == (5, True)
     store.remove("notes.txt")
@@ -467,6 +475,6 @@ def test_no_name_in_a_bucket_leads_out(bucket, server, cecdata, corpus, tmp_path
 def test_a_place_in_a_store_is_named_as_it_is_written(bucket, name):
     """Signs that a URI must escape may stand in the name of a place, as in a local path."""
     store = Store(f"{bucket}/{name}")
-    store.put_bytes("x", b"1")
+    put_bytes(store, "x", b"1")
     assert list(store.list()) == ["x"]
     assert Store(f"{bucket}/{name}").read("x") == b"1"
