@@ -19,7 +19,6 @@ from importlib.resources import files
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cecdata.common.codec import Json, decode
 from cecdata.common.kernels import string_buffers
@@ -69,10 +68,7 @@ class BuiltinEncoder(Encoder):
         return np.asarray(wide / np.maximum(sizes, 1.0)[:, None], dtype=np.float32)
 
     def score(self, pairs: pa.Table) -> Scored:
-        """Score a table by `target` and `edits`; where it has no edits, by `target` and `source`.
-
-        Both ways give the same bits.
-        """
+        """Score a table by its columns `target` and `edits`."""
         return Scored(bend(raw_scores(pairs), self.calibration.knot))
 
 
@@ -110,8 +106,7 @@ def raw_scores(pairs: pa.Table) -> Floats:
     if not isinstance(target, pa.DictionaryArray):
         target = target.dictionary_encode()
     data, offsets = string_buffers(target.dictionary.cast(pa.string()))
-    edits = pairs.column("edits").combine_chunks() if "edits" in pairs.column_names else None
-    edits = _replacements(pairs) if edits is None else edits
+    edits = pairs.column("edits").combine_chunks()
     values = edits.values
     source = values.field("source")
     if not isinstance(source, pa.DictionaryArray):
@@ -131,17 +126,6 @@ def raw_scores(pairs: pa.Table) -> Floats:
         raw,
     )
     return raw
-
-
-def _replacements(pairs: pa.Table) -> pa.ListArray:
-    """Return for each pair one edit, which writes the source in place of the whole target."""
-    target, source = (
-        pairs.column(name).cast(pa.string()).combine_chunks() for name in ("target", "source")
-    )
-    starts = pa.array(np.zeros(len(pairs), np.int32))
-    columns = [starts, pc.utf8_length(target), source]
-    edits = pa.StructArray.from_arrays(columns, ["start", "end", "source"])
-    return pa.ListArray.from_arrays(pa.array(np.arange(len(pairs) + 1), pa.int32()), edits)
 
 
 @cache

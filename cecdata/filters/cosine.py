@@ -33,11 +33,6 @@ class Policy:
     share: float
     encoder: Encoder | None
 
-    @property
-    def sampled(self) -> int:
-        """Return the bound below which a sentence's 64-bit draw puts it into the sample."""
-        return min(int(self.share * 2.0**64), 2**64 - 1)
-
 
 def encoder_fingerprint(config: Config) -> str:
     """Return the fingerprint of the encoder; "" where no cosine is measured."""
@@ -73,7 +68,8 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     if policy.encoder is None or not len(pairs.table):
         return pairs
     words = sample_words(config.seed, np.asarray(pairs.column("id")).view(np.uint64))
-    chosen = np.flatnonzero(words < np.uint64(policy.sampled))
+    bound = min(int(policy.share * 2.0**64), 2**64 - 1)  # below it a draw is in the sample
+    chosen = np.flatnonzero(words < np.uint64(bound))
     sample = pairs.table
     if len(chosen) < len(sample):
         sample = sample.take(pa.array(chosen))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,24 +24,15 @@ class Cost(NamedTuple):
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """The tables, the texts that their codes stand for, and each operator's hash and cost."""
-
-    arrays: SpanTables
-    texts: tuple[str, ...]
-    hashes: dict[str, str]
-    costs: dict[str, Cost]
-
-
 def compile_spans(
     operators: Sequence[Operator],
     slots: Mapping[str, int],
     singles: dict[str, int],
     kinds: Sequence[str],
-) -> Spans:
+) -> tuple[SpanTables, tuple[str, ...], dict[str, str], dict[str, Cost]]:
     """Compile the sets of the operators that rewrite spans; empty arrays where there is none.
 
+    Return the tables, the texts that their codes stand for, and each operator's hash and cost.
     `slots` maps characters to their numbers, and `singles` maps texts to rows of `Tables.texts`: a
     character of a span or replacement that has no row there gets the next one.
     """
@@ -82,7 +72,7 @@ def compile_spans(
     )
     hashes = {name: _hash(part, operator.kinds) for name, (operator, part) in sets.items()}
     costs = {name: _cost(part) for name, (_, part) in sets.items()}
-    return Spans(arrays, texts, hashes, costs)
+    return arrays, texts, hashes, costs
 
 
 def _rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:

@@ -95,7 +95,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     placed = [_renumber(columns, position_of) for columns in sets]
     rows, eligible = _rows(placed, slots)
     named = {character: texts[character] for character in characters}
-    spans = compile_spans(operators, named, texts, kinds)
+    spans, span_texts, hashes, span_costs = compile_spans(operators, named, texts, kinds)
     assert len(texts) < 2**layout.TEXT_BITS
     text_table = _texts(list(texts))
     arrays = Tables(
@@ -106,18 +106,17 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
-        spans=spans.arrays,
+        spans=spans,
         model=no_language(),
     )
     hashes = {
-        operator.name: spans.hashes.get(operator.name)
-        or _hash(columns, text_table[position_of], kinds)
+        operator.name: hashes.get(operator.name) or _hash(columns, text_table[position_of], kinds)
         for operator, columns in zip(operators, sets, strict=True)
     }
     costs = tuple(
-        spans.costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
+        span_costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
     )
-    all_ = (*texts, *spans.texts)
+    all_ = (*texts, *span_texts)
     column = pa.array(all_, pa.string())
     names = tuple(operator.name for operator in operators)
     return Compiled(arrays, names, kinds, all_, column, hashes, costs)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pairs import SHORT, ordinary
 
 from cecdata.corpus.ids import ids
@@ -38,7 +39,13 @@ def text(column: pl.Series) -> pa.Array:
 
 
 def with_scores(pairs: pl.DataFrame) -> pl.DataFrame:
-    raw = raw_scores(pairs.select("target", "source").to_arrow())
+    target, source = text(pairs["target"]), text(pairs["source"])
+    columns = [pa.array(np.zeros(len(pairs), np.int32)), pc.utf8_length(target), source]
+    whole = pa.StructArray.from_arrays(
+        columns, ["start", "end", "source"]
+    )  # in place of the target
+    edits = pa.ListArray.from_arrays(pa.array(np.arange(len(pairs) + 1), pa.int32()), whole)
+    raw = raw_scores(pa.table({"target": target, "edits": edits}))
     return pairs.with_columns(pl.Series("raw", raw))
 
 
