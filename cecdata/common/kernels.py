@@ -1,7 +1,7 @@
 """The compilation of kernels, their disk cache, and what all of them may call: the decoder of UTF-8
 and the mixer.
 
-What a kernel inlines or calls may be in other files than its own: this one, and for an `entry`
+What a kernel inlines or calls may be in other files than its own: this one, and for an entry
 those of its own folder. A digest of these files is part of its name in the cache.
 
 numba's own cache believes every byte that it reads, and has no place where neither the package nor
@@ -92,13 +92,8 @@ def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     return lambda kernel: _of_folder(packages, kernel)
 
 
-def entry(kernel: Kernel) -> Kernel:
-    """Compile a kernel that allocates nothing and consists of the files of its folder."""
-    return _of_folder((), kernel, **_UNCOUNTED)
-
-
 def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
-    """Return a decorator like `entry` for kernels of their folder's files and `packages`."""
+    """Return a decorator like `compiled_with` for kernels that allocate nothing."""
     return lambda kernel: _of_folder(packages, kernel, **_UNCOUNTED)
 
 

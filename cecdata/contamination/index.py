@@ -28,7 +28,7 @@ from cecdata.common.kernels import (
     Points,
     code_point,
     compiled,
-    entry,
+    entry_with,
     inlined,
     string_buffers,
 )
@@ -220,7 +220,7 @@ def _look_up(table: Table, value: np.uint64) -> int:
     return int(at) if at < table.hashes.size and table.hashes[at] == value else -1
 
 
-@entry
+@entry_with()
 def _find(
     codes: Points,
     offsets: Int64s,

@@ -22,15 +22,6 @@ class Corruption:
     kind: str = ""
 
 
-def apply(target: str, edits: Iterable[Corruption]) -> str:
-    """Return the source: the target with every edit applied.
-
-    >>> apply("你好", [Corruption(start=1, end=1, target="", source="#")])
-    '你#好'
-    """
-    return splice(target, ((one.start, one.end, one.source) for one in edits))
-
-
 def splice(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
     """Return the text with spans (start, end) replaced; they are sorted and do not overlap.
 

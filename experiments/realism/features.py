@@ -17,7 +17,7 @@ from cecdata.hanzi.characters import (
     variant_forms,
 )
 from cecdata.hanzi.components import additions, deletions, exchanges, similarity
-from cecdata.hanzi.edits import Corruption, align, apply
+from cecdata.hanzi.edits import Corruption, align, splice
 from cecdata.hanzi.readings import near_sound, readings, same_sound
 from experiments.realism.characters import shipped_pairs
 from experiments.realism.words import NEVER, UNKNOWN, cut, fit, lexicon, score
@@ -118,9 +118,10 @@ def _of_edit(edit: Corruption, edits: tuple[Corruption, ...], target: str) -> Ro
 def _around(edit: Corruption, edits: tuple[Corruption, ...], target: str) -> tuple[str, str]:
     """Return the text before and after an edit in the source, at most 8 code points each."""
     at = edits.index(edit)
-    before, after = apply(target[: edit.start], edits[:at]), target[edit.end :]
-    if edits[at + 1 :]:
-        after = apply(target, edits[at + 1 :])[edit.end :]
+    changes = [(change.start, change.end, change.source) for change in edits]
+    before, after = splice(target[: edit.start], changes[:at]), target[edit.end :]
+    if changes[at + 1 :]:
+        after = splice(target, changes[at + 1 :])[edit.end :]
     return before[-_OF_RUN:], after[:_OF_RUN]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from corrupting import apply
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scorer_oracles import made_rows, slow_cscd
@@ -28,7 +29,6 @@ from cecbench.metrics.rows import Row
 from cecbench.scorers import SCORERS, find_scorer, read_rows, score, score_file
 from cecdata.common.errors import InputError, UsageError
 from cecdata.hanzi import errortypes
-from cecdata.hanzi.edits import apply
 from cecdata.hanzi.errortypes import LEAVES, SENTENCE, errors_of, in_row, sentence_type
 
 # Few characters, so that strings are similar: also extension B, full width, a mark, an emoji.

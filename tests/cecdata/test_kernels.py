@@ -135,9 +135,9 @@ def test_nobody_compiles_past_the_toolbox():
 
 
 TWICE = """
-from cecdata.common.kernels import entry
+from cecdata.common.kernels import entry_with
 
-@entry
+@entry_with()
 def twice(number):
     "Doubled."
     return number * 2

@@ -20,10 +20,11 @@ from cecdata.hanzi import components as shapes
 from cecdata.hanzi import readings as sounds
 from cecdata.hanzi.characters import HAN_RANGES, TABLES, is_han, rows, standard_characters, table
 from cecdata.hanzi.components import ARITY, UNENCODED, parse, stroke_count
-from cecdata.hanzi.edits import Corruption, align, apply
+from cecdata.hanzi.edits import Corruption, align
 from cecdata.hanzi.readings import confusion
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))
+from corrupting import apply
 from ids import canonical
 
 

@@ -218,7 +218,7 @@ def test_every_pair_of_a_build_is_scored(corpus, tmp_path):
     assert "passed_on" not in manifest.cosine.extra
     model = BuiltinEncoder()
     for row in rows:
-        alone = model.score(pa.table({n: [row[n]] for n in ("target", "source")})).cosine[0]
+        alone = model.score(texts_of([row["target"]], [row["source"]])).cosine[0]
         assert np.float32(row["cosine"]) == alone
     assert verify(tmp_path / "out").ok
 

@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import regex
+from corrupting import apply
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from perturb_toys import PIECES, TOYS, perturber, rows_of, sentences, settings, 
 from rapidfuzz.distance import Levenshtein
 
 from cecdata.hanzi.characters import cluster_ranges
-from cecdata.hanzi.edits import Corruption, apply
+from cecdata.hanzi.edits import Corruption
 from cecdata.perturbation.engine import Histogram
 
 NAMES = tuple(toy.name for toy in TOYS)

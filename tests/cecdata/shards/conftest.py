@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import xxhash
+from corrupting import apply
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.hanzi.edits import Corruption, apply
+from cecdata.hanzi.edits import Corruption
 from cecdata.shards.card import card
 from cecdata.shards.manifest import (
     About,

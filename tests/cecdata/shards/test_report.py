@@ -12,12 +12,13 @@ import polars as pl
 import pytest
 import yaml
 from browser import CHROMIUM, Browser
+from corrupting import apply
 
 from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.config import load as load_config
-from cecdata.hanzi.edits import Corruption, apply
+from cecdata.hanzi.edits import Corruption
 from cecdata.report import draw, write_report
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.reader import open_dataset
