@@ -130,18 +130,15 @@ class Interpreted:
             return self._kernel(*arguments)
         self._left -= work
         with np.errstate(over="ignore"):  # of hashes
-            return self._function(*arguments)
+            return _interpret(self._kernel)(*arguments)
 
     @cached_property
     def _is_compiled(self) -> bool:
         """Whether the kernel is kept on disk."""
         return bool(cast("Any", self._kernel)._cache.is_kept())  # noqa: SLF001
 
-    @cached_property
-    def _function(self) -> Callable[..., Any]:
-        return _interpret(self._kernel)
 
-
+@cache
 def _interpret(kernel: Any) -> Callable[..., Any]:
     """Return the Python function of a kernel, which calls other kernels as such functions."""
     function = kernel.py_func

@@ -154,7 +154,12 @@ class CausalScorer(LanguageModel):
         """Return the ratios of single tokens; the passes are batched by length."""
         ratios = super().estimate_ratios(texts, changes)
         rows = {n: self._ids(texts[n]) for n, asked in enumerate(changes) if asked and self._words}
-        order = sorted((n for n in rows if self._is_readable(rows[n])), key=lambda n: len(rows[n]))
+        readable = (
+            n
+            for n, ids in rows.items()
+            if 1 < len(ids) <= self._longest and self._unknown not in ids[1:]
+        )
+        order = sorted(readable, key=lambda n: len(rows[n]))
         most = 0 if self._mixed else self._most_tokens
         for batch in _batches([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
@@ -172,9 +177,6 @@ class CausalScorer(LanguageModel):
             for n, at, token, written in compared:
                 ratios[n][at] = max(ratios[n][at], logs[token] - logs[written].sum())
         return ratios
-
-    def _is_readable(self, ids: list[int]) -> bool:
-        return 1 < len(ids) <= self._longest and self._unknown not in ids[1:]
 
     def _read_texts(self, rows: list[list[int]]) -> Tensor:
         """Return the states of texts; those of the last ones alone are kept."""

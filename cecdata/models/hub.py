@@ -53,7 +53,7 @@ def refuse_missing_folder(name: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of a library's message, make_record, without its final full stop."""
+    """Return the first line of a library's message, redacted, without its final full stop."""
     lines = redact_hub(str(error)).strip().splitlines()
     return (lines[0].rstrip(" .")[:200] if lines else "") or type(error).__name__
 

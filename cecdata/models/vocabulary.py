@@ -75,14 +75,10 @@ def _renumber(data: dict[str, Any], numbers: dict[str, int]) -> None:
     data["added_tokens"] = [
         {**token, "id": numbers[token["content"]]} for token in data["added_tokens"]
     ]
-    for processor in _processors(data["post_processor"]):
-        for token in processor.get("special_tokens", {}).values():
+    processor = data["post_processor"] or {}
+    for part in processor.get("processors", [processor]):
+        for token in part.get("special_tokens", {}).values():
             token["ids"] = [numbers[name] for name in token["tokens"]]
-
-
-def _processors(processor: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Return a post-processor, or those of a sequence."""
-    return [] if processor is None else processor.get("processors", [processor])
 
 
 def _keep_rows(model: PreTrainedModel, kept: list[int]) -> None:

@@ -159,7 +159,7 @@ class KeptReport:
             self._counts[part.reason] += 1
             if part.reason == "unreadable":
                 self._unreadable.update(part.source)
-            elif part.reason in _PIECES and self._count_pieces() <= _NAMED:
+            elif part.reason in _PIECES and sum(map(self._counts.__getitem__, _PIECES)) <= _NAMED:
                 length = part.end - part.start
                 what = f"characters {part.start + 1} to {part.end} ({length} characters)"
                 tell(f"{place}: {what} not changed: {REASONS[part.reason]}")
@@ -172,9 +172,6 @@ class KeptReport:
             tell(f"not changed: {REASONS[reason]} ({what})")
         if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
             tell("If this is traditional Chinese, add --script auto.")
-
-    def _count_pieces(self) -> int:
-        return sum(self._counts[reason] for reason in _PIECES)
 
 
 def read_file_lines(path: Path | None, encoding: str | None) -> Iterator[tuple[str, list[str]]]:

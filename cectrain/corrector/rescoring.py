@@ -137,7 +137,8 @@ class Rescorer:
             [c for c, known in changes.items() if self.weights.logit(known, known.most) >= least]
             for changes in evidence
         ]
-        ratios = self._ratios(pieces, asked)
+        with holding(self._lock):
+            ratios = _round(asked, self.scorer.log_ratios_of(pieces, asked))
         return [
             {
                 c: (self.plain if math.isnan(r) else self.weights).logit(changes[c], r)
@@ -154,12 +155,6 @@ class Rescorer:
             return [dict.fromkeys(asked, -math.inf) for asked in changes]
         with holding(self._lock):
             return _round(changes, self.scorer.estimate_ratios(pieces, changes))
-
-    def _ratios(
-        self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
-    ) -> list[dict[Change, float]]:
-        with holding(self._lock):
-            return _round(changes, self.scorer.log_ratios_of(pieces, changes))
 
 
 def _round(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -67,24 +66,6 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
         "versions": versions(),
         "processes": world_size(),
         "functions": {function: source_sha256(function) for function in functions},
-    }
-
-
-def hardware() -> dict[str, Json]:
-    """Return the processor and GPUs of this machine."""
-    import torch
-
-    gpus: list[Json] = [
-        torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())
-    ]
-    return {
-        "machine": platform.machine(),
-        "system": platform.system(),
-        "processor": platform.processor(),
-        "cores": os.cpu_count() or 0,
-        "threads": torch.get_num_threads(),
-        "gpus": gpus,
-        "cuda": torch.version.cuda or "",
     }
 
 
@@ -207,11 +188,15 @@ def begin(
 
 def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
     """Write run.json: the identity of the run, its command, commit and hardware."""
+    import torch
+
+    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    threads = torch.get_num_threads()
     facts = {
         **identity,
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "git_commit": git_commit(),
-        "hardware": hardware(),
+        "hardware": {"machine": platform.machine(), "threads": threads, "gpus": gpus},
     }
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 

@@ -215,7 +215,9 @@ def prepare(
             f"{config.policy.name} has no chat template, like most base models. Its prompt is "
             "plain text: the instruction, then the sentence"
         )
-    sft_pairs, ppo_pairs = pairs.split(_ppo_only_share(config))
+    # a run of one kind of steps leaves no targets to PPO alone
+    both_kinds = config.ppo.updates and (config.sft.steps or config.ppo.supervised)
+    sft_pairs, ppo_pairs = pairs.split(config.ppo.ppo_only_share if both_kinds else 0.0)
     sources = config.ppo.groups * config.ppo.oversampling
     if config.ppo.updates and len(ppo_pairs) < sources:
         raise UsageError(
@@ -299,9 +301,3 @@ def choose_constants(job: Job) -> RewardConfig:
     if replaced:
         job.log(f"calibration replaces {', '.join(replaced)}: set constants=given to keep them")
     return distributed.broadcast_from_rank0(reward)
-
-
-def _ppo_only_share(config: Config) -> float:
-    """Return the share of targets for PPO alone; 0 if the run has only one kind of steps."""
-    supervised = config.sft.steps or config.ppo.supervised
-    return config.ppo.ppo_only_share if supervised and config.ppo.updates else 0.0

@@ -74,7 +74,7 @@ def test_a_run_leaves_what_scripts_read(finished):
     assert {"configuration", "data", "policy", "versions", "command", "hardware"} <= set(run)
     digests = [*run["data"].values()]
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
-    assert {"processor", "cores", "threads", "gpus", "cuda"} <= set(run["hardware"])
+    assert {"machine", "threads", "gpus"} == set(run["hardware"])
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert [(x["phase"], x["step"]) for x in lines] == [
         ("sft", 1), ("sft", 2), ("heldout", 0), ("ppo", 1), ("heldout", 2), ("ppo", 2), ("ppo", 3),
