@@ -47,6 +47,9 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Ar
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: np.asarray(file[name]) for name in file.files}
+            raw.seek(-12, io.SEEK_END)
+            if int.from_bytes(raw.read(2), "little") != len(arrays):
+                raise ValueError("an array is missing")  # noqa: TRY301
         about: Any = parse(arrays.pop(_ABOUT).tobytes())
         actual = about["kind"]
     except FileNotFoundError as error:

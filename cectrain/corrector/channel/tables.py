@@ -141,7 +141,7 @@ def _keep(tables: ChannelTables, folder: Path) -> None:
         staged = Path(temporary) / folder.name
         staged.mkdir()
         for name, array in arrays.items():
-            np.save(staged / f"{name}.npy", array)
+            np.save(staged / f"{name}.npy", array, allow_pickle=False)
         facts = json.dumps({**plain, "digest": _digest_of(arrays)})
         (staged / _FACTS).write_text(facts, "utf-8")
         shutil.rmtree(folder, ignore_errors=True)
@@ -151,7 +151,8 @@ def _keep(tables: ChannelTables, folder: Path) -> None:
 def _restore_tables(folder: Path) -> ChannelTables:
     """Return tables of arrays that are mapped; raise ValueError where one is damaged."""
     plain = json.loads((folder / _FACTS).read_bytes())
-    arrays = {path.stem: np.load(path, mmap_mode="c") for path in folder.glob("*.npy")}
+    paths = folder.glob("*.npy")
+    arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in paths}
     if _digest_of(arrays) != plain["digest"]:
         raise ValueError("the arrays are not those that were kept")
     shifts = {name: np.uint64(plain[name]) for name in plain if name.endswith("_shift")}

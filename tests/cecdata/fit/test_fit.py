@@ -143,16 +143,14 @@ def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
 
 
 def test_weighed_by_hand():
-    """weight ** power · frequency ** exponent · factor, normalised; and the engine compiles it."""
-    from cecdata.hanzi.characters import frequency
-
-    changes = {"equal_stroke": 3.0, "power": 0.5, "frequency": 0.25}
+    """weight ** power · factor, normalised; and the engine compiles it."""
+    changes = {"equal_stroke": 3.0, "power": 0.5}
     operator = OPERATORS["near_glyph"]
     found = {c.replacement: c.weight for c in weighed(operator, changes).confusions("未")}
     slow = {}
     for c in operator.confusions("未"):
         factor = 3.0 if c.kind == "equal_stroke" else 1.0
-        slow[c.replacement] = c.weight**0.5 * frequency(c.replacement) ** 0.25 * factor
+        slow[c.replacement] = c.weight**0.5 * factor
     total = sum(slow.values())
     assert found == pytest.approx({k: v / total for k, v in slow.items()}, rel=1e-5)
     plain = Config(prior={"near_glyph": 1.0}, rate={"near_glyph": 0.1})
