@@ -14,7 +14,7 @@ from cecdata.builds.engine import Cluster, Step, Threads, engine_of
 from cecdata.builds.near import DistinctNear
 from cecdata.builds.output import open_output
 from cecdata.builds.place import Done, Place
-from cecdata.builds.publish import Finished, publish, restate, run_of
+from cecdata.builds.publish import Finished, publish_pairs, publish_pool, restate, run_of
 from cecdata.builds.read import Read, look
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
@@ -68,7 +68,9 @@ def build(
             chunks = run.all(stage, stage.count)
             facts = run_of(started, workers, command)
             done = Finished(source, found, chunks, facts, about)
-            return publish(output, done, config, histogram)
+            if histogram is None:
+                return publish_pool(output, done, config)
+            return publish_pairs(output, done, histogram)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,28 +86,11 @@ class Finished:
         }
 
 
-def publish(
-    output: Folder | Remote, finished: Finished, config: Config, histogram: Histogram | None
-) -> Manifest:
-    """Let the shards appear, then the documents; return the manifest, written last.
-
-    The shards are those of a pool where there is no histogram.
-    """
+def publish_pool(output: Folder | Remote, finished: Finished, config: Config) -> Manifest:
+    """Let the shards of a pool appear, then the documents; return the manifest, written last."""
     facts = finished.state(output.build, config)
-    recorded = (
-        _of_pool(finished, config, facts)
-        if histogram is None
-        else _of_pairs(finished, histogram, facts)
-    )
-    output.publish()
-    run = json.dumps(encode(finished.run), ensure_ascii=False, indent=2, allow_nan=False)
-    output.document(RUN, f"{run}\n".encode())
-    return _close(output, recorded)
-
-
-def _of_pool(finished: Finished, config: Config, facts: dict[str, Any]) -> Manifest:
     facts["extra"] |= {"kind": POOL}
-    return Manifest(
+    recorded = Manifest(
         **facts,
         configuration=drop_folders(config.intake()),
         tables={},
@@ -115,32 +98,18 @@ def _of_pool(finished: Finished, config: Config, facts: dict[str, Any]) -> Manif
         pairs=Counts(0, 0),
         rejects=finished.pool.rejects,
     )
+    return _publish(output, finished.run, recorded)
 
 
-def restate(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
-    """Return a finished dataset's manifest, written anew with its card if `about` changed."""
-    if about in (None, finished.about):
-        return finished
-    return _close(output, replace(finished, about=about))
-
-
-def _close(output: Folder | Remote, recorded: Manifest) -> Manifest:
-    """Write the card, then the manifest with its sum."""
-    written = output.document(CARD, card(recorded).encode())
-    whole = replace(recorded, documents=(written,))
-    output.document(MANIFEST, dumps(whole))
-    output.drop()
-    return whole
-
-
-def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -> Manifest:
-    """Return the manifest of a dataset of pairs.
+def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histogram) -> Manifest:
+    """Let the shards of pairs appear, then the documents; return the manifest, written last.
 
     Sums run in the order of the chunks, because sums of floats depend on it.
     """
     config, pool, files = histogram.config, finished.pool, finished.shards()
     counted: list[Any] = [done.facts["parts"] for done in finished.chunks]
     parts = [decode(Part, chunk[split], "part") for chunk in counted for split in SPLITS]
+    facts = finished.state(output.build, config)
     facts["extra"] |= {"examples": _examples(parts, config.find_operators())}
     operators = _sums(part.operators for part in parts)
     distance = _sums(part.relative_distance for part in parts)
@@ -173,7 +142,30 @@ def _of_pairs(finished: Finished, histogram: Histogram, facts: dict[str, Any]) -
     for name, filter_of in active(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)
         plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
-    return plain
+    return _publish(output, finished.run, plain)
+
+
+def _publish(output: Folder | Remote, run: Run, recorded: Manifest) -> Manifest:
+    output.publish()
+    text = json.dumps(encode(run), ensure_ascii=False, indent=2, allow_nan=False)
+    output.document(RUN, f"{text}\n".encode())
+    return _close(output, recorded)
+
+
+def restate(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
+    """Return a finished dataset's manifest, written anew with its card if `about` changed."""
+    if about in (None, finished.about):
+        return finished
+    return _close(output, replace(finished, about=about))
+
+
+def _close(output: Folder | Remote, recorded: Manifest) -> Manifest:
+    """Write the card, then the manifest with its sum."""
+    written = output.document(CARD, card(recorded).encode())
+    whole = replace(recorded, documents=(written,))
+    output.document(MANIFEST, dumps(whole))
+    output.drop()
+    return whole
 
 
 def _inputs(source: Input, pool: Pool) -> tuple[File, ...]:

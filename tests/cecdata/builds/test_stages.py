@@ -181,7 +181,7 @@ def test_only_what_has_no_true_marker_is_made_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("cecdata.builds.build.publish", stopped)
+        patch.setattr("cecdata.builds.build.publish_pairs", stopped)
         with pytest.raises(KeyboardInterrupt):
             build(files, out, CONFIG)
     made = Counter()
