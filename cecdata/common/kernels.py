@@ -132,6 +132,10 @@ class Interpreted:
         with np.errstate(over="ignore"):  # of hashes
             return _interpret(self._kernel)(*arguments)
 
+    def stop_interpreting(self) -> None:
+        """Let each further call be of the compiled kernel."""
+        self._left = 0
+
     @cached_property
     def _is_compiled(self) -> bool:
         """Whether the kernel is kept on disk."""

@@ -302,3 +302,19 @@ def test_a_kernel_with_much_to_do_is_compiled_at_once():
         mixed_of._cache.is_kept = lambda kept=kept: kept
         Interpreted(mixed_of, small=7, total=14)(work, values, np.zeros_like(values))
         assert mixed_of.signatures
+
+
+def test_a_program_that_runs_for_long_compiles_for_the_first_call():
+    """However little that call has to do."""
+    values = np.zeros(3, np.uint64)
+
+    @compiled
+    def mixed_of(values, mixed):
+        for i in range(len(values)):
+            mixed[i] = mix(values[i])
+
+    mixed_of._cache.is_kept = lambda: False
+    kernel = Interpreted(mixed_of, small=7, total=14)
+    kernel.stop_interpreting()
+    kernel(1, values, np.zeros_like(values))
+    assert mixed_of.signatures

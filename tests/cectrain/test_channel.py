@@ -688,7 +688,7 @@ def test_interpreted_channel_reads_what_the_compiled_one_reads(shipped: Correcto
     compiled = shipped.proposer.readings(texts)
     interpreted = Interpreted(correct, small=10**6, total=10**6)
     vars(interpreted)["_is_compiled"] = False
-    monkeypatch.setattr(proposer, "_correct", interpreted)
+    monkeypatch.setattr(proposer, "read_clauses", interpreted)
     assert shipped.proposer.readings(texts) == compiled
 
 

@@ -24,8 +24,8 @@ from cectrain.corrector.wordlists import Term
 LEAST = 0.5
 _COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
 _MOST_EDITS = 64  # edits of a text for which there is room at first
-SHORT = 300  # characters: a longer text is not interpreted where the kernel must be compiled
-_correct = Interpreted(correct, SHORT, 3 * SHORT)
+_SHORT = 300  # characters: a longer text is not interpreted where the kernel must be compiled
+read_clauses = Interpreted(correct, _SHORT, 3 * _SHORT)
 
 
 class Reading(NamedTuple):
@@ -94,7 +94,7 @@ class ChannelProposer(Proposer):
         room = _MOST_EDITS * len(pieces) + len(points)
         while True:
             out = Edits(np.zeros((room, 6), np.int64), np.zeros(room), np.zeros(room, np.uint8))
-            rows = _correct(
+            rows = read_clauses(
                 len(points),
                 points,
                 offsets,
