@@ -567,3 +567,15 @@ def test_free_memory_returns_to_the_system():
     assert memory.trim_sometimes(10)
     assert before - held() > 250
     libc.free(blocks[-1])
+
+
+def test_a_program_that_runs_for_long_is_ready_at_its_start(monkeypatch):
+    """`serve`, `lsp` and `mcp` compile before a client waits, and load no more than others do."""
+    from cectrain.commands import serve
+    from cectrain.corrector.channel.proposer import read_clauses
+
+    told, made = [], []
+    monkeypatch.setattr(read_clauses, "stop_interpreting", lambda: told.append(len(made)))
+    monkeypatch.setattr(serve, "corrector_of", lambda **settings: made.append(settings))
+    serve._compiled_corrector({"model": "channel"})
+    assert (told, made) == ([0], [{"model": "channel"}])
