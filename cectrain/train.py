@@ -19,9 +19,10 @@ from cectrain.data.shards import PairSource, open_shards
 from cectrain.data.training_pairs import read_pairs
 from cectrain.model.policy import load_policy
 from cectrain.run import results, stages
+from cectrain.run.job import prepare
 from cectrain.run.metrics_log import Logger, OnStep, ignore
 from cectrain.run.ppo import ppo
-from cectrain.run.stages import choose_constants, load_encoder, prepare, warm_start
+from cectrain.run.stages import choose_constants, load_encoder, warm_start
 
 
 def train(

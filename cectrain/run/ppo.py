@@ -14,7 +14,7 @@ from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig, RewardConfig
 from cectrain.run import metrics_log
 from cectrain.run.heldout import BestPolicy, HeldOut
-from cectrain.run.stages import Job, Trained, longest_candidate
+from cectrain.run.job import Job, Trained, longest_candidate
 
 if TYPE_CHECKING:
     from trl import GRPOConfig

@@ -33,8 +33,8 @@ from cectrain.distributed import world_size
 from cectrain.model.policy import save_model
 from cectrain.reward.function import functions_of
 from cectrain.run import heldout, metrics_log
+from cectrain.run.job import AT_START, Job, Trained
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
-from cectrain.run.stages import AT_START, Job, Trained
 
 
 def versions() -> dict[str, Json]:

@@ -30,8 +30,9 @@ from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
 from cectrain.model.policy import load_policy, save_model
-from cectrain.run import metrics_log, results, stages
+from cectrain.run import metrics_log, results
 from cectrain.run.heldout import exact_by_operator
+from cectrain.run.job import set_up_torch
 from cectrain.run.loss import IGNORED, answer_logits, autocast, collate, product_dtype
 from cectrain.run.metrics_log import MetricsLog
 from cectrain.run.results import read_summary, write_run
@@ -77,7 +78,7 @@ def pretrain(
             tell(f"{out} already holds the finished run")
             return done
         state = Path(out).absolute() / STATE
-        stages.set_up_torch(config.seed)
+        set_up_torch(config.seed)
         step = checkpoints.newest_step(state / "pretrain")
         kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
