@@ -49,7 +49,7 @@ class _Remembering:
     """A corrector that asks its model once for each passage, however often a document changes."""
 
     def __init__(self, corrector: Corrector) -> None:
-        self.corrector = corrector
+        self.corrector, self.least = corrector, corrector.least
         self._corrections: dict[str, Correction] = {}
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:

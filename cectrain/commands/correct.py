@@ -20,9 +20,9 @@ from cectrain.commands.lines import (
     print_corrections,
     read_file_lines,
     read_good_lines,
-    sample_texts,
 )
 from cectrain.corrector.folder import COMBINED
+from cectrain.corrector.memory import Memory, sample_texts
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
 from cectrain.documents.protected import PROTECTED
 from cectrain.documents.table import Reading, find_format
@@ -119,13 +119,13 @@ def corrector_of(
 
 
 def corrector_for_text(
-    settings: dict[str, Any], prevalence: float | None, texts: Iterable[str] | None
+    settings: dict[str, Any], prevalence: float | None, sample: Sequence[str]
 ) -> Corrector:
     """Return the corrector of `corrector_options`, with the threshold that suits the text.
 
-    texts: those on which the share of sentences with an error is estimated if it is not given; None
-    where there are none beforehand. Raises UsageError where the share is given for a model whose
-    confidences are not calibrated, or together with a threshold.
+    sample: texts on which the share of sentences with an error is estimated if it is not given;
+    none where they are not known beforehand. Raises UsageError where the share is given for a model
+    whose confidences are not calibrated, or together with a threshold.
     """
     model, _ = find_model(settings["model"])
     suits = "prevalence" in model.takes and settings["rescore"] is None
@@ -133,7 +133,7 @@ def corrector_for_text(
         raise click.UsageError(
             "--prevalence is for combined and for fields, without --rescore and --confidence"
         )
-    if settings["confidence"] is not None or not suits or (texts is None and prevalence is None):
+    if settings["confidence"] is not None or not suits or not (sample or prevalence):
         return corrector_of(**settings)
     from cectrain.corrector.combined import CombinedProposer
     from cectrain.corrector.prevalence import (
@@ -146,10 +146,9 @@ def corrector_for_text(
     corrector = corrector_of(**{**settings, "confidence": SEEN})
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
-    if texts is not None and prevalence is None:
-        corrections = corrector.stream(sample_texts(texts))
+    if prevalence is None:
         prevalence = estimate_prevalence(
-            c for correction in corrections for c in find_greatest(correction)
+            c for correction in corrector.stream(sample) for c in find_greatest(correction)
         )
     if prevalence is None:
         return corrector.also(confidence=least)
@@ -284,14 +283,15 @@ def correct(
     report = KeptReport(simplified=settings["script"] == "simplified")
     day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
     reading = Reading(encoding, column, day, comments)
-    texts: Iterable[str] | None = None
+    texts: Iterable[str] = ()
     if files or (path and (column or find_format(path.name))):
         from cectrain.commands.checking import read_passages
 
         texts = read_passages(sentences or [str(path)], reading)
     elif path and path.is_file():
         texts = read_good_lines(path, encoding)
-    corrector = corrector_for_text(settings, prevalence, texts)
+    sample = sample_texts(texts)
+    corrector = corrector_for_text(settings, prevalence, sample)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:
@@ -310,7 +310,14 @@ def correct(
             total = len(sentences) + count_lines(path) if path is None or path.is_file() else None
             diff = diff or (sys.stdout.isatty() and not as_json)
             print_corrections(
-                corrector, sources, total, report, workers=workers, as_json=as_json, diff=diff
+                corrector,
+                sources,
+                total,
+                report,
+                Memory(sample),
+                workers=workers,
+                as_json=as_json,
+                diff=diff,
             )
             well = True
     if not well:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import heapq
 import json
 import multiprocessing
 import sys
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
-import xxhash
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, tell
@@ -24,6 +22,7 @@ from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.commands.checking import open_input
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
+from cectrain.corrector.memory import Memory
 from cectrain.documents.table import find_encoding
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ _NAMED = 20  # pieces that stderr names one by one; further ones are counted
 _PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
 _EXAMPLES = 12  # unreadable characters that stderr shows
 _AHEAD = 2  # parts of a process that wait
-_SAMPLE = 2048  # lines of a file from which its share of errors is estimated
 
 Source = tuple[str, Sequence[str]]  # what texts are called, and the texts
 
@@ -86,18 +84,12 @@ def read_good_lines(path: Path, encoding: str | None) -> Iterator[str]:
             yield from filter(str.strip, lines)
 
 
-def sample_texts(texts: Iterable[str]) -> list[str]:
-    """Return texts by the digests of their bytes, which do not depend on their order."""
-    return heapq.nsmallest(
-        _SAMPLE, texts, key=lambda text: xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace"))
-    )
-
-
 def print_corrections(
     corrector: Corrector,
     sources: Iterable[tuple[str, Sequence[str]]],
     total: int | None,
     report: KeptReport,
+    memory: Memory,
     *,
     workers: int,
     as_json: bool,
@@ -105,7 +97,8 @@ def print_corrections(
 ) -> None:
     """Print the corrections of texts as they come.
 
-    sources: texts, and what they are called. workers: processes among which they are spread.
+    sources: texts, and what they are called. memory: lines of the file that they are of. workers:
+    processes among which they are spread.
     """
     number: Counter[str] = Counter()
     with contextlib.ExitStack() as stack:
@@ -114,10 +107,11 @@ def print_corrections(
         progress = stack.enter_context(Progress()) if seen else None
         spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct
         for origin, correction in spread(corrector, sources):
+            reviewed = memory.review(correction, corrector.least)
             number[origin] += 1
             report.add(f"{origin} {number[origin]}", correction.kept)
-            record = json.dumps(as_record(correction), ensure_ascii=False) if as_json else None
-            click.echo(record or show_edits(correction, diff=diff))
+            record = json.dumps(as_record(reviewed), ensure_ascii=False) if as_json else None
+            click.echo(record or show_edits(reviewed, diff=diff))
             if progress is not None:
                 progress("correct", 1, total)
 

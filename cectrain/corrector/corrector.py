@@ -113,6 +113,11 @@ class Corrector:
                 loaded = self._loaded = self._loaded or self._load()
         return loaded
 
+    @property
+    def least(self) -> float:
+        """The least confidence of an edit that is made."""
+        return self.proposer.least if self._confidence is None else self._confidence
+
     def _load(self) -> Proposer:
         model, argument = find_model(str(self._model))
         return model.load(argument, self._settings)
@@ -155,9 +160,8 @@ class Corrector:
         if len(more) > MOST_MORE:
             raise UsageError(f"a call may have at most {MOST_MORE:,} terms, not {len(more):,}")
         proposer = self.proposer
-        least = proposer.least if self._confidence is None else self._confidence
-        if confidence is not None and not least <= confidence <= 1:
-            raise UsageError(f"confidence must be from {least:g} to 1, not {confidence}")
+        if confidence is not None and not self.least <= confidence <= 1:
+            raise UsageError(f"confidence must be from {self.least:g} to 1, not {confidence}")
         words = self._words.also(protect, more, dictionary or {}, self._read)
         if more:
             added = {*words.terms} - {*self._words.terms}

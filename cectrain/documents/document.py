@@ -12,12 +12,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import tee
 from typing import NamedTuple, Protocol
 
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import splice
 from cectrain.corrector.correction import Correction, Edit
+from cectrain.corrector.memory import Memory
 
 OBJECT = "\ufffc"  # stands in a passage for code, a formula or an image: nothing changes it
 _BREAK = re.compile(r"[^\S\n]*\n\s*")  # one space, which parts no words between Han characters
@@ -158,6 +158,10 @@ class TextDocument:
 class Reader(Protocol):
     """A corrector, or what stands before one."""
 
+    @property
+    def least(self) -> float:
+        """The least confidence of an edit that is made."""
+
     def stream(self, texts: Iterable[str]) -> Iterable[Correction]:
         """Yield one correction a text."""
 
@@ -173,14 +177,16 @@ def correct_document(corrector: Reader, document: Document) -> Iterator[Correcti
         (source.rfind("\n", 0, match.start()) + 1, match.end())
         for match in _IGNORE.finditer(source)
     ]
-    passages, read = tee(passage for passage in document.passages() if passage.text.strip())
-    corrections = corrector.stream(passage.text for passage in read)
+    passages = [passage for passage in document.passages() if passage.text.strip()]
+    memory = Memory(passage.text for passage in passages)
+    corrections = corrector.stream(passage.text for passage in passages)
     for passage, correction in zip(passages, corrections, strict=True):
+        reviewed = memory.review(correction, corrector.least)
         placed = (
-            edit for edit_of_passage in correction.edits for edit in passage.place(edit_of_passage)
+            edit for edit_of_passage in reviewed.edits for edit in passage.place(edit_of_passage)
         )
         edits = tuple(edit for edit in placed if not _is_inside(edit, ignored))
-        yield replace(correction, edits=edits)
+        yield replace(reviewed, edits=edits)
 
 
 def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:

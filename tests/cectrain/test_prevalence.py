@@ -119,7 +119,8 @@ def test_lines_before_a_bad_byte_are_answered(tmp_path, capsys):
 def test_processes_answer_in_order(tmp_path, capsys):
     """Lines that two processes share come out as from one."""
     path = tmp_path / "lines.txt"
-    path.write_text("".join(f"第{n}句己经写完。\n" for n in range(600)), "utf-8")
+    rows = [f"第{n}句{'已己'[n % 100 == 99]}经写完。\n" for n in range(600)]
+    path.write_text("".join(rows), "utf-8")
     outputs = []
     for workers in ("1", "2"):
         words = ["correct", "--model", "channel", "--lm", "words", "--file", str(path)]
