@@ -44,6 +44,8 @@ KNOWN, LEAST_RATIO = 0.75, -8.0
 #: What is added besides where the term is a word of the n-gram model: its p(c) is that of a word
 #: anywhere, and the user says that the text is of its field.
 LISTED = 1.25
+#: What is added to logit p(c) of a change of the length, by synthetic pairs: fewer are right.
+LENGTH = -1.0
 
 
 class CombinedProposer(Proposer):
@@ -166,7 +168,9 @@ class CombinedProposer(Proposer):
         ):
             known = {
                 c: Known(
-                    further[c] if c in further else logit(reading.posterior[c]),
+                    further[c]
+                    if c in further
+                    else logit(reading.posterior[c]) + LENGTH * (len(c[2]) != c[1] - c[0]),
                     max(ratio, LEAST_RATIO) if c in reading.terms else ratio,
                 )
                 for c, ratio in ratios.items()

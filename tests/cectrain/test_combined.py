@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from cecdata.lm.ngrams import SHIPPED_NAME, load_shipped
 from cecdata.models.causal import prompt_ids
 from cectrain.corrector.change_scorer import FLOOR
-from cectrain.corrector.combined import INPUT_METHOD, SHIPPED, CombinedProposer, choose_changes
+from cectrain.corrector.combined import (
+    INPUT_METHOD,
+    LENGTH,
+    SHIPPED,
+    CombinedProposer,
+    choose_changes,
+)
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import PolicyProposer, load
 from cectrain.corrector.rescoring import LEAST
@@ -91,9 +97,9 @@ def test_the_tokens_are_those_of_the_tokenizer(combined, policy, text):
     assert combined.scorer.unread(text) == alone.unread(text)
 
 
-def test_a_confidence_is_that_of_the_model(combined):
-    """The weights give the logit of a change."""
-    text = TEXTS[0]
+@pytest.mark.parametrize("text", [TEXTS[0], "我们明明天见。", "他的病情已好转。"])
+def test_a_confidence_is_that_of_the_model(combined, text):
+    """The weights give the logit of a change; one of the length needs more evidence."""
     (reading,) = combined.channel.readings([text])
     (confidences,) = combined.confidences([text], [reading])
     (ratios,) = combined.scorer.log_ratios([text], [list(confidences)])
@@ -101,7 +107,10 @@ def test_a_confidence_is_that_of_the_model(combined):
     for change, confidence in confidences.items():
         share = min(reading.posterior[change], 1 - 1e-4)
         logit = combined.weights.bias + combined.weights.policy * ratios[change]
-        logit += combined.weights.channel * math.log(share / (1 - share))
+        evidence = math.log(share / (1 - share)) + LENGTH * (
+            len(change[2]) != change[1] - change[0]
+        )
+        logit += combined.weights.channel * evidence
         assert math.log(confidence / (1 - confidence)) == pytest.approx(logit)
 
 
