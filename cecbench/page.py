@@ -32,8 +32,8 @@ def write_report(runs: Sequence[Run], out: Path) -> Path:
 
 def page(runs: Sequence[Run]) -> str:
     """Return the whole page."""
-    sections = (_head(runs), _scores(runs), _behaviour(runs))
-    return html.page(TITLE, "\n".join((*sections, _categories(runs), _sentences(runs))))
+    parts = (_head, _scores, _behaviour, _categories, _sentences)
+    return html.page(TITLE, "\n".join(part(runs) for part in parts), chinese=True)
 
 
 def _head(runs: Sequence[Run]) -> str:

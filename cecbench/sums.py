@@ -123,7 +123,7 @@ class Breakdown:
                     self._triples[name].add([triple])
 
     def as_dict(self) -> dict[str, object]:
-        """Return all breakdowns as one JSON object; each part has a bootstrap interval."""
+        """Return the scores by category of error, and the share of clean sentences changed."""
         rate = self._changed / self._clean if self._clean else None
         return {
             "measure": self._scorer.headline,

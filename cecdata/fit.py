@@ -64,7 +64,7 @@ def fit(errors: Errors, config: Config) -> Fitted:
     usual = {name: share for name, share in config.prior.items() if share > 0}
     whole = sum(usual.values())
     usual = {name: share / whole for name, share in usual.items()}
-    names, chances, tokens = _attribute(errors, config)
+    names, chances, tokens = _chances_by_operator(errors, config)
     other, unanswered = _count_others(errors, usual)
     single = _count_single(errors, usual)
     if single and not len(tokens):
@@ -84,11 +84,13 @@ def fit(errors: Errors, config: Config) -> Fitted:
     return Fitted(replace(config, prior=prior), before, after, counted, unanswered)
 
 
-def _attribute(
+def _chances_by_operator(
     errors: Errors, config: Config
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the O operators that can write single characters, the chance that an edit of each is
-    one of E distinct errors, [E, O], and the number of each of these errors, [E].
+    """Return what is known of the E distinct errors of single characters that an operator can make.
+
+    These are the names of the O operators that write single characters; the chance that an edit of
+    each is this error, [E, O]; and the number of occurrences of each error, [E].
     """
     operators = {operator.name: operator for operator in substituting(config.prior, config.weights)}
     columns = {}
@@ -98,16 +100,19 @@ def _attribute(
             right: {item.replacement: item.weight for item in operator.confusions(right)}
             for right, _ in errors.substitutions
         }
-        columns[name] = [weights[r].get(w, 0.0) / editable for r, w in errors.substitutions]
+        columns[name] = [
+            weights[right].get(wrong, 0.0) / editable for right, wrong in errors.substitutions
+        ]
+    # an operator without confusions of its own writes those of another
     columns |= {
-        name: columns[beside]
-        for name, beside in ALONGSIDE.items()
-        if config.prior.get(name, 0) > 0 and beside in columns
+        name: columns[other]
+        for name, other in ALONGSIDE.items()
+        if config.prior.get(name, 0) > 0 and other in columns
     }
     chances = np.array(list(columns.values()), np.float64).T
-    tokens = np.array(list(errors.substitutions.values()), np.float64)
-    answered = chances.any(axis=1)
-    return list(columns), chances[answered], tokens[answered]
+    occurrences = np.array(list(errors.substitutions.values()), np.float64)
+    possible = chances.any(axis=1)
+    return list(columns), chances[possible], occurrences[possible]
 
 
 def _count_single(errors: Errors, usual: Mapping[str, float]) -> float:

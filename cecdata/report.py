@@ -70,7 +70,7 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample) -> str:
         _confusions(len(replaced)),
     )
     data = {"pairs": _pairs(sample), "confusions": replaced}
-    return html.page(name, "\n".join(sections), Path(__file__), data)
+    return html.page(name, "\n".join(sections), Path(__file__), data, chinese=True)
 
 
 def _head(title: str, manifest: Manifest, what: str) -> list[str]:

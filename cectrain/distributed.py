@@ -56,7 +56,7 @@ def broadcast_from_rank0(value: T) -> T:
     return values[0]
 
 
-def add(tensors: Sequence[torch.Tensor]) -> None:
+def add_up(tensors: Sequence[torch.Tensor]) -> None:
     """Replace each tensor by the sum of the ranks' tensors; a collective call."""
     if world_size() == 1:
         return

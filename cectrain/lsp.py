@@ -27,10 +27,16 @@ from cectrain.documents.document import correct_document, edits_of
 from cectrain.documents.protected import PROTECTED, find_word, keep_word
 from cectrain.documents.table import Reading, read_document
 
-DELAY_S = 0.1  # after a change, so that what is typed at once is read at once
+DELAY_S = 0.1  # after a change, so that keystrokes in quick succession cause one check
 KEEP = "cectrain.keepWord"
-#: formats of texts that have no file yet, by the editor's name of their language
-_NAMES = {"markdown": "a.md", "html": "a.html", "xml": "a.xml", "latex": "a.tex", "tex": "a.tex"}
+#: a file name for each language of an editor; other documents are read by their own names
+_NAME_BY_LANGUAGE = {
+    "markdown": "a.md",
+    "html": "a.html",
+    "xml": "a.xml",
+    "latex": "a.tex",
+    "tex": "a.tex",
+}
 _REMEMBERED = 10_000  # passages
 
 Load = Callable[[Mapping[str, Any]], Corrector]
@@ -53,11 +59,11 @@ class _Remembering:
         self._corrections: dict[str, Correction] = {}
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
-        """Yield one correction a text."""
+        """Return the corrections of texts in their order."""
         texts = [*texts]
-        new = [text for text in dict.fromkeys(texts) if text not in self._corrections]
         if len(self._corrections) > _REMEMBERED:
-            self._corrections, new = {}, [*dict.fromkeys(texts)]
+            self._corrections = {}
+        new = [text for text in dict.fromkeys(texts) if text not in self._corrections]
         for correction in self.corrector.stream(new):
             self._corrections[correction.source] = correction
         return map(self._corrections.__getitem__, texts)
@@ -131,19 +137,19 @@ class Server:
     async def _check(self, uri: str, given_up: Event) -> None:
         await asyncio.sleep(DELAY_S)
         document = self.editor.workspace.get_text_document(uri)
-        name = _NAMES.get(document.language_id or "", to_fs_path(uri) or uri)
-        text, number = document.source, document.version
+        name = _NAME_BY_LANGUAGE.get(document.language_id or "", to_fs_path(uri) or uri)
+        text, revision = document.source, document.version
         loop = asyncio.get_running_loop()
         try:
             edits = await loop.run_in_executor(self._pool, self._find, name, text, given_up)
         except GivenUpError:
             return
         except CecError as error:
-            shown = types.ShowMessageParams(types.MessageType.Error, f"cectrain: {error}")
-            self.editor.window_show_message(shown)
+            message = types.ShowMessageParams(types.MessageType.Error, f"cectrain: {error}")
+            self.editor.window_show_message(message)
             return
         findings = list(_findings(edits, text, document.position_codec))
-        self._publish(uri, number, findings)
+        self._publish(uri, revision, findings)
 
     def _find(self, name: str, text: str, given_up: Event) -> list[Edit]:
         """Return the edits of a document, in a thread of the pool."""

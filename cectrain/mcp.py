@@ -34,13 +34,13 @@ def make_server(corrector: Corrector) -> MCPServer:
     ) -> dict[str, Any]:
         """Return a Chinese text corrected, with the edits that were made.
 
-        terms: words of the field, which text that sounds or looks like them becomes. confidence:
-        the least that an edit needs, from that of the server to 1.
+        terms: words of the subject; text that sounds or looks like one of them is replaced by it.
+        confidence: the least confidence of an edit, from that of the server to 1.
         """
         try:
-            asked = corrector.also(terms=terms or (), confidence=confidence)
+            adapted = corrector.also(terms=terms or (), confidence=confidence)
         except CecError as error:
             raise ToolError(str(error)) from error
-        return as_record(asked.correct(text)[0])
+        return as_record(adapted.correct(text)[0])
 
     return server

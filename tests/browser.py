@@ -67,6 +67,20 @@ class Browser:
         self._call("Page.navigate", url=url)
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
+    def prefer(self, language: str) -> None:
+        """Ask for pages in a language, as a browser does whose user chose it."""
+        self._call("Network.setUserAgentOverride", userAgent="test", acceptLanguage=language)
+
+    def english_texts(self) -> list[str]:
+        """Return the texts of a page without Chinese, but for code, cells and the switch."""
+        skipped = "script, noscript, style, code, td, option, [lang=en]"
+        return self.run(
+            "(() => { const texts = [], nodes = document.createTreeWalker(document.body, 4);"
+            "while (nodes.nextNode()) { const node = nodes.currentNode;"
+            f"if (!node.parentElement.closest('{skipped}') && /[a-z]{{3}}/i.test(node.data)"
+            "&& !/[一-鿿]/.test(node.data)) texts.push(node.data.trim()); } return texts; })()"
+        )
+
     def run(self, script: str) -> Any:
         """Return the value of an expression in the page."""
         answer = self._call(

@@ -110,7 +110,8 @@ Projector = Callable[[Sequence[Row], Dictionaries], list[str]]
 
 
 def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[str]:
-    """Return the sources with ChERRANT's S edits of equal length applied.
+    """Return each source with the substitutions of equal length by which ChERRANT turns it into its
+    prediction.
 
     As published: the text up to 纠错后的句子： is cut off first; of several cheapest alignments
     only the first counts; and the edits' offsets count characters without whitespace but are

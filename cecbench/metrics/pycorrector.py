@@ -196,7 +196,8 @@ def _sentence(sums: Totals, prefix: str) -> Report:
     }
 
 
-def _characters(sums: Totals) -> Report:
+def _character_report(sums: Totals) -> Report:
+    """Return what the script prints by character, or the error that ends it."""
     if sums["short"]:
         return {
             "error": "IndexError: string index out of range",
@@ -205,8 +206,8 @@ def _characters(sums: Totals) -> Report:
         }
     detected, corrected = character_prf(sums)
     return {
-        "det_f1": detected[2],
-        "cor_f1": corrected[2],
+        "det_f1": detected[-1],
+        "cor_f1": corrected[-1],
         "log": [
             "The {} result is precision={}, recall={} and F1={}".format(name, *values)
             for name, values in (("detection", detected), ("correction", corrected))
@@ -245,6 +246,6 @@ class Pycorrector(Metric):
         return {
             "compute_sentence_level_prf": _sentence(sums, "all_"),
             "eval_model_batch": _sentence(sums, "batch_"),
-            "compute_corrector_prf": _characters(sums),
+            "compute_corrector_prf": _character_report(sums),
             **faspell_report(sums, "faspell_"),
         }

@@ -86,10 +86,11 @@ class Positions:
 def count_positions(
     rows: Sequence[Row], *, ignored_source: str = "", ignored_answer: str = ""
 ) -> Positions:
-    """Return the counts of positions of each row.
+    """Count the gold, changed, detected and corrected positions of each row (see `Positions`).
 
     ignored_source: positions whose source has one of these characters do not count.
-    ignored_answer: a change to one of these characters counts neither in G nor in H.
+    ignored_answer: a target with one of these characters does not count as gold, a prediction with
+    one not as changed.
 
     >>> count_positions([Row("1", "他己经来", "他已经来", "她已经来")]).changed.tolist()
     [2]

@@ -169,7 +169,7 @@ class Remote(_Output):
             return None
         stored = [n for n in self._store.list() if n.split("/")[0] in OWNED]
         self._refuse_foreign(recorded, stored)
-        return recorded if all(map(self.place.is_true, recorded.files())) else None
+        return recorded if all(map(self.place.is_intact, recorded.files())) else None
 
     def drop(self) -> None:
         passing = tuple(f"{folder}/{name}/" for folder in (STATE, DONE) for name in _PASSING)

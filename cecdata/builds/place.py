@@ -102,7 +102,7 @@ class Place:
         with naming(path):
             return path.read_bytes() if path.is_file() else None
 
-    def is_true(self, file: File) -> bool:
+    def is_intact(self, file: File) -> bool:
         """Return whether a file exists with its size and its SHA-256."""
         if self.store is not None:
             stored = self.store.find(file.path)
@@ -117,18 +117,19 @@ class Place:
         return digest.hexdigest() == file.sha256
 
     def done(self, task: str, build: str) -> Done | None:
-        """Return the marker of a task if it is true and belongs to the build, else None."""
+        """Return the record of a finished task of this build whose files are intact, else None."""
         data = self.read(f"{DONE}/{task}.json")
         if data is None:
             return None
         try:
-            done = decode(Done, unseal_object(data), task)
-            for file in done.files:
+            record = decode(Done, unseal_object(data), task)
+            for file in record.files:
                 inside(file.path)
-        except ValueError:  # damaged, or it leads out of the folder: the task is repeated
+        except ValueError:  # damaged, or a path leads out of the folder: the task is repeated
             return None
-        ours = (done.task, done.build) == (task, build)
-        return done if ours and all(map(self.is_true, done.files)) else None
+        if (record.task, record.build) != (task, build):
+            return None
+        return record if all(map(self.is_intact, record.files)) else None
 
     def mark(self, done: Done) -> None:
         """Write the marker of a task whose files are written."""

@@ -28,16 +28,17 @@ _NAMED = 10  # most unreadable files that are named one by one
 
 
 def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
-    """Return the option of a setting, which shows the default of the recipe `paper`.
+    """Return the option of a field of Config, which shows the field's default.
 
-    `kind` is None for a switch.
+    That is the value of the recipe `paper`. `kind` is None for a switch.
     """
     flag = f"--{name.replace('_', '-')}"
     if kind is None:
         return click.option(flag, is_flag=True, default=None, help=help, **more)
     default = Config.__dataclass_fields__[name].default
     shown = ",".join(default) if isinstance(default, tuple) else str(default)
-    return click.option(flag, type=kind, **{"show_default": shown, "help": help, **more})
+    more = {"show_default": shown, **more}  # some options say it in words
+    return click.option(flag, type=kind, help=help, **more)
 
 
 def several(name: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002

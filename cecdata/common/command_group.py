@@ -54,7 +54,7 @@ class Finite(click.FloatRange):
     """A number in a range; infinity and nan are refused."""
 
     def convert(self, value: object, param: object, ctx: object) -> float:
-        """Return the number; fail with a usage error for any other text."""
+        """Return the number; fail with a usage error for infinity, nan and any other text."""
         number: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)  # type: ignore[arg-type]

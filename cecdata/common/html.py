@@ -14,28 +14,44 @@ class Html(str):
     __slots__ = ()
 
 
-def page(title: str, body: str, module: Path | None = None, data: object = None) -> str:
+def page(
+    title: str,
+    body: str,
+    module: Path | None = None,
+    data: object = None,
+    *,
+    chinese: bool = False,
+) -> str:
     """Return a whole document; `body` is HTML, the content of its main part.
 
     The style sheet with the name of `module` follows the shared one, and the script with its name
     the body. That script reads `data`, which goes into the page as JSON with the id "data".
+    chinese: let a browser that prefers Chinese show the texts of `html.zh.json` in their place.
     """
-    style = Path(__file__).with_suffix(".css").read_text("utf-8")
+    here = Path(__file__)
+    style = here.with_suffix(".css").read_text("utf-8")
     script = ""
     if module is not None:
         style += module.with_suffix(".css").read_text("utf-8")
-        # "</" would end the element that holds the data, and "<!--" would hide what follows it.
-        text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-        code = module.with_suffix(".js").read_text("utf-8")
-        script = (
-            f'<script id="data" type="application/json">{text}</script>\n'
-            f"<script>\n{code}</script>\n"
-        )
+        script = _script(module, "data", data)
+    if chinese:
+        words = json.loads(here.with_suffix(".zh.json").read_text("utf-8"))
+        script += _script(here, "words", words)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
+    )
+
+
+def _script(module: Path, name: str, data: object) -> str:
+    """Return the script with the name of `module`, behind the data that it reads."""
+    # "</" would end the element that holds the data, and "<!--" would hide what follows it.
+    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    code = module.with_suffix(".js").read_text("utf-8")
+    return (
+        f'<script id="{name}" type="application/json">{text}</script>\n<script>\n{code}</script>\n'
     )
 
 

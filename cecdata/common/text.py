@@ -21,7 +21,7 @@ SEP = re.compile('"?sep=(.)"?')  # what Excel writes before the header of a tabl
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file in UTF-8, or in UTF-16 with a mark as Excel writes it.
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark, as Excel writes it.
 
     Raises InputError where it is neither.
     """

@@ -142,7 +142,7 @@ def _find_new(keys: Keys, seen: set[int]) -> npt.NDArray[np.int64]:
     """Return the first row of each key that is long enough and not seen yet, in order."""
     sizes = np.diff(keys.offsets)
     whole = np.zeros(len(sizes), np.uint64)
-    _hash(keys.codes, keys.offsets, sizes, sizes, whole)
+    _hash_stretches(keys.codes, keys.offsets, sizes, sizes, whole)
     first = np.sort(np.unique(whole, return_index=True)[1])
     rows = [n for n in first[sizes[first] >= SHORTEST].tolist() if int(whole[n]) not in seen]
     seen.update(whole[rows].tolist())
@@ -157,7 +157,9 @@ def _hash_parts(keys: Keys, rows: npt.NDArray[np.int64]) -> Uint64s:
     widths = np.r_[sizes, np.full_like(places, WINDOW)]
     salts = np.r_[sizes, np.full_like(places, _WINDOW_SALT)]
     hashes = np.zeros(len(widths), np.uint64)
-    _hash(keys.codes, np.r_[starts, np.repeat(starts, counts) + places], widths, salts, hashes)
+    _hash_stretches(
+        keys.codes, np.r_[starts, np.repeat(starts, counts) + places], widths, salts, hashes
+    )
     return hashes
 
 
@@ -188,11 +190,14 @@ def _mix(value: np.uint64, salt: int) -> np.uint64:
 
 
 @compiled
-def _hash(codes: Points, starts: Int64s, sizes: Int64s, salts: Int64s, out: Uint64s) -> None:
+def _hash_stretches(
+    codes: Points, starts: Int64s, sizes: Int64s, salts: Int64s, out: Uint64s
+) -> None:
+    """Write the hash of codes[starts[n] : starts[n] + sizes[n]] to out[n]."""
     for n in range(out.size):
         value = np.uint64(0)
-        for place in range(starts[n], starts[n] + sizes[n]):
-            value = value * _BASE + np.uint64(codes[place])
+        for i in range(starts[n], starts[n] + sizes[n]):
+            value = value * _BASE + np.uint64(codes[i])
         out[n] = _mix(value, salts[n])
 
 

@@ -70,14 +70,14 @@ def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> 
 
 
 def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
-    """Yield pieces of the stream in which every line end is a line feed."""
+    """Yield pieces of a stream in UTF-8, without its mark, whose line ends are all line feeds."""
     first, rest = True, b""
     for piece in filter(None, _utf8(stream, source)):
-        if first and (
-            advice := name_compression(piece)
-        ):  # a pipe, or a file that was compressed twice
-            raise InputError(f"{source.label} {advice}")
-        chunk = rest + (piece.removeprefix(_BOM) if first else piece)
+        if first:
+            if advice := name_compression(piece):  # a pipe, or a file that was compressed twice
+                raise InputError(f"{source.label} {advice}")
+            piece = piece.removeprefix(_BOM)  # noqa: PLW2901
+        chunk = rest + piece
         first, rest = False, b""
         if b"\r" in chunk:
             if chunk.endswith(b"\r"):  # its line feed may open the next piece

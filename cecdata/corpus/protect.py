@@ -87,7 +87,8 @@ def _decode(data: Bytes, start: int, stop: int, points: Points) -> tuple[int, bo
     n, at, end, words = 0, np.uint64(start), np.uint64(stop), False
     while at < end:
         point, at = code_point(data, at)
-        if point >= 0x30 and (point < 0x800 or _is_word(point)):  # a false hit does no harm
+        # a false hit does no harm
+        if point >= 0x30 and (point < 0x800 or _is_word_character(point)):
             words = True
         points[n] = point
         n += 1
@@ -100,13 +101,13 @@ def _is_digit(point: np.uint32) -> bool:
 
 
 @compiled
-def _is_word(point: np.uint32) -> bool:
-    """Return whether a code point is a letter or a digit, of either width."""
+def _is_word_character(point: np.uint32) -> bool:
+    """Return whether a code point is a Latin letter or a digit, of either width."""
     if point < 0x80:
         return bool(0x30 <= point <= 0x39 or 0x61 <= (point | 0x20) <= 0x7A)
     if point >= 0xFF10:
         return bool(point <= 0xFF19 or 0xFF21 <= point <= 0xFF3A or 0xFF41 <= point <= 0xFF5A)
-    return bool(0xC0 <= point <= 0x24F and point not in (0xD7, 0xF7))
+    return bool(0xC0 <= point <= 0x24F and point not in (0xD7, 0xF7))  # ×÷
 
 
 @compiled
@@ -114,7 +115,7 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
     """Mark the spans of one sentence that are known by their shape."""
     done = i = 0
     while i < n:
-        if not _is_word(points[i]):
+        if not _is_word_character(points[i]):
             i += 1
             continue
         start = i
@@ -132,13 +133,13 @@ def _end(points: Points, i: int, n: int) -> int:
     """Return the end of the span whose first word starts at i."""
     j = i + 1
     while j < n:
-        if _is_word(points[j]):
+        if _is_word_character(points[j]):
             j += 1
             continue
-        k = _past_joint(points, j, n)
-        if k == j:
+        next_word = _past_joint(points, j, n)
+        if next_word == j:
             break
-        j = k + 1
+        j = next_word + 1
     if _is_digit(points[j - 1]):
         if j < n and points[j] in _UNITS:
             j += 1
@@ -148,11 +149,11 @@ def _end(points: Points, i: int, n: int) -> int:
         most = min(n, j + 2)
         while j < most and points[j] == 0x2B:
             j += 1
-    if j + 2 < n and points[j] == 0x3A and points[j + 1] == 0x2F and points[j + 2] == 0x2F:
+    if j + 2 < n and points[j] == 0x3A and points[j + 1] == 0x2F and points[j + 2] == 0x2F:  # ://
         return _url_end(points, j + 3, n)
-    if i + 3 < n and points[i + 3] == 0x2E:
-        w = (points[i] | 0x20) == 0x77 and (points[i + 1] | 0x20) == 0x77
-        if w and (points[i + 2] | 0x20) == 0x77:
+    if i + 3 < n and points[i + 3] == 0x2E:  # www.
+        two = (points[i] | 0x20) == 0x77 and (points[i + 1] | 0x20) == 0x77
+        if two and (points[i + 2] | 0x20) == 0x77:
             return max(j, _url_end(points, i, n))
     return j
 
@@ -172,7 +173,7 @@ def _past_joint(points: Points, j: int, n: int) -> int:
             return j
     else:
         return j
-    return k if k < n and _is_word(points[k]) else j
+    return k if k < n and _is_word_character(points[k]) else j
 
 
 @compiled
@@ -183,7 +184,7 @@ def _url_end(points: Points, i: int, n: int) -> int:
         j += 1
     while j > i:
         last = points[j - 1]
-        if _is_word(last) or last in (0x2F, 0x3D, 0x26, 0x23, 0x5F, 0x2D):  # /=&#_-
+        if _is_word_character(last) or last in (0x2F, 0x3D, 0x26, 0x23, 0x5F, 0x2D):  # /=&#_-
             break
         j -= 1
     return j

@@ -203,12 +203,13 @@ def deletions(character: str) -> tuple[str, ...]:
 
 @cache
 def _additions() -> dict[str, tuple[str, ...]]:
+    """Return the characters that have one component more than a character, by this character."""
     by_part: dict[str, list[str]] = defaultdict(list)
     for character, (smaller,) in table("drops").items():
         for part in smaller:
             by_part[part].append(character)
     return {
-        part: tuple(sorted(larger, key=lambda name: (stroke_count(name), name)))
+        part: tuple(sorted(larger, key=lambda whole: (stroke_count(whole), whole)))
         for part, larger in by_part.items()
     }
 

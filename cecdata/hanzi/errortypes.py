@@ -69,17 +69,19 @@ def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
 
 
 def sentence_type(source: str, reference: str) -> str:
-    """Return a sentence's category.
+    """Return the category of all errors of a sentence, or `clean` where it has none.
+
+    Errors of several categories are `stroke` if all of them are in STROKE, else `mixed`.
 
     >>> sentence_type("我门在一起", "我们在一起"), sentence_type("我们在一起", "我们在一起")
     ('near-sound', 'clean')
     """
-    kinds = {error.category for error in errors_of(source, reference)}
-    if not kinds:
+    categories = {error.category for error in errors_of(source, reference)}
+    if not categories:
         return "clean"
-    if len(kinds) == 1:
-        return kinds.pop()
-    return "stroke" if kinds <= set(STROKE) else "mixed"
+    if len(categories) == 1:
+        return categories.pop()
+    return "stroke" if categories.issubset(STROKE) else "mixed"
 
 
 def edit_type(source: str, target: str) -> str:

@@ -91,22 +91,24 @@ def back_off_model(
 ) -> Ngrams:
     """Return the interpolated Kneser-Ney model of counts, written as a back-off model.
 
-    shares: P of each word alone. least_pairs, least_triples: fewest occurrences of one that the
-    model has. The discounts are those of Chen and Goodman (1999).
+    shares: P of each word alone. least_pairs, least_triples: bigrams and trigrams that occur less
+    often are left out. The discounts are those of Chen and Goodman (1999).
     """
     size = counts.size
-    (pairs, count), (triples, count3) = counts.pairs, counts.triples
+    (pairs, pair_counts), (triples, triple_counts) = counts.pairs, counts.triples
     # bigrams: (c - D) / c(u) + gamma(u) P(w)
     u, w = pairs // size, pairs % size
-    part = (count - discounts(count)) / np.bincount(u, count, len(words))[u]
-    frequent = count >= least_pairs
+    discounted = pair_counts - discounts(pair_counts)
+    part = discounted / np.bincount(u, pair_counts, len(words))[u]
+    frequent = pair_counts >= least_pairs
     gamma = np.ones(len(words)) - np.bincount(u[frequent], part[frequent], len(words))
     pair_prob = part + gamma[u] * shares[w]
     # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); both bigrams of every trigram occur
     first = np.searchsorted(pairs, triples // size)
     second = np.searchsorted(pairs, triples % (size * size))
-    part3 = (count3 - discounts(count3)) / count[first]
-    kept3 = count3 >= max(least_pairs, least_triples)
+    part3 = (triple_counts - discounts(triple_counts)) / pair_counts[first]
+    # a trigram occurs no more often than its bigrams, which the model then has, too
+    kept3 = triple_counts >= max(least_pairs, least_triples)
     triples, first, second, part3 = triples[kept3], first[kept3], second[kept3], part3[kept3]
     gamma3 = np.ones(len(pairs)) - np.bincount(first, part3, len(pairs))
     return Ngrams(

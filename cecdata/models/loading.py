@@ -106,13 +106,13 @@ def check_finite(name: str, model: Any) -> None:
     """Raise InputError where a weight of a model is not a finite number."""
     import torch
 
-    for tensor, weights in model.named_parameters():
+    for parameter, weights in model.named_parameters():
         if weights.is_floating_point() and weights.numel():
-            ends = torch.stack(torch.aminmax(weights.detach()))
-            if not ends.isfinite().all():
+            extremes = torch.stack(torch.aminmax(weights.detach()))  # NaN shows in both
+            if not extremes.isfinite().all():
                 raise InputError(
-                    f"{name}: {tensor} has weights that are not finite: copy the model again, or "
-                    "name an earlier checkpoint"
+                    f"{name}: {parameter} has weights that are not finite: copy the model "
+                    "again, or name an earlier checkpoint"
                 )
 
 

@@ -152,21 +152,21 @@ class Tagger:
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
             ).logits
             top = logits.float().max(dim=-1)
-            sure = (top.values - logits.float().logsumexp(dim=-1)).exp()
-        return list(zip(top.indices.tolist(), sure.tolist(), strict=True))
+            probabilities = (top.values - logits.float().logsumexp(dim=-1)).exp()
+        return list(zip(top.indices.tolist(), probabilities.tolist(), strict=True))
 
     def changes(
-        self, source: str, encoded: Encoded, ids: list[int], sure: list[float]
+        self, source: str, encoded: Encoded, ids: list[int], probabilities: list[float]
     ) -> list[tuple[int, str, float]]:
-        """Return place, character and probability, where the likeliest id is not the own one."""
+        """Return (index, character, probability) of each character that the model would change."""
         changes = []
         for index, own in enumerate(encoded.own):
-            place = encoded.first + index
-            if own is None or ids[place] == own:
+            position = encoded.first + index
+            if own is None or ids[position] == own:
                 continue  # an upper-case letter whose own id is the lower-case one stays upper
-            written = self._characters.get(ids[place], source[index])
+            written = self._characters.get(ids[position], source[index])
             if written != source[index]:
-                changes.append((index, written, round(sure[place], 6)))
+                changes.append((index, written, round(probabilities[position], 6)))
         return changes
 
     def _output_characters(self, labels: bool, config: Any) -> dict[int, str]:

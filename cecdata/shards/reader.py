@@ -43,16 +43,18 @@ class Dataset:
 
     def rows(self, split: str) -> int:
         """Return the number of pairs of a split."""
-        self.files(split)
-        return sum(record.rows for record in self.manifest.outputs[split])
+        return sum(record.rows for record in self._records(split))
 
     def files(self, split: str) -> tuple[Path, ...]:
         """Return the shards of a split, in order; raise UsageError if there is no such split."""
+        return tuple(self.path / record.path for record in self._records(split))
+
+    def _records(self, split: str) -> Sequence[File]:
         outputs = self.manifest.outputs
         if split not in outputs:
             hint = did_you_mean(split, list(outputs))
             raise UsageError(f"{self.path} has no split {split!r}; {hint}")
-        return tuple(self.path / record.path for record in outputs[split])
+        return outputs[split]
 
     def prove(self, split: str) -> None:
         """Raise VerificationError unless every shard of the split has the manifest's SHA-256.
@@ -60,7 +62,7 @@ class Dataset:
         Each shard is hashed once, before its first row is returned: the checksum of a page covers
         neither its header nor the footer, where one wrong bit can give wrong rows.
         """
-        for record in self.manifest.outputs[split]:
+        for record in self._records(split):
             self._prove(record)
 
     def _prove(self, record: File) -> None:
@@ -79,12 +81,11 @@ class Dataset:
         import polars as pl
 
         empty = pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))
-        self.files(split)
         return pl.concat([empty, *(frame for frame, _ in self.scan_shards(split))])
 
     def scan_shards(self, split: str) -> Iterator[tuple[pl.LazyFrame, int]]:
         """Yield each shard of a split as a lazy frame, with its number of pairs; hashed first."""
-        for record in self.manifest.outputs[split]:
+        for record in self._records(split):
             self._prove(record)
             yield self._lazy(self.path / record.path), record.rows
 
@@ -106,13 +107,13 @@ class Dataset:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of a split, at most `rows` at a time; each shard is hashed first.
 
-        Raises VerificationError with the file's name where a checksum does not match.
+        Raises UsageError for an unknown split or column, and VerificationError with the file's name
+        where a checksum does not match.
         """
         unknown = [name for name in columns or () if name not in PAIR.names]
         if unknown:
             raise UsageError(f"no column {unknown[0]!r}; {did_you_mean(unknown[0], PAIR.names)}")
-        self.files(split)
-        for record in self.manifest.outputs[split]:
+        for record in self._records(split):
             self._prove(record)
             yield from read_batches(self.path / record.path, columns, rows)
 

@@ -98,35 +98,35 @@ def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
     An answer is nearly its source, so the source is its draft where the model allows that
     (`speculative`); other models write token by token.
     """
-    asked = [prompt_ids(policy, source) for source in sources]
-    write = _check if speculative.is_supported(policy.model) else _token_by_token
+    prompts = [prompt_ids(policy, source) for source in sources]
+    write = _write_from_drafts if speculative.is_supported(policy.model) else _token_by_token
 
     def run(chosen: list[int]) -> list[Written]:
         texts = [sources[i] for i in chosen]
         budgets = [token_budget(policy, text) for text in texts]
-        written = write(policy, [asked[i] for i in chosen], texts, budgets)
+        written = write(policy, [prompts[i] for i in chosen], texts, budgets)
         # Each row is cut at its own budget, so that an answer does not depend on its batch.
         return [
-            Written(prompt.tokens[:budget], prompt.log_probs[:budget])
-            for prompt, budget in zip(written, budgets, strict=True)
+            Written(answer.tokens[:budget], answer.log_probs[:budget])
+            for answer, budget in zip(written, budgets, strict=True)
         ]
 
     with speculative.evaluate(policy.model):
-        return list(in_batches([len(ids) for ids in asked], batch, run))
+        return list(in_batches([len(ids) for ids in prompts], batch, run))
 
 
 def corrections(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:
     """Return the greedy answer to each source as text, as the policy wrote it."""
     written = greedy(policy, sources, batch)
-    return [text.strip() for text in decode(policy, [prompt.tokens for prompt in written])]
+    return [text.strip() for text in decode(policy, [answer.tokens for answer in written])]
 
 
-def _check(
-    policy: Policy, asked: Sequence[Sequence[int]], sources: Sequence[str], budgets: Sequence[int]
+def _write_from_drafts(
+    policy: Policy, prompts: Sequence[Sequence[int]], sources: Sequence[str], budgets: Sequence[int]
 ) -> list[Written]:
     return speculative.write(
         policy.model,
-        asked,
+        prompts,
         policy.tokenizer(list(sources), add_special_tokens=False).input_ids,
         1,
         end=int(policy.tokenizer.eos_token_id),
@@ -138,23 +138,23 @@ def _check(
 
 def _token_by_token(
     policy: Policy,
-    asked: Sequence[Sequence[int]],
-    sources: Sequence[str],  # noqa: ARG001 - `_checked` drafts with them
+    prompts: Sequence[Sequence[int]],
+    sources: Sequence[str],  # noqa: ARG001 - for the drafts of `_write_from_drafts`
     budgets: Sequence[int],
 ) -> list[Written]:
-    answers = generate(policy, asked, budgets)
+    answers = generate(policy, prompts, budgets)
     return [
-        Written(answer, _log_probs(policy.model, question, answer))
-        for question, answer in zip(asked, answers, strict=True)
+        Written(answer, _log_probs(policy.model, prompt, answer))
+        for prompt, answer in zip(prompts, answers, strict=True)
     ]
 
 
-def _log_probs(model: Any, question: Sequence[int], answer: list[int]) -> list[float]:
+def _log_probs(model: Any, prompt: Sequence[int], answer: list[int]) -> list[float]:
     import torch
 
-    ids = torch.tensor([[*question, *answer]], device=model.device)
-    logits = model(input_ids=ids).logits[0, len(question) - 1 : -1].float()
-    chosen = ids[0, len(question) :, None]
+    ids = torch.tensor([[*prompt, *answer]], device=model.device)
+    logits = model(input_ids=ids).logits[0, len(prompt) - 1 : -1].float()
+    chosen = ids[0, len(prompt) :, None]
     log_probs: list[float] = logits.log_softmax(-1).gather(1, chosen)[:, 0].tolist()
     return log_probs
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KNOWN = ("gemma3_text", "llama", "qwen2", "qwen3")
 _ATTENTION = {"full_attention", "sliding_attention"}
 _WINDOW = 6  # fewest draft tokens per pass; more after many were accepted
-_CELLS = 2**27  # most logits in memory at once
+_CELLS = 2**27  # most logits of the first pass; later ones have fewer tokens of more candidates
 _LIKELY = 64  # tokens that nearly always contain the nucleus; sorting all costs much more
 
 
@@ -117,22 +117,22 @@ def write(
     top_p: float = 1.0,
     stops: Collection[int] = (),
 ) -> list[Written]:
-    """Return `size` continuations of each prompt, of at most `longest` tokens, group by group.
+    """Return `size` continuations of each prompt, those of the first prompt first.
 
-    `drafts` are likely continuations without the token `end`, which ends a continuation, as do
-    `stops`. Draws from torch's generator; `temperature=None` takes the most likely token instead.
-    `top_p` below 1 draws from the nucleus; log-probabilities are then those within it.
+    Each has at most `longest` tokens, with their log-probabilities. drafts: a likely continuation
+    of each prompt, without the token `end`, which ends a continuation, as do `stops`. Draws from
+    torch's generator; `temperature=None` takes the most likely token instead. `top_p` below 1 draws
+    from the nucleus; log-probabilities are then those within it.
     """
     model, ends = _plain(model), frozenset((end, *stops))
     widest = max((len(draft) for draft in drafts), default=0) + 1
-    part = max(1, _CELLS // (widest * int(model.config.vocab_size)))
+    at_once = max(1, _CELLS // (widest * int(model.config.vocab_size)))
     written: list[Written] = []
     with evaluate(model):
-        for start in range(0, len(prompts), part):
-            chosen = slice(start, start + part)
-            branches = _start(prompts[chosen], drafts[chosen], size)
-            sampling = temperature, top_p
-            written += _write(model, branches, size, end, ends, longest, sampling)
+        for start in range(0, len(prompts), at_once):
+            rows = slice(start, start + at_once)
+            branches = _start(prompts[rows], drafts[rows], size)
+            written += _write(model, branches, size, end, ends, longest, (temperature, top_p))
     return written
 
 

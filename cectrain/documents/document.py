@@ -86,14 +86,15 @@ def join_parts(source: str, parts: Iterable[tuple[int, int] | str]) -> Passage:
     """Return the passage of spans of a source and of signs that stand for something, in order."""
     texts: list[str] = []
     places: list[Part] = []
-    at = 0
+    length = 0
 
     def add(text: str, start: int | None) -> None:
-        nonlocal at
+        """Append a text; `start` is its place in the source, None where it has none."""
+        nonlocal length
         if text and start is not None:
-            places.append(Part(at, start, len(text)))
+            places.append(Part(length, start, len(text)))
         texts.append(text)
-        at += len(text)
+        length += len(text)
 
     for part in parts:
         if isinstance(part, str):

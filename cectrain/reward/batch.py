@@ -36,7 +36,10 @@ class Batch:
 
     @property
     def vectors(self) -> tuple[Vectors, Vectors]:
-        """The embeddings [P, L, D] of the candidates and [P, D] of the references."""
+        """The embeddings of the candidates [P, L, D] and of the references [P, D].
+
+        Only a batch for a reward with cosines has them.
+        """
         assert self.embeddings_P_L_D is not None
         assert self.references_P_D is not None
         return self.embeddings_P_L_D, self.references_P_D

@@ -57,15 +57,16 @@ class Bank:
 
 
 def make_bank(pairs: Sequence[Pair], seed: int) -> Bank:
-    """Return candidates of all kinds for each pair, as a function of (pairs, seed)."""
+    """Return candidates of all kinds for each pair; equal pairs and seeds give equal ones."""
     kinds = ("correct", "copy", *(kind for kind in KINDS[2:] for _ in range(VARIANTS)))
     rows = []
     for position, pair in enumerate(pairs):
-        rng = np.random.default_rng((seed, pair.id % 2**64, pair.copy))
-        others = [pairs[(position + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
+        rng = np.random.default_rng((seed, pair.id % 2**64, pair.copy))  # ids may be negative
+        garbage = [pairs[(position + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
         near = [near_miss(pair, rng) for _ in range(VARIANTS)]
         over = [over_correction(pair.target, rng) for _ in range(VARIANTS)]
-        rows.append((pair.target, pair.source, *near, *over, *others, *variants(pair)))
+        # in the order of KINDS
+        rows.append((pair.target, pair.source, *near, *over, *garbage, *variants(pair)))
     return Bank(tuple(pairs), kinds, tuple(rows))
 
 

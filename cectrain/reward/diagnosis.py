@@ -27,7 +27,9 @@ APART_QUANTILE = 0.05  # share of answers of other meanings that the calibrated 
 _SMALLEST = 1e-6  # radius; equal texts have distance 0 but for rounding
 _SAME = 1e-9  # rewards closer than this count as equal
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
-EXACT_MATCH = 0.5  # accuracy of exact match on right texts that differ from the target: all tie
+EXACT_MATCH_ACCURACY = (
+    0.5  # accuracy of exact match on right texts that differ from the target: all tie
+)
 MOST_JOINED = 0.2  # of the groups; above it the encoder's distances separate nothing
 _HONEST_CHOICE = "Use exact match as the reward: --recipe exact-match."
 
@@ -254,7 +256,7 @@ def favoured(rewards: Mapping[str, RewardFigures]) -> str:
 
 def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
     """Return whether the favoured reward ranks well and one of them beats exact match."""
-    beyond = any(figures.variant_low > EXACT_MATCH for figures in rewards.values())
+    beyond = any(figures.variant_low > EXACT_MATCH_ACCURACY for figures in rewards.values())
     return beyond and rewards[favoured(rewards)].ranking >= TEACHES_SLOWLY
 
 
@@ -262,8 +264,8 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
     printed, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
-    lines, answer = _beside_exact_match(diagnosis, best), _answer(diagnosis, best)
-    only_as_exact = best.variant_low <= EXACT_MATCH and best.ranking >= TEACHES_SLOWLY
+    lines, answer = _beside_exact_match(diagnosis, best), _recommend(diagnosis, best)
+    only_as_exact = best.variant_low <= EXACT_MATCH_ACCURACY and best.ranking >= TEACHES_SLOWLY
     lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
     if printed.config.alpha <= printed.alpha_star:
         more_terms = printed.config.additional_weight or printed.config.unchanged is not None
@@ -289,26 +291,32 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
 def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
     shares = (
         f"right texts that differ from the target rank above wrong ones in "
-        f"{best.variant_accuracy:.1%} of pairs (exact match: {EXACT_MATCH:.1%})"
+        f"{best.variant_accuracy:.1%} of pairs (exact match: {EXACT_MATCH_ACCURACY:.1%})"
     )
-    if best.variant_low > EXACT_MATCH:
+    if best.variant_low > EXACT_MATCH_ACCURACY:
         return [f"It teaches more than exact match: {shares}."]
     lines = [f"This reward teaches no more than exact match: {shares}."]
     for name, figures in diagnosis.rewards.items():
-        if figures.variant_low > EXACT_MATCH:
+        if figures.variant_low > EXACT_MATCH_ACCURACY:
             lines.append(f"With constants {name}, this share is {figures.variant_accuracy:.1%}.")
     return lines
 
 
-def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
+def _recommend(diagnosis: Diagnosis, best: RewardFigures) -> str:
+    """Return which constants to use, and how far the reward with them can be trusted."""
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
-    constants, low, high = best.config.words(), *interval(best.ranking, diagnosis.pairs)
+    constants = best.config.words()
+    low, high = interval(best.ranking, diagnosis.pairs)
     share = f"{best.ranking:.1%} of pairs ({low:.0%} to {high:.0%}: {diagnosis.pairs} sentences)"
     if best.ranking >= TEACHES:
-        what = "This reward" if best.variant_low > EXACT_MATCH else "Like exact match, this reward"
+        subject = (
+            "This reward"
+            if best.variant_low > EXACT_MATCH_ACCURACY
+            else "Like exact match, this reward"
+        )
         return (
-            f"{what} can teach: use {name} ({constants}). Right candidates rank above wrong ones "
-            f"of their group in {share}."
+            f"{subject} can teach: use {name} ({constants}). Right candidates rank above wrong "
+            f"ones of their group in {share}."
         )
     if best.ranking >= TEACHES_SLOWLY:
         return (

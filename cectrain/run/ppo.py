@@ -108,7 +108,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
         return scores
 
     trainer.add_callback(EvalCallback(job.config.ppo, job.metrics, evaluate, job.log))
-    trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
+    trainer.train(resume_from_checkpoint=_find_checkpoint(job))
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
     after = evaluate(batches)
     if best is None:
@@ -150,10 +150,12 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     return trainer
 
 
-def _newest_checkpoint(job: Job) -> str | None:
-    latest = checkpoints.newest(job.state / "ppo", job.log) if distributed.is_rank0() else None
-    newest = distributed.broadcast_from_rank0(latest)
+def _find_checkpoint(job: Job) -> str | None:
+    """Return the checkpoint from which all ranks resume, and log its name."""
+    newest = checkpoints.newest(job.state / "ppo", job.log) if distributed.is_rank0() else None
+    newest = distributed.broadcast_from_rank0(newest)
     if newest is None:
         return None
-    job.log(f"resuming from {newest[0].name}")
-    return str(newest[0])
+    folder, _step = newest
+    job.log(f"resuming from {folder.name}")
+    return str(folder)

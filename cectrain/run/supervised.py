@@ -213,22 +213,24 @@ def set_gradient(
     """Set the gradients of the mean loss over all answer tokens of a step, on all ranks.
 
     `batch` has this rank's share of the step's pairs, for `passes` forward and backward passes.
-    `check`: raise CecError if a loss is not finite, for which a GPU must finish its work first.
+    `loss_of` returns the mean loss of an answer token of its pairs. `check`: raise CecError if a
+    loss is not finite, for which a GPU must finish its work first.
     Return the mean loss, and this rank's number of answer tokens.
     """
     model, tokens = policy.model, answer_tokens(batch)
-    total, whole = torch.tensor(tokens, device=model.device), torch.zeros((), device=model.device)
-    distributed.add([total])
+    all_tokens = torch.tensor(tokens, device=model.device)
+    mean_loss = torch.zeros((), device=model.device)
+    distributed.add_up([all_tokens])
     model.zero_grad()
     for part in split(batch, passes):
         loss = loss_of(part)
         if check:
             refuse_nan(loss, step)
-        share = loss * (answer_tokens(part) / total)
+        share = loss * (answer_tokens(part) / all_tokens)
         share.backward()
-        whole += share.detach()
-    distributed.add([whole, *(p.grad for p in model.parameters() if p.grad is not None)])
-    return whole, tokens
+        mean_loss += share.detach()
+    distributed.add_up([mean_loss, *(p.grad for p in model.parameters() if p.grad is not None)])
+    return mean_loss, tokens
 
 
 def split(batch: Batch, passes: int) -> list[Batch]:

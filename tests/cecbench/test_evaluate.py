@@ -9,14 +9,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import CHROMIUM, Browser
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench.cli import cli
 from cecbench.metrics.rows import Row
-from cecbench.page import scores_of
+from cecbench.page import scores_of, write_report
 from cecbench.results import find_runs, read_run
+from cecbench.run import Settings, evaluate
 from cecbench.scorers import score
 from cecbench.sums import Breakdown
 
@@ -376,3 +378,24 @@ def test_the_documented_customer_service_file_is_read(tmp_path):
     values = run("cs", "copy", "--data", tmp_path)
     assert values["benchmark_rows"] == 2
     assert values["breakdown"]["clean"]["sentences"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_a_report_is_in_the_language_of_the_browser(tmp_path):
+    """In a Chinese browser only names are left in English."""
+    gold, answers = tmp_path / "gold.tsv", tmp_path / "answers.txt"
+    gold.write_text("他己经来了。\t他已经来了。\n天气很好。\t天气很好。\n", "utf-8")
+    answers.write_text("他以经来了。\n天汽很好。\n", "utf-8")
+    evaluate(Settings(str(gold), f"predictions:{answers}", tmp_path / "runs"))
+    path = write_report(find_runs([tmp_path / "runs"]), tmp_path / "bench")
+    with Browser(tmp_path / "profile") as page:
+        page.prefer("zh-CN")
+        page.open(path.as_uri())
+        assert page.run("document.title") == "中文拼写纠错：评测结果"
+        left = [
+            text for text in page.english_texts() if not re.search("gold|predictions|^ok$", text)
+        ]
+        assert left == []
+        cells = page.run("[...document.querySelectorAll('td')].map(node => node.textContent)")
+        assert {"改错", "误改"} <= set(cells)

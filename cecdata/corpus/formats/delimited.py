@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import IO
 
 import numpy as np
@@ -146,12 +147,12 @@ class _Feed:
         self._ahead.extend(enumerate(texts, block.first_line))
 
     def first_lines(self) -> list[str]:
-        """Return the first lines without taking them, as many as one block has."""
+        """Return the next lines, at most `_LOOK`, without taking them; they are of one block."""
         for block in self._blocks:
             self._fetch(block)
             if self._ahead:
                 break
-        return [line.rstrip("\n") for _, line in list(self._ahead)[:_LOOK]]
+        return [line.rstrip("\n") for _, line in islice(self._ahead, _LOOK)]
 
     def skip(self) -> None:
         """Leave out the next line."""

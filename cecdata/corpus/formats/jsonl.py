@@ -70,19 +70,20 @@ def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
 
 
 def _rows(parts: Iterator[Block], text_column: str | None, source: Source) -> Iterator[Rows]:
+    """Yield the rows of each block of lines, read by Arrow where it can, else line by line."""
     import pyarrow.compute as pc
 
     from cecdata.corpus.rows import clean_names, gather
 
-    picked = None
+    keys = None
     for block in parts:
-        picked = picked or _pick(text_column, block, source)
-        table = _parse_fast(block, picked)
+        keys = keys or _pick(text_column, block, source)
+        table = _parse_fast(block, keys)
         if table is None:
-            yield _parse_lines(block, picked, source)
+            yield _parse_lines(block, keys, source)
             continue
         rows = numbers(block.first_line, table.num_rows)
-        text, origin, *licences = (table.column(name).combine_chunks() for name in _names(picked))
+        text, origin, *licences = (table.column(name).combine_chunks() for name in _names(keys))
         licence = pc.coalesce(*map(clean_names, licences)) if licences else None
         yield gather(source, text, origin, rows, block.rejects, licence)
 

@@ -29,8 +29,12 @@ from cectrain.corrector.channel.layout import (
 
 
 @called
-def _sort(n, work, used):
-    """Merge the edges as written and the edited ones, each sorted by start, into one order."""
+def _merge_edges(n, work, used):
+    """Fill `work.sorted` with all edges by their start.
+
+    The edges as written from a place s are first[s]:first[s + 1]; the edited ones, which are sorted
+    already, are first[n]:used.
+    """
     edited, place = work.first[n], 0
     for start in range(n):
         for edge in range(work.first[start], work.first[start + 1]):
@@ -129,7 +133,7 @@ def _posteriors(n, lm, settings, work, used):
     whether the clause's states fit into the workspace.
     """
     observed, cool = work.first[n], 1.0 / settings.temperature
-    _sort(n, work, used)
+    _merge_edges(n, work, used)
     total = _states(work, used)
     if total < 0:
         return False

@@ -15,7 +15,7 @@ from cecdata.audit import Errors, errors_of, recipe_choices, score
 from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _attribute, fit, recipe_text
+from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _chances_by_operator, fit, recipe_text
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import weighed
 from cecdata.perturbation.tables import compile_recipe
@@ -46,7 +46,7 @@ def test_fit_moves_towards_the_sample():
 def test_shares_maximise_the_probability_of_the_errors():
     """No other shares make the errors, with the recipe as a prior, more probable."""
     errors = errors_like(LOOK + SOUND, 3)
-    names, chances, tokens = _attribute(errors, TYPED)
+    names, chances, tokens = _chances_by_operator(errors, TYPED)
     usual = {name: share for name, share in TYPED.prior.items() if share > 0}
 
     def objective(shares):

@@ -133,6 +133,30 @@ def test_a_report_fits_its_window_and_its_filters_work(dataset, tmp_path, width,
         assert page.requests == [path.as_uri()]
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_a_report_is_in_the_language_of_the_browser(dataset, tmp_path):
+    """In a Chinese browser only names are left in English; the switch leads back to English."""
+    path = write_report(dataset, to=tmp_path / "dataset")
+    about = read_manifest(dataset).about
+    names = {about.title, about.description}
+    for row in rows_of(dataset):
+        names |= {row["operator"], row["origin"]}
+    with Browser(tmp_path / "profile") as page:
+        page.prefer("zh-CN")
+        page.open(path.as_uri())
+        assert page.run("document.documentElement.lang") == "zh-CN"
+        head = "[...document.querySelectorAll('h2')].map(node => node.textContent)"
+        assert page.run(head) == ["句对", "统计", "拒绝、重复与污染", "错误率", "混淆"]
+        assert set(page.english_texts()) <= names
+        page.run("document.querySelector('button.language').click()")
+        page.until("location.hash === '#en' && document.readyState === 'complete'")
+        page.until(f"{head}[0] === 'Pairs'")
+        page.prefer("en")
+        page.open(path.as_uri())
+        assert page.run(head)[0] == "Pairs"
+
+
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     """load_dataset of the real library, offline, with a cache that lasts for one test."""
