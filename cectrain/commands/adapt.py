@@ -12,7 +12,7 @@ import click
 from cecdata.commands.build import several
 from cecdata.common.errors import MissingPackageError
 from cecdata.common.progress import Progress, tell
-from cectrain.commands.train import wait_without_spinning
+from cectrain.commands.train import prepare_process
 
 if TYPE_CHECKING:
     from cectrain.adapt.adapt import Report
@@ -62,7 +62,7 @@ def adapt(
     from cectrain.run.stages import check_packages
 
     if not no_policy:
-        wait_without_spinning()
+        prepare_process()
         try:
             check_packages()
         except MissingPackageError as error:

@@ -54,8 +54,8 @@ def run_options(function: F) -> F:
         click.option(
             "--model",
             "policy__name",
-            help="Policy to start from (builtin, a folder, or a name on the hub); overrides the "
-            "recipe.",
+            help="Policy to start from (builtin, a folder, a .gguf file, or a name on the hub); "
+            "overrides the recipe.",
         ),
         recipe_options,
         click.option(
@@ -80,13 +80,16 @@ def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Confi
     return load(recipe, [*settings, *values])
 
 
-def wait_without_spinning() -> None:
-    """Let threads of OpenMP sleep while they wait for each other; call it before torch is imported.
+def prepare_process() -> None:
+    """Let idle threads sleep, and libraries be silent; call it before torch is imported.
 
-    By default they spin. On a machine with other busy processes a spinning thread keeps the core
-    that the thread that it waits for needs: a step then takes more than twice as long.
+    Threads of OpenMP that wait for each other spin by default. On a machine with other busy
+    processes a spinning thread keeps the core that the other one needs: a step then takes more than
+    twice as long. FutureWarnings are of calls inside TRL and transformers, which the user cannot
+    change.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers|peft)[.]")
 
 
 def _suggest(out: Path) -> None:
@@ -134,13 +137,11 @@ def train(
 
     Example: cectrain train out/data --out out/train
     """
-    wait_without_spinning()
+    prepare_process()
     from cectrain.run.results import result_tables
     from cectrain.train import train as run_training
 
     config = configured(recipe, settings, **flags)
-    # of calls inside TRL and transformers, which the user cannot change
-    warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
     summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=tell)
     if not summary:  # not on rank 0
         return
@@ -182,7 +183,7 @@ def sft(
     cectrain sft pairs.tsv --out out/sft --model Qwen/Qwen3-0.6B
     cectrain sft train.tsv --held-out dev.tsv --out out/sft
     """
-    wait_without_spinning()
+    prepare_process()
     from cectrain.run.results import shown_rate
     from cectrain.train import train as run_training
 
