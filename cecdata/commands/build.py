@@ -170,16 +170,6 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @setting("holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS)
 @setting("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
-@setting(
-    "plausibility",
-    str,
-    "Reject pairs whose source is at least as likely as the target under this language model. "
-    "MODEL is `words` (the packaged n-gram table), another n-gram table, an ARPA file, a "
-    "transformers model, or the URL of an endpoint.",
-    show_default=False,
-    metavar="MODEL",
-    **_PAIRS,
-)
 @setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS)
 def build(
     corpus: tuple[str, ...],

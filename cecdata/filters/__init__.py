@@ -11,7 +11,7 @@ from types import MappingProxyType
 from cecdata.common.plugins import import_object
 from cecdata.common.settings import require, require_known
 from cecdata.config import Config
-from cecdata.filters import cosine, plausibility
+from cecdata.filters import cosine
 from cecdata.filters.base import DISTANCE, Filter, Tally
 from cecdata.perturbation.pairs import Pairs
 
@@ -22,7 +22,6 @@ FILTERS: Mapping[str, Filter] = MappingProxyType(
     {
         "levenshtein": DISTANCE,
         "cosine": cosine.FILTER,
-        "plausibility": plausibility.FILTER,
     }
 )
 
@@ -42,7 +41,7 @@ def active(config: Config) -> dict[str, Filter]:
     return {
         name: filter_of
         for name, filter_of in {**FILTERS, **modules}.items()
-        if name in config.filters or filter_of.on(config)
+        if name in config.filters
     }
 
 

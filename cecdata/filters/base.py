@@ -37,7 +37,6 @@ class Filter:
     - `identity(config)` is what the measure depends on besides the configuration, such as the
       digest of a model. It raises InputError where the model cannot be loaded.
     - `reads(config)` are the files and folders that the measure reads.
-    - `on(config)` says whether the filter is on where `filters` does not name it.
     """
 
     reason: str
@@ -48,7 +47,6 @@ class Filter:
     )
     identity: Callable[[Config], Json] = lambda _: ""
     reads: Callable[[Config], Sequence[str]] = lambda _: ()
-    on: Callable[[Config], bool] = lambda _: False
 
 
 def _too_far(pairs: Pairs, config: Config) -> Mask:

@@ -10,7 +10,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -100,12 +99,6 @@ def open_scorer(name: str | Path | None = None) -> LanguageModel:
         f"{text} is not a language model: name an n-gram table, an ARPA file, `words` for the "
         "packaged table, the folder or hub name of a causal model, or the URL of an endpoint"
     )
-
-
-@lru_cache(maxsize=2)
-def shared_scorer(name: str) -> LanguageModel:
-    """Return what `open_scorer` does, opened once."""
-    return open_scorer(name)
 
 
 def encodable(text: str) -> str:

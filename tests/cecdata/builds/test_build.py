@@ -155,7 +155,7 @@ INSIDE = "is in the output folder"
         (("OUT", "--text-column", "target"), 5, INSIDE),  # a corpus inside OUT is removed with it
         (("OUT/data/train-*.parquet", "--text-column", "target"), 5, INSIDE),
         (("OUT/rejects/rows-*.parquet", "--text-column", "text"), 5, INSIDE),
-        (("CORPUS", "--plausibility", "MODEL"), 1, "m.arpa is not an ARPA file"),
+        (("CORPUS", "--recipe", "RECIPE"), 1, "m.arpa is not an ARPA file"),
         (("ROWS", "--text-column", "txet"), 1, "txet"),
     ],
 )
@@ -165,8 +165,9 @@ def test_overwrite_removes_nothing_that_it_could_not_replace(
     """A slip in the command costs nothing: it is found before anything goes."""
     before = tree_of(copy_of_built)
     named = {"OUT": copy_of_built, "CORPUS": corpus, "ROWS": tmp_path / "a.jsonl",
-             "MODEL": tmp_path / "m.arpa"}  # fmt: skip
-    named["MODEL"].write_text("junk\n")
+             "RECIPE": tmp_path / "recipe.toml"}  # fmt: skip
+    (tmp_path / "m.arpa").write_text("junk\n")
+    named["RECIPE"].write_text(f"proposals = 2\nlm = {json.dumps(str(tmp_path / 'm.arpa'))}\n")
     named["ROWS"].write_text('{"text": "今天晚上的列车准时到达。"}\n', "utf-8")
     parts = [word.partition("/") for word in words]
     given = [f"{named.get(first, first)}{slash}{rest}" for first, slash, rest in parts]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from importlib.resources import files
 from pathlib import Path
@@ -13,21 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from cecdata.builds.near import NearDuplicates
 from cecdata.builds.pairs import validate
-from cecdata.commands.build import build as command
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
 from cecdata.corpus.quality import QUALITY, failing
-from cecdata.filters import active, measure
-from cecdata.filters.plausibility import worse_by
-from cecdata.lm import open_scorer
+from cecdata.filters import active
 from cecdata.perturbation.pairs import Pairs, name_codes
 from cecdata.shards.schema import PAIR
 
@@ -180,38 +175,6 @@ def test_a_pool_rejects_near_duplicates_with_the_one_that_stays(tmp_path, cecdat
     assert (row["text"], row["detail"]) == (str(goes), f"1 edits from {stays}")
 
 
-BACKOFF = -0.5
-CHARACTERS = {"他": -1.0, "卖": -1.5, "买": -1.5, "了": -0.8, "书": -1.6, "一": -1.1, "本": -1.4}
-IN_A_ROW = {
-    ("他", "买"): -0.5, ("他", "卖"): -0.5, ("买", "了"): -0.3, ("卖", "了"): -0.4,
-    ("了", "书"): -0.6, ("了", "一"): -0.7, ("一", "本"): -0.3, ("本", "书"): -0.4,
-}  # fmt: skip
-
-
-@pytest.fixture
-def characters(tmp_path):
-    """The path of a model of characters, as a text file."""
-    lines = ["\\data\\", f"ngram 1={len(CHARACTERS) + 1}", f"ngram 2={len(IN_A_ROW)}", ""]
-    lines += ["\\1-grams:", "-3.0\t<unk>"]
-    lines += [f"{p}\t{w}\t{BACKOFF}" for w, p in CHARACTERS.items()]
-    lines += ["", "\\2-grams:", *(f"{p}\t{a} {b}" for (a, b), p in IN_A_ROW.items())]
-    path = tmp_path / "characters.arpa"
-    path.write_text("\n".join([*lines, "", "\\end\\", ""]), "utf-8")
-    return path
-
-
-def slow_score(text):
-    """Back-off by hand: the logarithm of the chance of a text."""
-    total, before = 0.0, None
-    for token in text:
-        alone = CHARACTERS.get(token, -3.0)
-        backoff = BACKOFF if before in CHARACTERS else 0.0
-        unlisted = alone + (backoff if before else 0.0)
-        total += IN_A_ROW.get((before, token), unlisted)
-        before = token
-    return total * math.log(10)
-
-
 NAMES = ("homophone", "split", "mixed", "unchanged", "none", "missing", "width")
 
 
@@ -232,74 +195,6 @@ def drawn_pairs(rows):
     fields = [PAIR.field(name).with_type(columns[name].type) for name in PAIR.names]
     lengths = np.array([len(row[1]) for row in rows], np.int32)
     return Pairs(pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields)), lengths)
-
-
-ROWS = [
-    ("他卖了书", "他买了书", "homophone"),  # as good as the original, nearly
-    ("他书了书", "他买了书", "homophone"),
-    ("他买了", "他买了书", "missing"),
-    ("他买了书，", "他买了书。", "width"),  # both unknown to the model
-    ("他买了书", "他买了书", "unchanged"),
-]
-
-
-def test_how_much_worse_a_source_reads(characters):
-    """The target's score less the source's, the latter by as many characters; unjudged is NaN."""
-    found = worse_by(drawn_pairs(ROWS), open_scorer(characters))
-    slow = [
-        slow_score(target) - slow_score(source) * len(target) / len(source)
-        for source, target, _ in ROWS[:3]
-    ]
-    assert found[:3].tolist() == pytest.approx(slow, abs=0.3)  # a table's steps are 0.08 nats
-    assert np.isnan(found[3:]).all()
-
-
-@pytest.mark.parametrize(("margin", "dropped"), [(-0.5, 0), (0.1, 1), (0.4, 2), (12.0, 3)])
-def test_what_reads_as_well_is_dropped(characters, margin, dropped):
-    """A source must read worse by more than the margin, whichever filters are on besides."""
-    model = str(characters)
-    config = load("paper", plausibility=model, plausibility_margin=margin, filters=())
-    pairs = drawn_pairs(ROWS)
-    names = pa.DictionaryArray.from_arrays(
-        pa.array([0, 0, 1, 2, 3], pa.int8()),
-        pa.array(["homophone", "missing", "width", "unchanged", "none"]),
-    )
-    pairs = pairs.with_column("operator", names)
-    kept, rejected = validate(measure(pairs, config, len(ROWS)), config)
-    assert rejected.column("reason").to_pylist() == ["reads_well"] * dropped
-    assert len(kept.table) == len(kept.measures["plausibility"]) == len(ROWS) - dropped
-
-
-def test_a_build_counts_what_it_drops_by_operator(tmp_path, characters):
-    """The manifest names model and margin; drops by operator add up; two builds are the same."""
-    corpus = tmp_path / "corpus.txt"
-    lines = [f"他买了{n}本书他卖了一本书。" for n in "一二三四五六七八九十"]
-    corpus.write_text("\n".join(lines), "utf-8")
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text("plausibility_margin = 5.0\n", "utf-8")
-    manifests = []
-    for name in ("one", "two"):
-        out = tmp_path / name
-        done = CliRunner().invoke(command, [
-            str(corpus), "--out", str(out), "--recipe", str(recipe), "--filters", "levenshtein",
-            "--plausibility", str(characters),
-        ])  # fmt: skip
-        assert done.exit_code == 0, done.output
-        manifests.append((out / "manifest.json").read_bytes())
-    assert manifests[0] == manifests[1]
-    found = json.loads(manifests[0])
-    told = found["plausibility"]
-    assert (told["model"], told["margin"]) == ("characters.arpa", 5.0)
-    assert len(told["identity"]) == 64
-    rejected = found["pairs"]["rejected"].get("reads_well", 0)
-    assert 0 < rejected == sum(told["dropped"].values()) <= told["judged"]
-
-
-def test_the_margin_is_a_number():
-    """An infinite or unknown margin is refused by name."""
-    for margin in (math.inf, math.nan):
-        with pytest.raises(UsageError, match="plausibility_margin"):
-            load("paper", plausibility_margin=margin)
 
 
 @pytest.mark.parametrize(
@@ -382,8 +277,8 @@ def test_nothing_is_lost(rows, filters):
 
 
 def test_the_filters_of_a_configuration():
-    """Those that are named, and `plausibility` where a model is; an unknown name is refused."""
-    assert list(active(load())) == ["levenshtein", "cosine"]
-    assert list(active(load(filters=("cosine",), plausibility="m"))) == ["cosine", "plausibility"]
+    """Those that are named, in the order of the table; an unknown name is refused."""
+    assert list(active(load(filters=("cosine", "levenshtein")))) == ["levenshtein", "cosine"]
+    assert list(active(load(filters=("cosine",)))) == ["cosine"]
     with pytest.raises(UsageError, match="did you mean 'levenshtein'"):
         active(load(filters=("levenstein",)))
