@@ -20,15 +20,6 @@ from cecdata.common.codec import SEAL, decode, is_sealed, parse
 from cecdata.common.errors import InputError, UsageError, VerificationError
 
 FORMAT = 3
-# The names in format 2 of what a score says of rows of unequal lengths.
-_FORMER = {
-    "policy": "unequal_length",
-    "scored_policy": "scored_unequal_length",
-    "policy_means": "unequal_length_means",
-    "signature.policy": "signature.unequal_length",
-    "cilin_file": "cilin",
-    "confusion_file": "confusion",
-}
 SCORE = "score.json"
 PREDICTIONS = "predictions.jsonl"
 RunScore = dict[str, Any]
@@ -87,16 +78,17 @@ def _values(file: Path) -> RunScore:
         raise InputError(f"{file} is not JSON ({error}): run `cecbench run` again") from None
     if not isinstance(values, dict) or not isinstance(version := values.get("format"), int):
         raise InputError(f"{file} is not a score that `cecbench run` wrote")
-    if version > FORMAT:
+    if version != FORMAT:
         raise InputError(
-            f"{file} has format {version}, but this release reads up to {FORMAT}: upgrade cec-zero"
+            f"{file} has format {version}, but this release reads {FORMAT}: "
+            + ("upgrade cec-zero" if version > FORMAT else "run `cecbench run` again")
         )
     if not is_sealed(data):
         raise VerificationError(
             f"{file}: the checksum is wrong, so the file was damaged or edited. To replace it, run "
             "the same `cecbench run` again"
         )
-    return {_FORMER.get(name, name): value for name, value in values.items() if name != SEAL}
+    return {name: value for name, value in values.items() if name != SEAL}
 
 
 def read_run(path: Path) -> Run:

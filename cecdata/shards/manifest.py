@@ -24,7 +24,7 @@ from cecdata.common.codec import (
 )
 from cecdata.common.durable.files import inside
 from cecdata.common.errors import InputError, VerificationError
-from cecdata.shards.schema import SCHEMA_VERSION
+from cecdata.shards.schema import FIRST_VERSION, SCHEMA_VERSION
 
 MANIFEST = "manifest.json"
 RUN = "run.json"
@@ -233,10 +233,10 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
     if not isinstance(document, dict):
         raise VerificationError(f"{where}: not a JSON object. {_REBUILD}")
     version = document.get("schema_version")
-    if isinstance(version, int) and version > SCHEMA_VERSION:
+    if isinstance(version, int) and not FIRST_VERSION <= version <= SCHEMA_VERSION:
         raise VerificationError(
-            f"{where}: schema version {version}, but this release reads up to {SCHEMA_VERSION}. "
-            f"Install a newer {PRODUCT}."
+            f"{where}: schema version {version}, but this release reads {FIRST_VERSION} to "
+            f"{SCHEMA_VERSION}. Install a newer {PRODUCT}, or rebuild an older dataset."
         )
     if not is_sealed(data):
         raise VerificationError(

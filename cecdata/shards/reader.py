@@ -94,8 +94,6 @@ class Dataset:
 
         frame = pl.scan_parquet(file, glob=False)
         version = self.manifest.schema_version
-        if version == 1:
-            frame = frame.with_columns(pl.col("id").reinterpret(signed=True))
         if later := [name for name, first in ADDED.items() if first > version]:
             empty = pl.DataFrame(pl.from_arrow(PAIR.empty_table())).schema
             frame = frame.with_columns(pl.lit(None, empty[name]).alias(name) for name in later)

@@ -1,9 +1,9 @@
 """The frozen Arrow schemas of the shards, version 2, and the Parquet files of their rows.
 
-A change to a schema is a new version. In version 1 the column `id` was uint64 with the same bits;
-`as_current` reads it. Writer, reader, card, frames and checks follow these schemas: CONTRIBUTING.md
-says how a column is added. Files have zstd level 1, one encoding per column, and the same bytes
-every time; `cecdata.common.durable` names and proves them:
+A change to a schema is a new version, which reads those from `FIRST_VERSION` on. Writer, reader,
+card, frames and checks follow these schemas: CONTRIBUTING.md says how a column is added. Files have
+zstd level 1, one encoding per column, and the same bytes every time; `cecdata.common.durable` names
+and proves them:
 ``durable.write(path, fill=lambda p: write_pairs(p, table), check=check_whole)``.
 """
 
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from cecdata.common.errors import CecError
 
 SCHEMA_VERSION = 2
+FIRST_VERSION = 2  # that is read; no dataset of version 1 was published
 
 # One edit: target[start:end] == `target` was written as `source` (code points, half-open).
 EDIT = pa.struct(
@@ -108,23 +109,13 @@ MEANINGS = {
 ADDED: dict[str, int] = {}
 
 
-def as_current(batch: pa.RecordBatch, names: Sequence[str] = ()) -> pa.RecordBatch:
-    """Return rows of any version with an `id` of this version; the texts are not copied.
-
-    `names` are the columns to return, in their order; by default those of the batch.
-    """
-    columns, fields = [], []
-    for name in names or batch.schema.names:
-        field = PAIR.field(name) if name in PAIR.names else batch.schema.field(name)
+def as_current(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Return these columns of rows of any version, with nulls in those that it lacks."""
+    for name in names:
         if name not in batch.schema.names:
-            column = pa.nulls(len(batch), field.type)
-        elif batch.schema.field(name).type == pa.uint64():
-            column = batch.column(name).view(pa.int64())
-        else:
-            column, field = batch.column(name), batch.schema.field(name)
-        columns.append(column)
-        fields.append(field)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+            field = PAIR.field(name)
+            batch = batch.append_column(field, pa.nulls(len(batch), field.type))
+    return batch.select(names)
 
 
 def count_values(column: pa.Array | pa.ChunkedArray) -> dict[str, int]:

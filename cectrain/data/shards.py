@@ -144,7 +144,7 @@ def ids_of(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:
 
 
 def as_unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
-    """Return the bits of ids as uint64; ids are signed, or unsigned in datasets of version 1."""
+    """Return the bits of ids as uint64."""
     return np.array([number % 2**64 for number in ids], np.uint64)
 
 

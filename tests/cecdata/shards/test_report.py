@@ -84,9 +84,10 @@ def test_a_page_loads_nothing_and_runs_no_text(dataset, tmp_path):
     """No address of another server, and every "<" of a row stays data."""
     page = write_report(dataset, to=tmp_path).read_text("utf-8")
     assert not re.search(r"(src|href)=[\"'](?!#)|url\(|@import|https?://", page)
-    assert page.count("<script") == 2
-    data = re.search(r'id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
-    assert "<" not in data
+    assert page.count("<script") == 4
+    for name in ("data", "words"):
+        data = re.search(rf'id="{name}"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
+        assert "<" not in data
 
 
 def test_overwrite_removes_the_report_with_its_dataset(tmp_path):
