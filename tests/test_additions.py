@@ -108,16 +108,6 @@ def _facts(manifest: Manifest, _config: Config, tally: Tally) -> Manifest:
 FILTER = Filter("has_digit", _has_digit, measure=_measure, facts=_facts)
 '''
 
-MEASURE = """def _measure(pairs: Pairs, _config: Config, _sentences: int) -> Pairs:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    targets = pairs.table.column("target").cast(pa.string()).combine_chunks()
-    return pairs.with_column("signs", pc.count_substring(targets, "，").cast(pa.int32()))
-
-
-"""
-
 FORMAT = '''"""Records that a blank line ends; the first line of a record is its text."""
 
 from collections.abc import Iterator
@@ -168,24 +158,6 @@ from cecdata.common.command_group import run
 for words in (["a.toy"], ["a.toy.gz"], ["a.x", "--format", "toy"]):
     assert run(cli, ["pool", *words, "--overwrite", "--out", "out"]) == 0, words
 assert run(cli, ["pool", "a.toy", "--overwrite", "--out", "out", "--text-column", "x"]) == 1
-"""
-
-USES = """
-import cecdata
-from cecdata.cli import cli
-from cecdata.common.command_group import run
-from cecdata.shards.reader import open_dataset
-
-words = ["build", "corpus.txt", "--filters", "levenshtein", "--out", "out"]
-assert run(cli, words) == 0
-for folder in ("out", "before"):
-    for words in (["verify"], ["report"], ["export", f"{folder}.jsonl"]):
-        assert run(cli, [words[0], folder, *words[1:]]) == 0, words
-    for batch in open_dataset(folder).batches("train"):
-        assert "signs" in batch.schema.names
-    assert "signs" in cecdata.scan(folder).collect().columns
-frame = cecdata.build(texts=["他高兴地唱着的歌，很好听。"], filters=("levenshtein",))
-assert set(frame["signs"]) == {1}
 """
 
 RECIPE = """
@@ -449,34 +421,6 @@ def named(title: str) -> set[str]:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     recipe = next(part for part in text.split("\n\n") if part.startswith(f"**{title}**"))
     return set(re.findall(r"`((?:cecbench|cectrain|docs)/[^`]+)`", recipe))
-
-
-def test_a_pair_column_touches_three_files(tree):
-    """The schema, the filter that measures it and the page (which has no code): it is written,
-    read, checked, exported, in the card and in frames, and null in earlier datasets."""
-    cli(tree, "build corpus.txt --filters levenshtein --out before")
-    field, meaning = (
-        'pa.field("signs", pa.int32(), nullable=True)',
-        '"signs": "the number of commas"',
-    )
-    edit(
-        tree / "cecdata/shards/schema.py",
-        ("    ]\n)\n\n# A pair that", f"        {field},\n    ]\n)\n\n# A pair that"),
-        ('    "text": "one sentence', f'    {meaning},\n    "text": "one sentence'),
-        ("SCHEMA_VERSION = 2", "SCHEMA_VERSION = 3"),
-        ("ADDED: dict[str, int] = {}", 'ADDED = {"signs": 3}'),
-    )
-    filtering = tree / "cecdata/filters/base.py"
-    edit(
-        filtering,
-        ("_too_far)", "_too_far, _measure)"),
-        ("#: Levenshtein", MEASURE + "#: Levenshtein"),
-    )
-    run(tree, USES)
-    for folder, values in (("out", {0, 1}), ("before", {None})):
-        lines = (tree / f"{folder}.jsonl").read_text("utf-8").splitlines()
-        assert {json.loads(line)["signs"] for line in lines} == values
-    assert "| `signs` | the number of commas |" in (tree / "out/README.md").read_text("utf-8")
 
 
 def test_an_operator_touches_four_files(tree):

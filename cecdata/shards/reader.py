@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError, VerificationError, did_you_mean
 from cecdata.shards.manifest import File, Manifest, read_manifest
-from cecdata.shards.schema import ADDED, PAIR, as_current
+from cecdata.shards.schema import PAIR
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,20 +85,11 @@ class Dataset:
 
     def scan_shards(self, split: str) -> Iterator[tuple[pl.LazyFrame, int]]:
         """Yield each shard of a split as a lazy frame, with its number of pairs; hashed first."""
-        for record in self._records(split):
-            self._prove(record)
-            yield self._lazy(self.path / record.path), record.rows
-
-    def _lazy(self, file: Path) -> pl.LazyFrame:
         import polars as pl
 
-        frame = pl.scan_parquet(file, glob=False)
-        version = self.manifest.schema_version
-        if later := [name for name, first in ADDED.items() if first > version]:
-            empty = pl.DataFrame(pl.from_arrow(PAIR.empty_table())).schema
-            frame = frame.with_columns(pl.lit(None, empty[name]).alias(name) for name in later)
-            frame = frame.select(PAIR.names)
-        return frame
+        for record in self._records(split):
+            self._prove(record)
+            yield pl.scan_parquet(self.path / record.path, glob=False), record.rows
 
     def batches(
         self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
@@ -144,9 +135,8 @@ def read_batches(
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = list(columns) if columns else list(PAIR.names)
-            stored = [n for n in names if n not in ADDED or n in file.schema_arrow.names]
-            batches = file.iter_batches(batch_size=rows, columns=stored)
-            yield from (as_current(_check_columns(path, b, stored), names) for b in batches)
+            for batch in file.iter_batches(batch_size=rows, columns=names):
+                yield _check_columns(path, batch, names).select(names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a name that is not UTF-8
         raise VerificationError(f"{path}: damaged ({error}); run `cecdata verify`") from error
 

@@ -9,7 +9,7 @@ and proves them:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -102,20 +102,6 @@ MEANINGS = {
     "text": "one sentence in its normal form (NFC, single spaces, nothing invisible)",
     "licence": "the sentence's licence, as the corpus states it; null: not stated",
 }
-
-
-# Columns of pairs that a later version added, which must be nullable, and that version. Rows of an
-# earlier version have nulls there.
-ADDED: dict[str, int] = {}
-
-
-def as_current(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Return these columns of rows of any version, with nulls in those that it lacks."""
-    for name in names:
-        if name not in batch.schema.names:
-            field = PAIR.field(name)
-            batch = batch.append_column(field, pa.nulls(len(batch), field.type))
-    return batch.select(names)
 
 
 def count_values(column: pa.Array | pa.ChunkedArray) -> dict[str, int]:
