@@ -10,6 +10,7 @@ from functools import cache
 from cecdata.hanzi.characters import (
     is_han,
     is_standard,
+    rows,
     standard_characters,
     traditional_forms,
     variant_forms,
@@ -66,6 +67,12 @@ def _standard_of_form() -> dict[str, str]:
             if not is_standard(form):
                 standard.setdefault(form, set()).add(character)
     return {form: min(of_form) for form, of_form in standard.items() if len(of_form) == 1}
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Return the words of the lexicon."""
+    return frozenset(word for word, _, _ in rows("lexicon"))
 
 
 def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:

@@ -1,14 +1,11 @@
 """What the rest of a text says of an edit: what stands there again and again is hardly an error.
 
 An edit is compared with the other lines, once with the character before it and once with the one
-behind it: they have what stands there w times, and what the edit would make of it r times. In any
-other text of this length, words would be there as often as the lexicon expects, W and R times. The
-lower one of the two
-
-    `WEIGHT` · (log((r + R + FEW) / (R + FEW)) − log((w + W + FEW) / (W + FEW)))
-
-is added to the log-odds of the edit, where that makes it less sure. The constants were chosen on
-errors planted in manuals and in lines of several origins (benchmarks/bench_document.py).
+behind it: they have what stands there w times, and what the edit would make of it r times. The
+lower one of the two `WEIGHT` · log((r + FEW) / (w + FEW)) is added to the log-odds of the edit,
+where that makes it less sure. A word of the lexicon may stand anywhere: its number says nothing.
+The constants were chosen on errors planted in manuals and in lines of several origins
+(benchmarks/bench_document.py).
 """
 
 from __future__ import annotations
@@ -17,17 +14,15 @@ import heapq
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 
 import xxhash
 
-from cecdata.hanzi.characters import rows
 from cectrain.corrector.correction import Correction, Edit, apply
+from cectrain.corrector.forms import known_words
 
 SAMPLE = 2048  # lines of a text that are remembered
 WEIGHT, FEW = 2.0, 2.0
 MOST = 3.0  # nats by which an edit becomes less sure, at most: errors are repeated, too
-_CHARACTERS = 1.6  # of a word, on average
 
 
 def sample_texts(texts: Iterable[str]) -> list[str]:
@@ -49,7 +44,6 @@ class Memory:
     def __init__(self, texts: Iterable[str]) -> None:
         self._lines = dict.fromkeys(sample_texts(texts))
         self._text = "\n".join(self._lines)
-        self._words = len(self._text) / _CHARACTERS
 
     def review(self, correction: Correction, least: float) -> Correction:
         """Return the correction of a line without the edits that become less sure than `least`."""
@@ -60,28 +54,19 @@ class Memory:
     def weigh(self, line: str, edit: Edit) -> Edit:
         """Return an edit of a line, less sure where other lines have what stands there."""
         before, behind = line[: edit.start][-1:], line[edit.end :][:1]
-        own = line in self._lines
-        doubts = [
-            self._surprise(first + edit.target + last)
-            - self._surprise(first + edit.source + last, own)
+        ratios = [
+            self._log_ratio(line, first + edit.source + last, first + edit.target + last)
             for first, last in ((before, ""), ("", behind))
             if first or last
         ]
-        doubt = max(-MOST, WEIGHT * min(doubts, default=0.0))
+        doubt = max(-MOST, WEIGHT * min(ratios, default=0.0))
         if edit.rule or doubt >= 0:
             return edit
         odds = edit.confidence / max(1 - edit.confidence, 1e-4) * math.exp(doubt)
         return replace(edit, confidence=round(odds / (1 + odds), 4))
 
-    def _surprise(self, part: str, own: int = 0) -> float:
-        """Return log of how much oftener than elsewhere the lines have a part, `own` left out."""
-        expected = self._words * _frequencies().get(part, 0.0) + FEW
-        return math.log((self._text.count(part) - own + expected) / expected)
-
-
-@cache
-def _frequencies() -> dict[str, float]:
-    """Return the share of each word of the lexicon in running text."""
-    counts = {word: int(count) for word, count, _ in rows("lexicon")}
-    total = sum(counts.values())
-    return {word: count / total for word, count in counts.items()}
+    def _log_ratio(self, line: str, written: str, changed: str) -> float:
+        if written in known_words():
+            return 0.0
+        elsewhere = self._text.count(written) - (line in self._lines)
+        return math.log((self._text.count(changed) + FEW) / (elsewhere + FEW))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from cecdata.common.kernels import Interpreted
-from cecdata.hanzi.characters import is_han, rows
+from cecdata.hanzi.characters import is_han
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, guards, workspace
 from cectrain.corrector.channel.tables import ChannelTables, reluctance
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
-from cectrain.corrector.forms import is_equal_spelling
+from cectrain.corrector.forms import is_equal_spelling, known_words
 from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
@@ -161,10 +160,5 @@ def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool
                 pairs = text[max(0, first - 2) : max(0, first)], text[first + 2 : first + 4]
                 twice = any(len(pair) == 2 and len(set(pair)) == 1 for pair in pairs)
                 words = 2 * character, text[max(0, first - 1) : first + 2]
-                return twice or any(word in _known_words() for word in words)
+                return twice or any(word in known_words() for word in words)
     return False
-
-
-@cache
-def _known_words() -> frozenset[str]:
-    return frozenset(word for word, _, _ in rows("lexicon"))
