@@ -10,7 +10,6 @@ the pool has errors, too.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -45,7 +44,6 @@ def main() -> None:
     parser.add_argument(
         "--lines", type=Path, help="file to write the sentences to, and nothing more"
     )
-    parser.add_argument("--changes", type=Path, help="file for the changes, as JSON lines")
     asked = parser.parse_args()
     print(machine())
     rows = drawn(asked.pool, asked.count)
@@ -62,12 +60,6 @@ def main() -> None:
     print("origin                 sentences  changed   share")
     for origin, size, count, share in table.sort("len", "origin", descending=True).iter_rows():
         print(f"{origin:22} {size:9} {count:8} {share:7.1%}")
-    if asked.changes:
-        edits = (
-            (one.source, [(e.start, e.source, e.target) for e in one.edits]) for one in corrections
-        )
-        lines = (json.dumps(one, ensure_ascii=False) for one in edits if one[1])
-        asked.changes.write_text("\n".join(lines), "utf-8")
     rate = f"{len(rows) / seconds:.0f} sentences a CPU-second"
     print(f"{rate}; changed: {changed.mean():.2%} of {len(rows)} sentences")
 

@@ -42,11 +42,11 @@ def count(corrector: Corrector, rows: Rows) -> np.ndarray:
     """Return right answers, changed, wrong, spoilt and right sentences, without and with [2, 5]."""
     sources = [source for source, _ in rows]
     corrections, sample = corrector.correct(sources), {*sample_texts(sources)}
-    confidences = [c for x in corrections if x.source in sample for c in find_greatest(x)]
-    share = estimate_prevalence(confidences)
-    least = threshold_of(share, SHIPPED.least) if share else SHIPPED.least
     counts = np.zeros((2, 5), np.int64)
     for arm, memory in enumerate((Memory(()), Memory(sources))):
+        seen = [memory.review(x, SEEN) for x in corrections if x.source in sample]
+        share = estimate_prevalence(c for correction in seen for c in find_greatest(correction))
+        least = threshold_of(share, SHIPPED.least) if share else SHIPPED.least
         for (source, target), correction in zip(rows, corrections, strict=True):
             answer = memory.review(correction, least).target
             wrong, changed = source != target, answer != source

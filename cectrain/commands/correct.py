@@ -147,8 +147,10 @@ def corrector_for_text(
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
     if prevalence is None:
+        memory = Memory(sample)
+        reviewed = (memory.review(correction, SEEN) for correction in corrector.stream(sample))
         prevalence = estimate_prevalence(
-            c for correction in corrector.stream(sample) for c in find_greatest(correction)
+            c for correction in reviewed for c in find_greatest(correction)
         )
     if prevalence is None:
         return corrector.also(confidence=least)

@@ -80,6 +80,18 @@ def test_a_file_keeps_its_names(tmp_path, capsys):
     assert changed == {"他己经来了。"}
 
 
+def test_names_are_no_sign_of_errors(tmp_path, capsys):
+    """A file that has a brand in every line counts as nearly clean, so edits must be sure."""
+    path = tmp_path / "brand.txt"
+    rows = [f"第{n}次我们都喜欢鲜邻。" for n in range(150)]
+    assert len([made for made in Corrector(lm="words").stream(rows) if made.edits]) > 100
+    path.write_text("\n".join(rows), "utf-8")
+    assert run(cli, ["correct", "--lm", "words", "--file", str(path)]) == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines() == rows
+    assert "edits have a confidence of 0.85 or more" in output.err
+
+
 def test_a_document_remembers():
     """The passages of one file are its memory, whatever reads it: --check, --write, a server."""
     corrector = Corrector(lm="words", confidence=0.3)
