@@ -108,20 +108,19 @@ def make_policy(name: str, options: DeviceOptions) -> CorrectorSystem:
     return make_corrector(called, name, ModelOptions(**asdict(options)), 8 * options.batch)
 
 
-CHANNEL_KIND = Kind(
-    CHANNEL,
-    "the noisy channel, as in `cectrain correct --model channel`",
-    ModelOptions,
-    lambda _, options, __: make_corrector(CHANNEL, CHANNEL, options),
-    recorded=False,
-)
-COMBINED_KIND = Kind(
-    COMBINED,
-    "the channel and a policy together, as in `cectrain correct`",
-    ModelOptions,
-    lambda _, options, __: make_corrector(COMBINED, COMBINED, options),
-    recorded=False,
-)
+def _fixed(name: str, meaning: str) -> Kind[ModelOptions]:
+    """Return the kind of a model that ships; its name is that of `cectrain correct --model`."""
+    return Kind(
+        name,
+        meaning,
+        ModelOptions,
+        lambda _, options, __: make_corrector(name, name, options),
+        recorded=False,
+    )
+
+
+CHANNEL_KIND = _fixed(CHANNEL, "the noisy channel, as in `cectrain correct --model channel`")
+COMBINED_KIND = _fixed(COMBINED, "the channel and a policy together, as in `cectrain correct`")
 MODEL_KIND = Kind(
     "corrector:MODEL",
     "any model of `cectrain correct --model`, those of other packages as well",
@@ -133,10 +132,4 @@ POLICY_KIND = Kind(
     "a policy in an output folder of `cectrain`, or policy:builtin",
     DeviceOptions,
     lambda folder, options, _: make_policy(folder, options),
-)
-BUILTIN_KIND = Kind(
-    BUILTIN,
-    "the built-in policy alone",
-    DeviceOptions,
-    lambda _, options, __: make_policy(BUILTIN, options),
 )

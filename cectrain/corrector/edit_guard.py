@@ -8,9 +8,9 @@
    trained on single sentences: reading several together made the built-in policy leave 40 % more
    errors alone. The clauses of a sentence that is too long are read with the end of the piece
    before them.
-4. `filtered`: an edit that touches a character that is not Han, an unreadable or replaced one, or a
-   protected name is dropped. All edits of a piece are refused where together they stray too far
-   from it.
+4. `filter_edits`: an edit that touches a character that is not Han, an unreadable or replaced one,
+   or a protected name is dropped. All edits of a piece are refused where together they stray too
+   far from it.
 5. `Plain.edit`: the places of an edit in the text as written, with what was left out.
 """
 

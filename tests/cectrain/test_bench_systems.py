@@ -33,7 +33,7 @@ def test_the_package_registers_its_correctors():
         module, _, attribute = value.partition(":")
         assert module == bench_systems.__name__
         assert getattr(bench_systems, attribute).name == name
-    assert {"policy", "builtin", "channel", "combined", "corrector"} == set(points)
+    assert {"policy", "channel", "combined", "corrector"} == set(points)
 
 
 def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path):
