@@ -14,19 +14,13 @@ placeholders such as <ADDR>.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.errors import InputError
 from cecdata.common.kernels import Bytes, Points, code_point, compiled
-from cecdata.common.text import lines_of
-from cecdata.corpus.normalise import normalise_text
 
 Ints = npt.NDArray[np.int32]
 
-_LONGEST_NAME = 256
 # $￥¥€£+-−±＋－ and %％‰℃℉°
 _SIGNS = (0x24, 0xFFE5, 0xA5, 0x20AC, 0xA3, 0x2B, 0x2D, 0x2212, 0xB1, 0xFF0B, 0xFF0D)
 _UNITS = (0x25, 0xFF05, 0x2030, 0x2103, 0x2109, 0xB0)
@@ -42,30 +36,6 @@ def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
     longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
     count, some = _mark(data, offsets, np.empty(longest + 4, np.uint32), marks)
     return marks[: count if some else 0]
-
-
-def read_names(path: Path) -> tuple[str, ...]:
-    """Return the names in a file, which has one per line; sorted, each once.
-
-    Raises InputError if the file cannot be read, has no name, or has an impossible one.
-    """
-    names = set()
-    for number, line in enumerate(lines_of(path), 1):
-        name = normalise_text(line)
-        if not isinstance(name, str):
-            raise InputError(
-                f"{path}:{number}: the name is unusable ({name.reason}: {name.detail}): correct it"
-            )
-        if len(name) > _LONGEST_NAME:
-            raise InputError(
-                f"{path}:{number}: the name has {len(name)} characters, but at most "
-                f"{_LONGEST_NAME} are allowed: write one name per line"
-            )
-        names.add(name)
-    names.discard("")
-    if not names:
-        raise InputError(f"{path} has no names: write one name per line")
-    return tuple(sorted(names))
 
 
 @compiled

@@ -98,15 +98,10 @@ def corrector_of(
 ) -> Corrector:
     """Return the corrector that `corrector_options` describe, loaded."""
     from cectrain.corrector.corrector import Corrector
-    from cectrain.corrector.wordlists import read_dictionary, read_terms
+    from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
 
-    names: tuple[str, ...] = ()
-    if protect is not None:  # the module takes as long to load as a model
-        from cecdata.corpus.protect import read_names
-
-        names = read_names(protect)
     corrector = Corrector(
-        protect=names,
+        protect=read_names(protect) if protect else (),
         terms=read_terms(terms),
         dictionary=read_dictionary(dictionary),
         **settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,8 +104,17 @@ class Wordlists:
         return made
 
 
+def read_names(path: Path) -> tuple[str, ...]:
+    """Return the names in a file: one a line, without blank lines and lines that begin with #.
+
+    Raises InputError where the file is no text.
+    """
+    names = {unicodedata.normalize("NFC", line.strip()) for _, line in read_lines(path)}
+    return tuple(sorted(names))
+
+
 def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
-    """Return the terms of files: a word a line, then optionally a tab and its weight, and a note.
+    """Return the terms of files: a word a line, then optionally a tab and its weight.
 
     Blank lines and lines that begin with # are skipped; a term that is listed twice has its last
     weight. Raises InputError, which names the lines, where something else is wrong.

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protected import spans_of
 
-from cecdata.common.errors import InputError
 from cecdata.common.kernels import string_buffers
 from cecdata.config import RECIPES, load
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.protect import FIRST, FURTHER, mark_spans, read_names
+from cecdata.corpus.protect import FIRST, FURTHER, mark_spans
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
@@ -87,26 +86,6 @@ def test_a_slice_of_a_batch_is_marked_alike(texts, first):
 def test_what_is_a_span(text, wanted):
     """Numbers with what is inside them, words, addresses: one span each, and nothing around it."""
     assert [text[start:end] for start, end in spans_of(text)] == wanted
-
-
-def test_names_from_a_file(tmp_path):
-    """One a line, in the normal form of sentences, sorted, each once."""
-    path = tmp_path / "names.txt"
-    path.write_text("\ufeff张三丰\n\n  三丰集团 \r\ne\u0301tude\n张三丰\n", "utf-8")
-    assert read_names(path) == ("étude", "三丰集团", "张三丰")
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(b"\n \n", "no name"), ("张".encode("gbk"), "is not UTF-8"), (b"a\x00b\n", "control_char"),
-     ("名".encode() * 300, ":1: the name has 300")],
-)  # fmt: skip
-def test_bad_lists_of_names_are_refused(tmp_path, content, said):
-    """An empty list, another encoding, a control character, a whole text: each is named."""
-    path = tmp_path / "names.txt"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=said):
-        read_names(path)
 
 
 def test_nothing_to_protect_costs_no_mark():

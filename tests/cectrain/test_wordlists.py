@@ -17,7 +17,7 @@ from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain.cli import cli
 from cectrain.corrector.correction import apply
 from cectrain.corrector.corrector import Corrector, loading
-from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_terms
+from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_names, read_terms
 
 TERMS = ["阿莫西林", "冠状动脉", "蛛网膜下腔出血后遗症", "伏立康唑", "企业微信", "张小娜"]
 
@@ -198,6 +198,18 @@ def test_the_models_read_what_the_dictionary_makes():
     assert one.target == apply(one.source, one.edits)
     assert "嗯" not in one.target
     assert one.target.endswith("我们走吧。")
+
+
+def test_names_from_a_file(tmp_path):
+    """One a line, composed, sorted, each once; remarks and blank lines are none, nor is nothing."""
+    path = tmp_path / "names.txt"
+    path.write_text("\ufeff张三丰\n\n# 公司\n  三丰集团 \r\ne\u0301tude\n张三丰\n", "utf-8")
+    assert read_names(path) == ("étude", "三丰集团", "张三丰")
+    path.write_bytes(b"\n \n")
+    assert read_names(path) == ()
+    path.write_bytes("张".encode("gbk"))
+    with pytest.raises(InputError, match="is not UTF-8"):
+        read_names(path)
 
 
 def test_lists_are_read_and_wrong_lines_named(tmp_path):

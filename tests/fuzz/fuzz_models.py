@@ -13,10 +13,9 @@ from fuzz_mutate import Mutator
 from safetensors.numpy import save_file
 
 from cecdata.contamination.benchmarks import texts
-from cecdata.corpus.protect import read_names
 from cecdata.lm import ngrams
 from cectrain.corrector.numpy_policy import read_tensors
-from cectrain.corrector.wordlists import read_dictionary, read_terms
+from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
 
 MODEL = """\\data\\
 ngram 1=4
