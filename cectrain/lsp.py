@@ -29,14 +29,8 @@ from cectrain.documents.table import Reading, read_document
 
 DELAY_S = 0.1  # after a change, so that keystrokes in quick succession cause one check
 KEEP = "cectrain.keepWord"
-#: a file name for each language of an editor; other documents are read by their own names
-_NAME_BY_LANGUAGE = {
-    "markdown": "a.md",
-    "html": "a.html",
-    "xml": "a.xml",
-    "latex": "a.tex",
-    "tex": "a.tex",
-}
+#: formats by an editor's name of their language; other documents are read by their own names
+_FORMATS = {"markdown": "a.md", "html": "a.html", "xml": "a.xml", "latex": "a.tex", "tex": "a.tex"}
 _REMEMBERED = 10_000  # passages
 
 Load = Callable[[Mapping[str, Any]], Corrector]
@@ -137,7 +131,7 @@ class Server:
     async def _check(self, uri: str, given_up: Event) -> None:
         await asyncio.sleep(DELAY_S)
         document = self.editor.workspace.get_text_document(uri)
-        name = _NAME_BY_LANGUAGE.get(document.language_id or "", to_fs_path(uri) or uri)
+        name = _FORMATS.get(document.language_id or "", to_fs_path(uri) or uri)
         text, revision = document.source, document.version
         loop = asyncio.get_running_loop()
         try:

@@ -90,15 +90,11 @@ def longest_source(name: str) -> int | None:
 
 
 def _trained_max_chars(name: str) -> int | None:
-    path, value = Path(name) / RUN, _record_of_run(name, RUN)
+    value = _record_of_run(name, RUN)
     for key in ("configuration", "policy", "max_chars"):
-        if not isinstance(value, dict):
-            raise _damage_error(path, f"the object with {key} is missing")
-        if key not in value:
-            return None
-        value = value[key]
-    if not isinstance(value, int) or value < 1:
-        raise _damage_error(path, f"policy.max_chars is {value!r}")
+        value = value.get(key) if isinstance(value, dict) else None
+    if value is not None and (not isinstance(value, int) or value < 1):
+        raise _damage_error(Path(name) / RUN, f"policy.max_chars is {value!r}")
     return value
 
 

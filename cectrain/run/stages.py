@@ -11,12 +11,7 @@ from pathlib import Path
 
 from cecdata.common import durable
 from cecdata.common.codec import encode
-from cecdata.common.errors import (
-    InputError,
-    MissingPackageError,
-    UsageError,
-    how_to_install,
-)
+from cecdata.common.errors import InputError, MissingPackageError, UsageError, how_to_install
 from cecdata.embed import Encoder, encoder
 from cectrain import distributed
 from cectrain.config import Config, DataConfig, RewardConfig, check_shares
