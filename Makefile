@@ -100,9 +100,10 @@ figures: $(DEV)  ## your runs beside the paper's numbers as SVG: RUNS="…" OUT=
 docs: $(DOCS)  ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"
 
-test: $(KERNELS)  ## the test suite, under ten minutes
-	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=3 --dist=loadfile \
-		--no-loadscope-reorder
+# Each process imports all tests, and many start programs: what was compiled before is kept.
+test: $(KERNELS)  ## the test suite, some minutes
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 \
+		--dist=loadfile --no-loadscope-reorder
 
 test-kills: $(DEV)  ## builds whose workers, drivers and object store are killed at random
 	@$(BIN)/python -m pytest -q -s -m slow \

@@ -343,7 +343,7 @@ def find_passages(source):
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of cecdata, with the kernels that are compiled already, and of pyproject.toml."""
-    ignored = shutil.ignore_patterns("*.pyc*", "*.tmp")  # others may be writing them
+    ignored = shutil.ignore_patterns("*.pyc.*", "*.tmp")  # others may be writing them
     shutil.copytree(ROOT / "cecdata", tmp_path / "cecdata", ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
     (tmp_path / "corpus.txt").write_text("\n".join(LINES) + "\n", "utf-8")
@@ -353,7 +353,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def bench(tmp_path: Path) -> Path:
     """A copy of cecbench and of the pages, and a file of pairs."""
-    ignored = shutil.ignore_patterns("__pycache__")
+    ignored = shutil.ignore_patterns("*.pyc.*", "*.tmp")
     shutil.copytree(ROOT / "cecbench", tmp_path / "cecbench", ignore=ignored)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     pairs = "他己经来了。\t他已经来了。\n天气很好。\t天气很好。\n"
@@ -435,7 +435,7 @@ def test_an_operator_touches_four_files(tree):
     contract(tree, "toy", "operators")
     said = cli(
         tree,
-        "build corpus.txt --recipe toy.toml --out out",
+        "build corpus.txt --recipe toy.toml --filters levenshtein --out out",
         "verify out",
         "preview 的 --operator toy",
     )

@@ -20,6 +20,8 @@ PAGES = {
     "tutorial.md": "zh/tutorial.md",
     **{f"howto/{page.name}": f"zh/{page.name}" for page in sorted(DOCS.glob("howto/*.md"))},
 }
+#: pages that run for long; the fast suite adapts, trains and builds on Ray by tests of their own
+LONG = ("howto/adapt.md", "howto/cluster.md", "howto/training-in-python.md")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: lines that a page shows right below commands
 SHOWN = re.compile(r"^```sh\n[^`]*^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -61,10 +63,7 @@ def printed(programs, tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    [  # Ray starts in seconds; `test_ray_writes_the_same_files` builds on it in the fast suite
-        pytest.param(page, marks=pytest.mark.slow) if page == "howto/cluster.md" else page
-        for page in PAGES
-    ],
+    [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in PAGES],
 )
 def test_the_code_of_a_page_runs(page, printed):
     """All blocks in order in an empty folder; each comment under a print is what it prints.

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.cli import cli
@@ -72,7 +72,6 @@ PERIODIC = st.builds(str.__mul__, st.text("天气", max_size=3), st.integers(1, 
 TEXT |= st.builds("".join, st.tuples(PERIODIC, st.text("天a", max_size=2), PERIODIC))
 
 
-@settings(max_examples=120)
 @given(st.lists(TEXT, min_size=1, max_size=5), st.lists(TEXT, min_size=1, max_size=5))
 def test_flags_agree_with_the_definitions(benchmark, corpus):
     """EXACT, OVERLAP and SHARED are those of the keys."""

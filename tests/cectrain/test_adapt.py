@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cectrain import Corrector
-from cectrain.adapt import adapt
+from cectrain.adapt import adapt, trial
 from cectrain.adapt.text import gather_text
 from cectrain.adapt.trial import Trial
 from cectrain.bench_systems import ModelOptions, make_corrector
@@ -48,6 +48,14 @@ def text(tmp_path_factory):
 
 def run(*words):
     return CliRunner().invoke(cectrain, ["adapt", *map(str, words)])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_pairs():
+    """Try each model on few pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial, "PAIRS", 100)
+        yield
 
 
 @pytest.fixture(scope="module")

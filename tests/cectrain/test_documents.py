@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from proposers import Corrects
@@ -308,7 +308,6 @@ PARTS += [
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=30), st.sampled_from(sorted(SAMPLES)))
-@settings(max_examples=300, deadline=None)
 def test_no_markup_is_touched_however_broken(parts, name):
     """Undoing the corrections gives the same bytes."""
     data = "".join(parts).encode()
@@ -339,8 +338,8 @@ def test_the_time_is_linear_in_the_file(name, part):
         assert len(list(read_document(name, source.encode(), Reading()).passages())) <= size
         return time.process_time() - start
 
-    small, large = (min(seconds(size) for _ in range(2)) for size in (4_000, 16_000))
-    assert large < 0.2 + 8 * small  # 0.2 s of noise; quadratic time takes a second
+    # 0.2 s of noise, or another try; quadratic time takes a second
+    assert any(seconds(16_000) < 0.2 + 8 * seconds(4_000) for _ in range(2))
 
 
 def real_files(count):
@@ -641,7 +640,7 @@ cli()
 """
 
 
-@pytest.mark.parametrize("calls", range(1, 12, 3))
+@pytest.mark.parametrize("calls", range(2, 12, 4))
 def test_a_killed_process_leaves_each_file_whole(calls, folder):
     """As it was or corrected, wherever it dies; the same command then corrects the rest."""
     for number in range(3):

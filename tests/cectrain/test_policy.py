@@ -4,7 +4,7 @@ input."""
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
@@ -38,7 +38,6 @@ def tiny(tokenizer):
     return Policy(model, made, "1")
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=ALPHABET)
 def test_every_text_comes_back(text):
     """Decoding is the inverse of encoding, also for characters outside the vocabulary."""

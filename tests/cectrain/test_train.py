@@ -25,10 +25,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.eval_every=2",
     "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
-    "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10",
-    "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40", "ppo.oversampling=1",
-    "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=20",
-    "constants=calibrated",
+    "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=5",
+    "data.held_out_clean=2", "data.limit=7", "policy.max_chars=30", "ppo.oversampling=1",
+    "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=8",
+    "constants=calibrated", 'encoder="builtin"',
 ]  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     out, _, _ = finished
     sources = ["他己经来了。", "天气很好。"]
     made = policy.load_policy(config.PolicyConfig(name=str(out)))
-    assert made.max_chars == 40  # what the run was trained with, and `correct` cuts by
+    assert made.max_chars == 30  # what the run was trained with, and `correct` cuts by
     assert len(corrections(made, sources)) == 2
     system = bench_systems.make_policy(str(out), DeviceOptions())
     theirs = [answer.text for answer in system.correct(sources)]
@@ -390,7 +390,7 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     file = tmp_path / "people.tsv"
     file.write_text("他己经来了。\t他已经来了。\n今天天气好。\t今天天气好。\n", "utf-8")
     out, lines = tmp_path / "out", []
-    settings = ("ppo.learning_rate=0.5", "ppo.updates=2", "data.held_out=5")
+    settings = ("ppo.learning_rate=0.5", "ppo.updates=2")
     harm = configured("builtin", "sft.steps=1", *settings)
     with pytest.raises(Stop):
         train(dataset_path, out, harm, watch=file, log=stops("batch 2 of 2"))

@@ -133,6 +133,7 @@ def test_corpora_are_compared_where_as_many_error_free_sentences_change():
         assert sum(any(e.confidence >= found for e in edits) for edits in proposed) == changed
 
 
+@pytest.mark.slow
 def test_the_neural_corrector_keeps_what_its_policy_cannot_read(tmp_path):
     """After two steps it proposes edits of Chinese characters alone."""
     pairs = [("他己经来了。", "他已经来了。"), ("我门走吧。", "我们走吧。")] * 64

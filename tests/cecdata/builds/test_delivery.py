@@ -21,7 +21,7 @@ from cectrain.data.training_pairs import training_pairs
 @pytest.fixture
 def text(tmp_path, lines_of):
     path = tmp_path / "a.txt"
-    path.write_text("\n".join(lines_of(200)), "utf-8")
+    path.write_text("\n".join(lines_of(50)), "utf-8")
     return path
 
 
@@ -76,7 +76,7 @@ def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):
     """Each sentence's vector, in a file for each chunk, as the encoder gives it; another number of
     workers writes the same bytes, a build without the gate leaves none, and the same command
     mends what is damaged or missing."""
-    config = load(copies=2, shard_sentences=64, cosine="all", encoder="usem3")
+    config = load(copies=2, shard_sentences=16, cosine="all", encoder="usem3")
     found = []
     for workers in (1, 2):
         out = tmp_path / str(workers)
@@ -94,7 +94,7 @@ def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):
         for key in keys
     }
     rows = rows_of(out).unique("id")
-    assert sum(map(len, ids)) == len(rows) == 200
+    assert sum(map(len, ids)) == len(rows) == 50
     wanted = model.encode(rows["target"].to_list())
     stored = np.array([vectors[key] for key in rows["id"].to_list()])
     assert np.abs(stored - wanted).max() < 1e-3

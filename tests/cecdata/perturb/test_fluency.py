@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from perturb_oracle import Oracle
 from perturb_toys import (
@@ -143,7 +142,6 @@ class ToyReader:
     mixed=st.sampled_from([0.0, 0.5]),
     max_edits=st.sampled_from([2, 3]),
 )
-@hypothesis_settings(max_examples=60)
 def test_kernel_equals_oracle(texts, seed, proposals, mixed, max_edits):
     """Each edit is one of its proposals, taken by what the model says of the sentence with it."""
     config = settings(

@@ -11,7 +11,6 @@ import pytest
 import regex
 from corrupting import apply
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from perturb_oracle import insertion_allowed
 from perturb_toys import PIECES, TOYS, perturber, rows_of, sentences, settings, toy_tables
@@ -32,7 +31,6 @@ TEXTS = st.lists(PIECES | st.characters(codec="utf-8"), max_size=25).map("".join
 
 
 @given(texts=st.lists(TEXTS, max_size=8), seed=st.integers(0, 2**63 - 1))
-@hypothesis_settings(max_examples=150)
 def test_edits_lead_from_target_to_source(texts, seed):
     """Edits quote the target and make the source; the distance is rapidfuzz's, at most 8."""
     for row in rows_of(settings(seed=seed, mixed=0.3, unchanged=0.1), texts):
@@ -54,7 +52,6 @@ def test_edits_lead_from_target_to_source(texts, seed):
 
 
 @given(texts=st.lists(TEXTS, max_size=8), seed=st.integers(0, 2**63 - 1))
-@hypothesis_settings(max_examples=150)
 def test_insertions_part_no_cluster_and_no_placeholder(texts, seed):
     """An insertion stands between two grapheme clusters of UAX #29, and never inside <ADDR>."""
     config = settings(seed=seed, prior=prior_of(0, 0, 0, 0, 1))
