@@ -18,9 +18,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 
 SETTINGS = [
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=1", "ppo.eval_every=0",
-    "ppo.new_tokens=4", "data.held_out=6", "data.limit=6", "data.held_out_clean=2",
-    "policy.max_chars=40", 'constants="given"', "sft.steps=0", "ppo.oversampling=1",
-    "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=20",
+    "ppo.new_tokens=4", "data.held_out=3", "data.limit=6", "data.held_out_clean=2",
+    "policy.max_chars=30", 'constants="given"', "sft.steps=0", "ppo.oversampling=1",
+    "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=8",
+    'encoder="builtin"',
 ]  # fmt: skip
 
 

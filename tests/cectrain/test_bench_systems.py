@@ -101,6 +101,7 @@ def test_a_table_corrects_as_the_file_that_it_was_compiled_from(arpa: Path) -> N
     assert json.loads(answers[0].stdout)["target"] == "他已经来了"
 
 
+@pytest.mark.slow  # tests/cecdata/lm/test_field_models.py has the means themselves
 def test_the_user_s_table_joins_what_ships_by_default(
     arpa: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def test_edits_of_a_byte_level_policy_spell_its_answer(made):
         assert edits  # random weights
 
 
+@pytest.mark.parametrize("folder", ["like qwen's", "of a base model"], indirect=True)
 def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     """In one batch TRL renders the same prompt, and the candidates are rewarded."""
     from cectrain.run import trainer

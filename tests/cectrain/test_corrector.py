@@ -244,13 +244,14 @@ def test_a_long_text_costs_what_its_pieces_cost():
     sentences = [f"他己经来了第{n}次，你呢\u2f42？" for n in range(2000)]
     names = [f"习小{n}明" for n in range(100)]
     corrector = Corrector(Proposer(20, 0.1), protect=names, dictionary={"己经": "已经"})
-    seconds = [[], []]
-    for _ in range(3):  # the least time of each: a collection of garbage may fall into any
-        for texts, taken in zip((sentences, ["".join(sentences)]), seconds, strict=True):
-            start = time.process_time()
-            corrector.correct(texts)
-            taken.append(time.process_time() - start)
-    assert min(seconds[1]) < 2 * min(seconds[0])
+
+    def seconds(texts):
+        start = time.process_time()
+        corrector.correct(texts)
+        return time.process_time() - start
+
+    whole = "".join(sentences)  # another try where a collection of garbage falls into it
+    assert any(seconds([whole]) < 2 * seconds(sentences) for _ in range(3))
 
 
 def test_every_invisible_character_is_left_out():

@@ -68,7 +68,8 @@ def spans(diagnostics):
 
 
 def test_an_editor_shows_edits_and_makes_them(tmp_path):
-    """In units of UTF-16, in prose alone; what is typed quickly is read once, at last."""
+    """In units of UTF-16, in prose alone; what is typed quickly is read once, at last; a word that
+    is kept stands in the file of protected words, which the command line reads too."""
 
     async def edit():
         async with Editor(tmp_path) as editor:
@@ -86,25 +87,13 @@ def test_an_editor_shows_edits_and_makes_them(tmp_path):
             assert spans(await editor.next()) == [(0, 1, 2)]
             assert editor.news.empty()
             assert await editor.actions(found[0].range) == ()
-
-    asyncio.run(edit())
-
-
-def test_a_kept_word_stays_in_the_project(tmp_path):
-    """It is written to the file of protected words, which the command line reads too."""
-
-    async def keep():
-        async with Editor(tmp_path, "a.txt") as editor:
-            found = await editor.open("我门明天去公园。")
-            *_, action = await editor.actions(found[0].range)
-            assert action.title == "Keep 我门 in this project"
-            assert KEEP in action.command
+            assert KEEP in keep.command
             wanted = types.ExecuteCommandParams(KEEP, ["我门"])
             await editor.client.workspace_execute_command_async(wanted)
             assert await editor.next() == ()
             assert (tmp_path / ".cec-protect").read_text("utf-8") == "我门\n"
 
-    asyncio.run(keep())
+    asyncio.run(edit())
 
 
 def test_settings_of_a_workspace_replace_the_options(tmp_path):

@@ -37,7 +37,7 @@ RUNS = {
         "ppo.candidates=4", 'constants="given"', "reward.alpha=0.65",
         "reward.tau=0.886", "reward.beta=0.886",
     ],
-    "warm-consensus": ["sft.steps=3", "ppo.candidates=4"],
+    "warm-consensus": ["sft.steps=3", "ppo.candidates=4", "ppo.updates=2"],
     "warm-consensus, 50 steps and 50 updates": [
         "sft.steps=50", "ppo.candidates=4", "ppo.updates=50", "ppo.eval_every=10",
     ],

@@ -146,8 +146,8 @@ def test_the_time_is_linear_in_the_text(part):
         assert len(list(find_not_prose(text))) <= len(text)
         return time.process_time() - start
 
-    small, large = (min(seconds(size) for _ in range(2)) for size in (8_000, 32_000))
-    assert large < 0.1 + 8 * small
+    # 0.1 s of noise, or another try
+    assert any(seconds(32_000) < 0.1 + 8 * seconds(8_000) for _ in range(2))
 
 
 @pytest.mark.parametrize("flags", [["--check"], ["--file"]])

@@ -302,20 +302,14 @@ def served_with_judge(trouble, tmp_path, *words):
 HARD = json.dumps({"texts": ["他的病情己经好转。"]}).encode()
 
 
-def test_a_judge_that_fails_is_named_without_a_traceback(tmp_path):
-    """The client gets its message, and the terminal none of it."""
-    with served_with_judge("fails", tmp_path) as (server, _):
+def test_a_judge_that_hangs_takes_no_more_threads_than_stated(tmp_path):
+    """Forty clients leave; the server then answers others. Where the judge fails, the client gets
+    its message, and the terminal no traceback."""
+    with served_with_judge("fails", tmp_path, "--workers", "2") as (server, judge):
         status, _, body = ask(server, body=HARD, wait=60)
         assert status == 502
         assert "HTTP 401" in json.loads(body)["error"]
-        server.terminate()
-        assert "Traceback" not in server.communicate()[1]
-
-
-def test_a_judge_that_hangs_takes_no_more_threads_than_stated(tmp_path):
-    """Forty clients leave; the server then answers others."""
-    with served_with_judge("hangs", tmp_path, "--workers", "2") as (server, judge):
-        assert ask(server, body=b'{"texts": ["x"]}', wait=60)[0] == 200
+        judge.trouble = "hangs"
         threads = Path(f"/proc/{server.pid}/task")
         before = len(list(threads.iterdir()))
         most = 0
@@ -329,6 +323,8 @@ def test_a_judge_that_hangs_takes_no_more_threads_than_stated(tmp_path):
         assert ask(server, body=b'{"texts": ["x"]}', wait=5)[0] == 200
         judge.trouble = ""
         assert ask(server, body=HARD, wait=60)[0] == 200
+        server.terminate()
+        assert "Traceback" not in server.communicate()[1]
 
 
 def test_a_server_that_is_told_to_end_does_so(tmp_path):

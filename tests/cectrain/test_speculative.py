@@ -128,7 +128,14 @@ def test_drafts_are_judged_within_the_nucleus(sure, draft):
     assert bool(((counts[likely.indices] / draws - likely.values).abs() <= 4.5 * spread).all())
 
 
-@pytest.mark.parametrize("draft", [[500, 600], [], [700, 700, 700]])
+@pytest.mark.parametrize(
+    "draft",
+    [
+        [500, 600],
+        pytest.param([], marks=pytest.mark.slow),
+        pytest.param([700, 700, 700], marks=pytest.mark.slow),
+    ],
+)
 def test_the_distribution_is_the_models_own(sure, draft):
     """Frequencies of the first two tokens over many draws match the exact probabilities."""
     torch.manual_seed(11)

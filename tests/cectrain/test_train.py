@@ -193,6 +193,7 @@ def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, 
     lines = []
     found = train(dataset_path, out, settings, log=lines.append)
     assert "checkpoint-99 is damaged and is skipped" in lines
+    assert any(line.startswith("batch 3 of 3") for line in lines), lines
     assert found["model_sha256"] == finished[1]["model_sha256"]
     written = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     steps = [(x["phase"], x["step"]) for x in written if x["phase"] != "heldout"]
@@ -235,7 +236,7 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
     monkeypatch.setattr(supervised, "supervised_batch", drawn)
     monkeypatch.setattr(trainer, "supervised_batch", drawn)
     monkeypatch.setattr(GroupReward, "score", scored)
-    more = ["sft.steps=5", "sft.batch=4", "ppo.supervised=4", "ppo.updates=3", "data.limit=null"]
+    more = ["sft.steps=3", "sft.batch=4", "ppo.supervised=4", "ppo.updates=3", "data.limit=null"]
     settings = configured(start, *more, "ppo.ppo_only_share=0.4", "ppo.eval_every=0")
     found = train(dataset_path, tmp_path / "out", settings)
     assert min(len(taught), len(judged)) > 5
@@ -389,12 +390,10 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
 
     file = tmp_path / "people.tsv"
     file.write_text("他己经来了。\t他已经来了。\n今天天气好。\t今天天气好。\n", "utf-8")
-    out, lines = tmp_path / "out", []
+    out = tmp_path / "out"
     settings = ("ppo.learning_rate=0.5", "ppo.updates=2")
     harm = configured("builtin", "sft.steps=1", *settings)
-    with pytest.raises(Stop):
-        train(dataset_path, out, harm, watch=file, log=stops("batch 2 of 2"))
-    summary = train(dataset_path, out, harm, watch=file, log=lines.append)
+    summary = train(dataset_path, out, harm, watch=file)
     assert summary["best_batch"] == 0
     assert summary["heldout_best"] == summary["heldout_after_sft"] != summary["heldout_after_ppo"]
     warm = load_file(out / ".cecdata" / "sft" / "checkpoint-1" / "model.safetensors")
@@ -404,7 +403,6 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     assert "published is the policy before it" in words
     steps = [line["step"] for line in metrics_log.lines(out / "metrics.jsonl", "watch")]
     assert steps == [0, 2]
-    assert any(line.startswith("batch 2 of 2  reward") for line in lines)
 
 
 def test_lines_say_how_far_a_phase_is(tmp_path):

@@ -53,6 +53,7 @@ def test_features_of_a_lost_and_a_gained_character():
     assert (lost["characters_lost"], gained["characters_gained"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_strange_errors_are_told_apart():
     """A sign that no recipe writes gives an AUC of 1, and two sources by the recipe about 0.5."""
     strange = [(target[:3] + "〇" + target[4:], target) for target in TARGETS]

@@ -162,6 +162,7 @@ def test_a_checkpoint_that_others_write_in_place(place):
     assert last(calls, "fsync", str(final / "deep")) < last(calls, "fsync", str(here))
 
 
+@pytest.mark.slow  # it is published as the folders above are
 def test_a_finished_model(place):
     """Weights, tokenizer, prompt and card; and their permissions are those of any other file."""
     pytest.importorskip("torch", reason="the extra `train` is not installed")

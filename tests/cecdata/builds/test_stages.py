@@ -80,22 +80,22 @@ def shards(out):
 
 
 def test_no_byte_depends_on_order_cutting_or_workers(rows, small, tmp_path):
-    """Three orders and cuttings by one to three workers: the same shards, and every row accounted
+    """Two orders and cuttings by one and three workers: the same shards, and every row accounted
     for; of equal sentences the smallest (origin, licence) is left, a stated licence first."""
     draw = random.Random(7)
     found = []
-    for n in range(3):
+    for n in range(2):
         shuffled = draw.sample(rows, len(rows))
-        files = written(tmp_path / f"in{n}", shuffled, (1, 2, 9)[n], draw)
+        files = written(tmp_path / f"in{n}", shuffled, (1, 9)[n], draw)
         out = tmp_path / f"out{n}"
-        manifest = build(draw.sample(files, len(files)), out, CONFIG, workers=1 + n)
+        manifest = build(draw.sample(files, len(files)), out, CONFIG, workers=1 + 2 * n)
         counts = manifest.rows
         assert (counts.read, counts.kept) == (600, 300)
         assert counts.rejected == {"control_character": 25, "duplicate": 250, "too_short": 25}
         bad = [pq.read_table(path) for path in (out / "rejects").glob("rows-*.parquet")]
         assert Counter(pa.concat_tables(bad).column("reason").to_pylist()) == counts.rejected
         found.append((shards(out), manifest.content_sha256, manifest.origins))
-    assert found[1:] == found[:1] * 2
+    assert found[0] == found[1]
     best = {}
     for row in rows:
         key = row["origin"], row["licence"] is None, row["licence"] or ""
