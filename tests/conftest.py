@@ -43,9 +43,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 def pytest_configure() -> None:
     """Keep temporary folders in memory where there is enough: there a sync costs nothing. Products
-    of matrices take one thread: those of other processes would wait for each other."""
+    of matrices take one thread: those of other processes would wait for each other. What is
+    imported until the tests are collected is no garbage."""
     for library in ("OMP", "OPENBLAS"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    gc.disable()
     memory = Path("/dev/shm")
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
@@ -58,8 +60,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let no collection of garbage, of which each training has some, walk through the libraries."""
+    """Let no collection of garbage walk through the libraries: each training collects some."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

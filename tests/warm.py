@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import mmap
@@ -309,6 +310,9 @@ if __name__ == "__main__":
     from calls import announced
 
     sys.path[0] = ""  # beside these files lie modules of the tests: none is found by accident
+    gc.disable()  # nothing that is imported is garbage, here or in a child
     for warming in sys.argv[2:]:
         WARM[warming]()
+    gc.freeze()
+    gc.enable()
     serve(sys.argv[1])

@@ -6,7 +6,6 @@ import time
 from functools import partial
 
 from lsprotocol import types
-from mcp import ClientSession, StdioServerParameters, stdio_client
 from pygls.lsp.client import LanguageClient
 
 from cectrain.lsp import DELAY_S, KEEP
@@ -136,6 +135,7 @@ def test_a_changed_paragraph_is_answered_soon(tmp_path):
 
 def test_an_agent_checks_and_corrects(tmp_path):
     """By two tools, whose answers are JSON as of `cectrain correct --json`."""
+    from mcp import ClientSession, StdioServerParameters, stdio_client
 
     async def ask():
         server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "mcp", *OPTIONS])
