@@ -3,8 +3,10 @@
 Half of the sentences on which confidences were fitted have an error. Where few have one, most edits
 of a given confidence are wrong, so a higher threshold has the greatest F1. The share of a text is
 estimated by EM for a shifted prior (Saerens et al. 2002) from the greatest confidence of each
-sentence. Of calibrated probabilities, F1 is greatest at a threshold of half that F1 (Lipton et al.
-2014), so the least confidence is the one at which an edit is right with the probability `LEAST`.
+sentence, and from the number of sentences with a proposal. The lower estimate counts, because the
+names of a text make sure proposals, too. Of calibrated probabilities, F1 is greatest at a threshold
+of half that F1 (Lipton et al. 2014), so the least confidence is the one at which an edit is right
+with the probability `LEAST`.
 """
 
 from __future__ import annotations
@@ -59,8 +61,9 @@ def estimate_prevalence(confidences: Iterable[float]) -> float | None:
     for _ in range(_STEPS):
         odds = right / max(len(seen) - right, 1e-9) * ratio
         right = float((odds / (1 + odds)).sum())
-    errors = (right + _UNSEEN) / RECALL
-    return min(max(errors / len(greatest), _RAREST), 0.5)
+    by_confidences = (right + _UNSEEN) / RECALL / len(greatest)
+    by_number = (len(seen) / len(greatest) - FALSE) / (RECALL - FALSE)
+    return min(max(min(by_confidences, by_number), _RAREST), 0.5)
 
 
 def threshold_of(prevalence: float, least: float) -> float:

@@ -78,6 +78,12 @@ def test_few_proposals_say_that_the_text_is_nearly_clean(sentences):
     assert threshold_of(estimates[2], 0.4) > 0.6
 
 
+@pytest.mark.parametrize(("proposals", "most"), [(15, 0.01), (30, 0.1), (60, 0.3)])
+def test_few_proposals_are_few_errors_however_sure(proposals, most):
+    """Names make sure proposals, too: no more errors are expected than the proposals leave."""
+    assert estimate_prevalence([0.95] * proposals + [0.0] * (300 - proposals)) <= most
+
+
 def test_confidences_are_those_of_sentences():
     """The greatest one of each sentence counts, but for edits by a rule."""
     text = "他己经来了。我门走！好。"
