@@ -70,7 +70,7 @@ def _standard_of_form() -> dict[str, str]:
 
 
 @cache
-def known_words() -> frozenset[str]:
+def read_lexicon() -> frozenset[str]:
     """Return the words of the lexicon."""
     return frozenset(word for word, _, _ in rows("lexicon"))
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 import xxhash
 
 from cectrain.corrector.correction import Correction, Edit, apply
-from cectrain.corrector.forms import known_words
+from cectrain.corrector.forms import read_lexicon
 
 SAMPLE = 2048  # lines of a text that are remembered
 WEIGHT, FEW = 2.0, 2.0
@@ -66,7 +66,7 @@ class Memory:
         return replace(edit, confidence=round(odds / (1 + odds), 4))
 
     def _log_ratio(self, line: str, written: str, changed: str) -> float:
-        if written in known_words():
+        if written in read_lexicon():
             return 0.0
         elsewhere = self._text.count(written) - (line in self._lines)
         return math.log((self._text.count(changed) + FEW) / (elsewhere + FEW))

@@ -15,7 +15,7 @@ from cectrain.corrector.channel.layout import Settings, guards, workspace
 from cectrain.corrector.channel.tables import ChannelTables, reluctance
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
-from cectrain.corrector.forms import is_equal_spelling, known_words
+from cectrain.corrector.forms import is_equal_spelling, read_lexicon
 from cectrain.corrector.wordlists import Term
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
@@ -160,5 +160,5 @@ def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool
                 pairs = text[max(0, first - 2) : max(0, first)], text[first + 2 : first + 4]
                 twice = any(len(pair) == 2 and len(set(pair)) == 1 for pair in pairs)
                 words = 2 * character, text[max(0, first - 1) : first + 2]
-                return twice or any(word in known_words() for word in words)
+                return twice or any(word in read_lexicon() for word in words)
     return False
