@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cecdata.lm import LanguageModel
 
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
-_FEW = 2  # most unreadable Han characters with which it is asked whatever their share
+_FEW = 1  # most unreadable Han characters with which it is asked whatever their share
 
 _CHUNK_CHARS = 1 << 16  # most characters of the texts that a stream corrects together
 MOST_MORE = 1_000  # terms that are added to a loaded model

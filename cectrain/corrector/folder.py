@@ -90,12 +90,14 @@ def longest_source(name: str) -> int | None:
 
 
 def _trained_max_chars(name: str) -> int | None:
-    value = _record_of_run(name, RUN)
-    for key in ("configuration", "policy", "max_chars"):
-        value = value.get(key) if isinstance(value, dict) else None
-    if value is not None and (not isinstance(value, int) or value < 1):
-        raise _damage_error(Path(name) / RUN, f"policy.max_chars is {value!r}")
-    return value
+    try:
+        record = _record_of_run(name, RUN)
+        longest = record.get("configuration", {}).get("policy", {}).get("max_chars")
+    except AttributeError:  # not objects in objects
+        longest = 0
+    if longest is not None and (not isinstance(longest, int) or longest < 1):
+        raise _damage_error(Path(name) / RUN, f"policy.max_chars is {longest!r}")
+    return longest
 
 
 def _damage_error(path: Path, why: str) -> VerificationError:
