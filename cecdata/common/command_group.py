@@ -164,7 +164,8 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         _check_words(sys.argv[1:] if args is None else args)
         # for --help and --version click returns the code that it would exit with
         code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # as the server for editors leaves it
+            sys.stdout.flush()
     except click.ClickException as error:
         if not isinstance(error, Failure):
             error.message = escape_controls(error.message)  # type: ignore[misc]  # it repeats a word
@@ -175,15 +176,19 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader of our output has closed the pipe, as `| head` does; click then raises
-        # SystemExit, and in no other case in this mode. What is still buffered goes to /dev/null,
-        # so that Python's own flush at the end cannot fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # SystemExit, and in no other case in this mode.
+        discard_output()
         return 0
     except Exception as error:  # noqa: BLE001 - the last place before a traceback
         failure = Failure(explain(error))
         failure.show()
         return failure.exit_code
     return code if isinstance(code, int) else 0
+
+
+def discard_output() -> None:
+    """Send what is still buffered, and all that follows, to /dev/null, where no flush can fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def explain(error: Exception) -> CecError:

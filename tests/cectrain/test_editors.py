@@ -1,6 +1,8 @@
 """Editors and agents ask a corrector, each by its protocol, over standard input and output."""
 
 import asyncio
+import json
+import subprocess
 import sys
 import time
 from functools import partial
@@ -93,6 +95,22 @@ def test_an_editor_shows_edits_and_makes_them(tmp_path):
             assert (tmp_path / ".cec-protect").read_text("utf-8") == "我门\n"
 
     asyncio.run(edit())
+
+
+MESSAGES = (
+    {"id": 1, "method": "initialize", "params": {"capabilities": {}}},
+    {"id": 2, "method": "shutdown"},
+    {"method": "exit"},
+)
+
+
+def test_a_session_ends_without_an_error():
+    """With exit code 0 and nothing on stderr, after the editor has closed the stream."""
+    bodies = [json.dumps({"jsonrpc": "2.0", **message}) for message in MESSAGES]
+    asked = "".join(f"Content-Length: {len(body)}\r\n\r\n{body}" for body in bodies)
+    words = [*COMMAND, "lsp", *OPTIONS]
+    done = subprocess.run(words, input=asked.encode(), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_settings_of_a_workspace_replace_the_options(tmp_path):
