@@ -226,7 +226,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     "--diff",
     is_flag=True,
     help="Print a unified diff of a file, or each edit of a sentence as [removed text] and "
-    "replacement, in colour.",
+    "replacement, in colour. With --write, the files are changed, too.",
 )
 def correct(
     sentences: tuple[str, ...],

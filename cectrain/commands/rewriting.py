@@ -10,15 +10,15 @@ from pathlib import Path
 
 import click
 
+from cecdata.common.command_group import discard_output
 from cecdata.common.durable import write_bytes
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.progress import tell
 from cecdata.common.text import escape_controls
-from cecdata.hanzi.edits import splice
 from cectrain.commands.checking import find_files, naming_file, open_document
-from cectrain.corrector.correction import Edit, Kept, as_record
+from cectrain.corrector.correction import Edit, Kept, apply, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document
+from cectrain.documents.document import correct_document, edits_of
 from cectrain.documents.protected import find_word, keep_word
 from cectrain.documents.table import Reading
 
@@ -53,29 +53,31 @@ class Rewriter:
     def correct(self, name: str, out: Path | None) -> bool:
         """Write the corrected file to `out`, or print it where nothing else is; return True.
 
-        A file is not written over itself where it stays the same. Raises InputError where it
+        A file is not written over itself where it stays the same. What is printed follows, so that
+        a file is whole also where the reader of the output has gone. Raises InputError where it
         cannot be read.
         """
         document = open_document(name, self.reading)
-        edits: list[Edit] = []
         with naming_file(name):
-            for correction in correct_document(self.corrector, document):
-                edits += correction.edits
+            corrections = list(correct_document(self.corrector, document))
+            for correction, _ in corrections:
                 self.report(name, correction.kept)
-                if self.shape == "json":
-                    click.echo(json.dumps(as_record(correction), ensure_ascii=False))
-            edits.sort(key=lambda edit: (edit.start, edit.end))
+            edits = edits_of(corrections)
             if self.questions is not None:
                 edits = self.questions.choose(document.source, edits)
             data = document.write(edits)
-        target = splice(document.source, ((edit.start, edit.end, edit.target) for edit in edits))
-        if self.shape == "diff":
-            _print_diff(name, document.source, target)
-        if out is not None:
-            if edits or str(out) != name:
-                write_bytes(out, data)
-        elif not self.shape:
-            click.echo(target, nl=False)
+        if out is not None and (edits or str(out) != name):
+            write_bytes(out, data)
+        try:
+            if self.shape == "json":
+                for correction, _ in corrections:
+                    click.echo(json.dumps(as_record(correction), ensure_ascii=False))
+            elif self.shape == "diff":
+                _print_diff(name, document.source, apply(document.source, edits))
+            elif out is None:
+                click.echo(apply(document.source, edits), nl=False)
+        except BrokenPipeError:
+            discard_output()
         return True
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import splice
-from cectrain.corrector.correction import Correction, Edit
+from cectrain.corrector.correction import Correction, Edit, apply
 from cectrain.corrector.memory import Memory
 
 OBJECT = "\ufffc"  # stands in a passage for code, a formula or an image: nothing changes it
@@ -167,8 +167,10 @@ class Reader(Protocol):
         """Yield one correction a text."""
 
 
-def correct_document(corrector: Reader, document: Document) -> Iterator[Correction]:
-    """Yield the correction of each passage, with its edits at their places in the source.
+def correct_document(
+    corrector: Reader, document: Document
+) -> Iterator[tuple[Correction, list[Edit]]]:
+    """Yield the correction of each passage, and its edits at their places in the source.
 
     Between `cec-ignore-start` and `cec-ignore-end` in comments, in a line with `cec-ignore`, and in
     the line after it, everything stays.
@@ -183,11 +185,14 @@ def correct_document(corrector: Reader, document: Document) -> Iterator[Correcti
     corrections = corrector.stream(passage.text for passage in passages)
     for passage, correction in zip(passages, corrections, strict=True):
         reviewed = memory.review(correction, corrector.least)
-        placed = (
-            edit for edit_of_passage in reviewed.edits for edit in passage.place(edit_of_passage)
-        )
-        edits = tuple(edit for edit in placed if not _is_inside(edit, ignored))
-        yield replace(reviewed, edits=edits)
+        placed = {
+            edit: [place for place in passage.place(edit) if not _is_inside(place, ignored)]
+            for edit in reviewed.edits
+        }
+        edits = tuple(edit for edit in placed if placed[edit])
+        target = apply(passage.text, edits)
+        places = [place for edit in edits for place in placed[edit]]
+        yield replace(reviewed, target=target, edits=edits), places
 
 
 def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
@@ -196,7 +201,7 @@ def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
     return before >= 0 and edit.start < spans[before][1]
 
 
-def edits_of(corrections: Iterable[Correction]) -> list[Edit]:
+def edits_of(corrections: Iterable[tuple[Correction, Sequence[Edit]]]) -> list[Edit]:
     """Return the edits of a document, sorted; a footnote may stand within another passage."""
-    edits = (edit for correction in corrections for edit in correction.edits)
+    edits = (edit for _, placed in corrections for edit in placed)
     return sorted(edits, key=lambda edit: (edit.start, edit.end))

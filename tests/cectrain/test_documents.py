@@ -536,6 +536,55 @@ def test_a_unified_diff_can_be_applied(folder):
     assert run("--file", "a.md", "--diff").stdout == ""
 
 
+@pytest.mark.parametrize("words", [("--file",), ("--write",), ("--out", "b{0}", "--file")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "# 题\n\n我**门**明天见。\n\n他己*经*来了。<!-- cec-ignore -->\n"),
+        ("a.md", "他己经来了，我**门**明天见。\n"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n他己经\n来了。\n"),
+        ("a.html", "<p>您好。</p><p>我<b>门</b>明天见，他己经来了。</p>"),
+        ("a.csv", "id,text\n1,你好。\n2,他己经来了。\n"),
+        ("a.txt", "你好。\n他己经来了。\n"),
+    ],
+)
+def test_a_record_of_a_passage_has_its_own_offsets(folder, words, name, text):
+    """Its edits, applied to its source, give its target, in which what is ignored stays."""
+    Path(name).write_text(text, "utf-8")
+    column = ("--column", "text") if name == "a.csv" else ()
+    option = [word.format(Path(name).suffix) for word in words]
+    done = run(*column, "--json", *option, name)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert any(record["edits"] for record in records)
+    for record in records:
+        spans = [(edit["start"], edit["end"], edit["target"]) for edit in record["edits"]]
+        assert splice(record["source"], spans) == record["target"]
+        for edit in record["edits"]:
+            assert record["source"][edit["start"] : edit["end"]] == edit["source"]
+
+
+@pytest.mark.parametrize("shape", ["--diff", "--json"])
+@pytest.mark.parametrize("names", [("a.txt", "b.md", "no.md", "c.txt"), ("c.txt",)])
+def test_files_are_written_where_nobody_reads_what_is_printed(folder, shape, names):
+    """Each is whole and corrected; a file that is missing is still named, and the exit code 1."""
+    for name in names:
+        if name != "no.md":
+            Path(name).write_text("他己经来了。\n\n" * 9, "utf-8")
+    words = ["correct", "--model", "channel", "--lm", "words", shape, "--write", *names]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cectrain", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        running.stdout.close()
+        said = running.stderr.read()
+    missing = [name for name in names if not Path(name).exists()]
+    assert running.returncode == len(missing)
+    assert said.count("Error") == len(missing)
+    assert all("己" not in Path(name).read_text("utf-8") for name in {*names} - {*missing})
+
+
 def test_questions_are_asked_for_each_edit(folder):
     """`always` and `never` answer for the same ones, `never` in later runs too, `quit` for all."""
     lines = ["他己经来了。", "我门明天见。", "他己经来了。", "我门明天见。", "他己经走了。"]
