@@ -179,7 +179,7 @@ def test_limit_counts_rows_of_the_corpus(tmp_path):
 
 def test_batches_are_small(tmp_path):
     """No batch has more than `batch_rows`, or some megabytes; nothing is lost between."""
-    for suffix in (*FORMATS, "m2"):
+    for suffix in FORMATS:
         path = save(tmp_path / f"x.{suffix}", [str(n) for n in range(1000)])
         sizes = [rows.batch.num_rows for rows in read([str(path)], batch_rows=64)]
         assert sum(sizes) == 1000
