@@ -101,7 +101,7 @@ docs: $(DOCS)  ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"
 
 # Each process imports all tests, and many start programs: what was compiled before is kept.
-test: $(KERNELS)  ## the test suite, about three minutes on two cores
+test: $(KERNELS)  ## the test suite, a few minutes on two cores
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 \
 		--dist=loadfile --no-loadscope-reorder
 
