@@ -126,7 +126,7 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
     "ids", [["1", "2", "3"], ["0", "1", "10"], ["0", "a", "1"], [str(n) for n in range(12)]]
 )
 def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
-    """The first of three columns is a label only if its values are 0 and 1, or digits that recur."""
+    """The first of three columns is a label if its values are 0 and 1, or digits that recur."""
     text = "".join(f"{name}\t第{name}句\t第{name}句\n" for name in ids)
     rows = catalogue.load(str(write(tmp_path / "ids.tsv", text))).rows
     assert [row.id for row in rows] == ids
