@@ -143,7 +143,8 @@
   const correctFile = async (file) => {
     say(words.working);
     try {
-      const response = await fetch(`file?name=${encodeURIComponent(file.name)}`, {
+      const wishes = [["name", file.name], ["confidence", get("least").value / 100], ...names().map((name) => ["protect", name])];
+      const response = await fetch(`file?${new URLSearchParams(wishes)}`, {
         method: "POST",
         headers: { "Content-Type": "application/octet-stream" },
         body: file,

@@ -29,6 +29,7 @@ from starlette.routing import Route
 from cecdata.common import html
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.progress import asking, stop_if_given_up
+from cecdata.common.text import unreadable
 from cectrain.corrector.correction import as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
@@ -45,6 +46,7 @@ _HERE = Path(__file__).parent
 _WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
 OPENAPI: dict[str, Any] = json.loads((_HERE / "openapi.json").read_text("utf-8"))
 _REQUEST = OPENAPI["components"]["schemas"]["Request"]["properties"]
+_PARAMETERS = [entry["name"] for entry in OPENAPI["paths"]["/file"]["post"]["parameters"]]
 _Work = Callable[[Callable[[], bool]], "str | bytes"]  # with whether nobody waits any more
 _TYPES: dict[str, Any] = {"array": list, "object": dict, "number": (int, float)}
 _LONGEST = _REQUEST["protect"]["items"]["maxLength"]  # a text is searched by the names' lengths
@@ -132,12 +134,30 @@ class Server:
         )
 
     async def _correct_file(self, request: Request) -> Response:
-        name = request.query_params.get("name", "")
         return await self._work(
             request,
             "application/octet-stream",
-            lambda body: partial(self._write_file, name, body),
+            lambda body: partial(self._write_file, *self._read_query(request), body),
         )
+
+    def _read_query(self, request: Request) -> tuple[str, dict[str, Any]]:
+        """Return the name of a file, and its arguments for `Corrector.also`.
+
+        A confidence below that of the corrector, as the slider has at first, changes nothing.
+        """
+        query = request.query_params
+        wishes: dict[str, Any] = {"protect": query.getlist("protect")}
+        for name in query:
+            if name not in _PARAMETERS:
+                known = ", ".join(_PARAMETERS)
+                raise HTTPException(400, f"unknown parameter {name!r:.80}: known are {known}")
+        if (share := query.get("confidence")) is not None:
+            try:
+                wishes["confidence"] = max(float(share), self._corrector.least)
+            except ValueError:
+                raise HTTPException(400, f"confidence must be a number: {share!r:.80}") from None
+        _check_wishes(wishes)
+        return query.get("name", ""), wishes
 
     async def _work(
         self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
@@ -215,14 +235,19 @@ class Server:
                 records.append(json.dumps(as_record(correction)))
         return f'{{"corrections": [{", ".join(records)}]}}'
 
-    def _write_file(self, name: str, body: bytes, given_up: Callable[[], bool]) -> bytes:
+    def _write_file(
+        self, name: str, wishes: dict[str, Any], body: bytes, given_up: Callable[[], bool]
+    ) -> bytes:
         """Return a file with its corrections; its name tells the format."""
         try:
             with asking(given_up):
+                corrector = self._corrector.also(**wishes)
                 document = read_document(name, body, Reading())
-                return document.write(edits_of(correct_document(self._corrector, document)))
+                return document.write(edits_of(correct_document(corrector, document)))
         except InputError as error:
             raise UsageError(f"{name} {error}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{name} {unreadable(error)}") from error
 
     async def _read_body(self, request: Request) -> bytes:
         most = self._max_bytes
@@ -266,7 +291,13 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
     texts = document.pop("texts", None) if isinstance(document, dict) else None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, 'send {"texts": ["…", …]}')
-    for name, value in document.items():
+    _check_wishes(document)
+    return texts, document
+
+
+def _check_wishes(wishes: dict[str, Any]) -> None:
+    """Raise HTTPException for an unknown argument of `Corrector.also`, or another type."""
+    for name, value in wishes.items():
         if name not in _REQUEST:
             raise HTTPException(400, f"unknown key {name!r:.80}: known are {', '.join(_REQUEST)}")
         kind = _REQUEST[name]["type"]
@@ -275,7 +306,6 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
         listed = [*value, *value.values()] if kind == "object" else value if kind == "array" else ()
         if any(isinstance(text, str) and len(text) > _LONGEST for text in listed):
             raise HTTPException(400, f"{name} may hold texts of at most {_LONGEST} characters")
-    return texts, document
 
 
 def _answer(value: object, status: int = 200) -> Response:

@@ -1,8 +1,9 @@
 // Prints what the page of `cectrain serve` shows for an answer: its status, and the dotted spans.
 // Arguments: page.js, page.words.json, the answer. The elements have what page.js uses of them.
+// With the name of a file and words as well, prints where the page sends the file.
 "use strict";
 const fs = require("fs");
-const [script, words, answer] = process.argv.slice(2);
+const [script, words, answer, file, names] = process.argv.slice(2);
 
 class Element {
   children = [];
@@ -33,6 +34,14 @@ globalThis.fetch = async () => ({ ok: true, json: async () => JSON.parse(answer)
 document.getElementById("data").textContent = JSON.stringify(JSON.parse(fs.readFileSync(words)).en);
 document.getElementById("text").value = "";
 eval(fs.readFileSync(script, "utf8"));
+if (file) {
+  globalThis.fetch = async (address) => console.log(address);
+  elements.names.value = names;
+  elements.least.value = "85";
+  elements.file.files = [{ name: file }];
+  elements.file.listeners.change();
+  process.exit();
+}
 elements.form.listeners.submit({ preventDefault() {} });
 setTimeout(() => {
   const dotted = elements.answer.querySelectorAll(".unread").map((node) => node.textContent);

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import loopback
 import pytest
@@ -185,6 +186,54 @@ def test_a_file_comes_back_corrected(server, name, body, status, expected):
     else:
         assert expected in json.loads(answer[2])["error"]
     assert ask(server, path=f"/file?name={name}", body=body.encode())[0] == 415
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "expected"),
+    [
+        ("confidence=0.95", 200, "他己经"),
+        ("confidence=0", 200, "他已经"),
+        ("protect=己经", 200, "他己经"),
+        ("protect=微信&protect=己经", 200, "他己经"),
+        ("protect=微信&confidence=0.85", 200, "他已经"),
+        ("confidence=high", 400, "confidence must be a number: 'high'"),
+        ("confidence=nan", 400, "to 1, not nan"),
+        ("confidence=3", 400, "to 1, not 3"),
+        ("protect=" + "己" * 65, 400, "at most 64 characters"),
+        ("lm=words", 400, "unknown parameter 'lm': known are name, confidence, protect"),
+    ],
+)
+def test_a_file_has_its_own_wishes(server, query, status, expected):
+    """Confidence and names hold for one file alone; what is unknown is refused."""
+    path = f"/file?name=a.txt&{quote(query, safe='=&')}"
+    kind = "application/octet-stream"
+    answer = ask(server, path=path, body="他己经".encode(), Content_Type=kind)
+    assert answer[0] == status
+    assert expected in (answer[2].decode() if status == 200 else json.loads(answer[2])["error"])
+
+
+def test_a_file_in_an_unknown_encoding_is_refused(server):
+    """With what to do, in which no option of a command line is named."""
+    kind = "application/octet-stream"
+    answer = ask(server, path="/file?name=a.txt", body=b"\x00\xff\xfe", Content_Type=kind)
+    error = json.loads(answer[2])["error"]
+    assert answer[0] == 400
+    assert error.startswith("a.txt is not UTF-8")
+    assert "--encoding" not in error
+
+
+NAMES = ("己经", "威")
+
+
+def test_the_page_sends_a_file_with_the_wishes_of_its_reader():
+    """The words that are not to be changed, and the least confidence of the slider."""
+    script = Path(__file__).with_name("page_answer.js")
+    folder = Path(__file__).parents[2] / "cectrain" / "serve"
+    words = ["node", script, folder / "page.js", folder / "page.words.json", "{}", "a b.md"]
+    words.append("，".join(NAMES))
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    wishes = [("name", "a b.md"), ("confidence", "0.85"), *(("protect", name) for name in NAMES)]
+    assert done.stdout == f"file?{urlencode(wishes)}\n"
 
 
 def test_programs_find_health_and_a_description(server):
