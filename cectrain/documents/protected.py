@@ -9,6 +9,7 @@ from cecdata.common.durable import write_text
 from cecdata.common.text import text_of
 from cecdata.hanzi.characters import HAN_RANGES
 from cectrain.corrector.correction import Edit
+from cectrain.corrector.forms import read_lexicon
 
 PROTECTED = ".cec-protect"  # in the working directory, where a user names no other file
 _HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
@@ -20,14 +21,18 @@ _BEFORE, _AFTER = re.compile(rf"([{_HAN}]){_MARKUP}\Z"), re.compile(rf"{_MARKUP}
 def find_word(source: str, edit: Edit) -> str:
     """Return the word that an edit would change; one character takes that before it, or after it.
 
+    It takes that after it where the correction is a word of the lexicon with that one alone.
+
     >>> edit = Edit(start=2, end=3, source="鲜", target="先", confidence=0.9)
-    >>> find_word("日优鲜", edit), find_word("\\n*鲜*果", edit)
-    ('优鲜', '鲜果')
+    >>> find_word("日优鲜", edit), find_word("\\n*鲜*果", edit), find_word("让她鲜后", edit)
+    ('优鲜', '鲜果', '鲜后')
     """
     if len(edit.source) > 1:
         return edit.source
     before = _BEFORE.search(source[max(0, edit.start - _NEAR) : edit.start])
     after = _AFTER.match(source, edit.end, edit.end + _NEAR)
+    if before and after and edit.target + after[1] in read_lexicon():
+        before = before if before[1] + edit.target in read_lexicon() else None
     return before[1] + edit.source if before else edit.source + (after[1] if after else "")
 
 

@@ -82,7 +82,7 @@ def test_an_editor_shows_edits_and_makes_them(tmp_path):
             assert (change.range, change.new_text) == (found[0].range, "已")
             assert first.is_preferred
             assert not any(other.is_preferred for other in others)
-            assert keep.title == "Keep 他己 in this project"
+            assert keep.title == "Keep 己经 in this project"
             for end in range(1, 9):
                 editor.type("我门明天去公园。"[:end])
             assert spans(await editor.next()) == [(0, 1, 2)]
