@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cecdata.common.command_group import Finite
+from cecdata.common.durable import check_path
 from cecdata.common.errors import how_to_install
 from cecdata.common.progress import tell
 from cectrain.commands.lines import (
@@ -25,7 +26,7 @@ from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.memory import Memory, sample_texts
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
 from cectrain.documents.protected import PROTECTED
-from cectrain.documents.table import Reading, find_format
+from cectrain.documents.table import Reading, find_format, share_format
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -184,7 +185,7 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
     "--format",
     "form",
     type=click.Choice(["text", "json", "github"]),
-    default="text",
+    show_default="text",
     help="Output format of --check.",
 )
 @click.option(
@@ -232,7 +233,7 @@ def correct(
     sentences: tuple[str, ...],
     checks: bool,
     writes: bool,
-    form: str,
+    form: str | None,
     path: Path | None,
     out: Path | None,
     encoding: str | None,
@@ -259,18 +260,37 @@ def correct(
     cectrain correct --write --interactive 'docs/**/*.md'
     """
     files = checks or writes
+    rewrites = writes or (path and (out or diff or column or find_format(path.name)))
     for wrong, message in (
         (
             checks and (path is not None or as_json or diff or not sentences),
             "--check needs files, as in `--check FILE…`, and no --file, --diff or --json",
         ),
-        (writes and (path is not None or checks or not sentences), "--write needs files alone"),
+        (
+            writes and (path is not None or checks or not sentences),
+            "--write needs files, as in `--write FILE…`, and no --file or --check",
+        ),
         (out is not None and (path is None or files), "--out needs --file"),
         (path is not None and sentences, "--file and SENTENCES do not go together"),
         (interactive and not writes and out is None, "--interactive needs --write or --out"),
+        (form is not None and not checks, "--format is for --check"),
+        (
+            sentences and not files and (encoding or column or date or comments),
+            "--encoding, --column, --date and --comments are for files, and SENTENCES are none",
+        ),
+        (
+            workers > 1 and (sentences or rewrites),
+            "--workers is for a --file of lines, without --out and --diff",
+        ),
+        (
+            path and out and not share_format(path.name, out.name),
+            f"--out {out} would have the format of --file {path}: give it the same suffix",
+        ),
     ):
         if wrong:
             raise click.UsageError(message)
+    if out is not None:
+        check_path(out)
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("no text to correct: add SENTENCES or --file, or pipe text in")
@@ -294,8 +314,8 @@ def correct(
         if checks:
             from cectrain.commands.checking import check
 
-            well = check(corrector, sentences, form, reading)
-        elif writes or (path and (out or diff or column or find_format(path.name))):
+            well = check(corrector, sentences, form or "text", reading)
+        elif rewrites:
             from cectrain.commands.rewriting import Questions, Rewriter
 
             questions = Questions(settings["protect"] or Path(PROTECTED)) if interactive else None

@@ -13,7 +13,7 @@ from cecdata.common.errors import InputError, did_you_mean
 from cecdata.common.text import SEP
 from cecdata.hanzi.edits import splice
 from cectrain.corrector.correction import Edit
-from cectrain.documents.document import Part, Passage, join_parts
+from cectrain.documents.document import Document, Part, Passage, join_parts
 
 _DELIMITERS = ",;\t|"
 _QUOTED = re.compile(r'""|\n|[^"\n]+')
@@ -102,6 +102,11 @@ def _value(source: str, start: int, end: int) -> Passage:
         texts.append(text)
         at += len(text)
     return Passage("".join(texts), tuple(parts))
+
+
+def ask_for_column(_: bytes) -> Document:
+    """Raise InputError: without a column, a Parquet file has no text."""
+    raise InputError("is a table: name the column to correct with --column NAME")
 
 
 class ParquetDocument:

@@ -156,6 +156,11 @@ class TextDocument:
             ) from error
 
 
+def refuse(_: bytes) -> Document:
+    """Raise InputError: there is no reader for this format."""
+    raise InputError("has a format that is not read: save it as .docx or .txt")
+
+
 class Reader(Protocol):
     """A corrector, or what stands before one."""
 

@@ -525,6 +525,86 @@ def test_a_file_is_corrected_into_another_or_in_place(folder):
     assert Path("b.md").stat().st_ino == before
 
 
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("/dev/full", "/dev/full is a device or a pipe: name a regular file"),
+        (".", ". is a folder: name a file"),
+        ("a.md/b.md", "a.md is a file: name a folder"),
+        ("-", "- does not stand for standard output here: name a file"),
+    ],
+)
+def test_a_copy_that_cannot_be_written_is_refused_at_the_start(folder, out, message):
+    """Before the model is loaded."""
+    Path("a.md").write_text("他己经来了。", "utf-8")
+    done = run("--file", "a.md", "--out", out, "--terms", "missing.txt")
+    assert (done.exit_code, done.stderr) == (2, f"Error: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "out", "is_refused"),
+    [
+        ("a.docx", "b.txt", True),
+        ("a.md", "b.docx", True),
+        ("a.srt", "b.vtt", True),
+        ("a.parquet", "b.csv", True),
+        ("-", "b.docx", True),
+        ("a.MD", "b.md", False),
+        ("a.md", "copy", False),
+        ("a.txt", "a.log", False),
+    ],
+)
+def test_a_copy_has_the_format_of_its_file(folder, name, out, is_refused):
+    """As their names say; a name without a suffix says none."""
+    Path(name).write_text("他己经来了。", "utf-8")
+    done = run("--file", name, "--out", out, input="他己经来了。")
+    assert (done.exit_code == 2) == ("give it the same suffix" in done.stderr) == is_refused
+    assert Path(out).exists() != is_refused
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--write",), "--write needs files, as in `--write FILE…`, and no --file or --check"),
+        (("--write", "--file", "a.md"), "--write needs files"),
+        (("甲", "--format", "json"), "--format is for --check"),
+        (("甲", "--format", "text"), "--format is for --check"),
+        (("--file", "a.md", "--format", "github"), "--format is for --check"),
+        (("甲", "--column", "text"), "are for files"),
+        (("甲", "--encoding", "gb18030"), "are for files"),
+        (("甲", "--comments"), "are for files"),
+        (("甲", "--date", "2026-01-31"), "are for files"),
+        (("甲", "--workers", "2"), "--workers is for a --file of lines"),
+        (("--check", "a.md", "--workers", "2"), "--workers is for a --file of lines"),
+        (("--file", "a.md", "--workers", "2"), "--workers is for a --file of lines"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(folder, words, message):
+    """With what it is for."""
+    Path("a.md").write_text("他己经来了。", "utf-8")
+    done = run(*words)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--file", "--check", "--write"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.parquet", "is a table: name the column to correct with --column NAME"),
+        ("a.doc", "has a format that is not read: save it as .docx or .txt"),
+        ("a.ODT", "has a format that is not read: save it as .docx or .txt"),
+        ("a.rtf", "has a format that is not read: save it as .docx or .txt"),
+        ("a.pdf", "has a format that is not read: save it as .docx or .txt"),
+    ],
+)
+def test_a_file_that_is_not_read_is_named_with_a_remedy(folder, option, name, message):
+    """Whatever its bytes are."""
+    Path(name).write_bytes(b"PAR1\xd0\xcf\x11\xe0")
+    done = run(option, name)
+    assert (done.exit_code, done.stderr) == (1, f"Error: {name} {message}\n")
+
+
 def test_a_unified_diff_can_be_applied(folder):
     """By `patch`, and it is printed without colours where it goes into a file."""
     Path("a.md").write_text("一\n" * 9 + "我门明天见，他己经来了。", "utf-8")
@@ -598,6 +678,16 @@ def test_questions_are_asked_for_each_edit(folder):
     Path("a.txt").write_text("他己经来了。\n他己经走了。", "utf-8")
     run("--write", "a.txt", "--interactive", input="y\nquit\n")
     assert Path("a.txt").read_text("utf-8") == "他已经来了。\n他己经走了。"
+
+
+@pytest.mark.parametrize("line", ["他己经来了。", "我们己*经*到了。", "我门明天见。"])
+def test_what_is_never_to_be_changed_is_never_asked_again(folder, line):
+    """Behind another character neither: what is kept is the word, not what stands before it."""
+    Path("a.md").write_text(line, "utf-8")
+    assert run("--write", "a.md", "--interactive", input="never\n").exit_code == 0
+    assert Path(".cec-protect").read_text("utf-8") in {"己经\n", "我门\n"}
+    Path("a.md").write_text(f"{line}\n\n你{line[1:]}" if "己" in line else line, "utf-8")
+    assert run("--check", "a.md").stdout == ""
 
 
 def test_a_check_names_the_line_and_the_column_in_the_file(folder):

@@ -6,6 +6,7 @@ rename → fsync of the folder → journal. A file with its final name is theref
 
 from cecdata.common.durable.files import (
     FileRecord,
+    check_path,
     publish,
     sha256_of,
     write,
@@ -21,6 +22,7 @@ __all__ = [
     "Journal",
     "Lock",
     "Workspace",
+    "check_path",
     "publish",
     "sha256_of",
     "write",

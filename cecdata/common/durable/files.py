@@ -50,6 +50,18 @@ def sha256_of(path: Path) -> FileRecord:
     return FileRecord(path, digest.hexdigest(), size)
 
 
+def check_path(path: Path) -> None:
+    """Raise UsageError where a path that a user named cannot become a file."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: name a file")
+    if path.parent.is_file():
+        raise UsageError(f"{path.parent} is a file: name a folder")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is a device or a pipe: name a regular file")
+    if str(path) == "-":
+        raise UsageError("- does not stand for standard output here: name a file")
+
+
 def write(
     path: Path,
     fill: Callable[[Path], object],
@@ -66,14 +78,7 @@ def write(
     """
     path = Path(path)
     if tmp is None:
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder: name a file")
-        if path.parent.is_file():
-            raise UsageError(f"{path.parent} is a file: name a folder")
-        if path.exists() and not path.is_file():
-            raise UsageError(f"{path} is a device or a pipe: name a regular file")
-        if str(path) == "-":
-            raise UsageError("- does not stand for standard output here: name a file")
+        check_path(path)
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
     # with the suffix of `path`, because some writers choose a format by it
     temporary = (tmp or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
