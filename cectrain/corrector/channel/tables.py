@@ -51,7 +51,7 @@ LONGEST_COMPLETED = 4  # characters of a word that is known by all of its charac
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
 FORMS_KEPT = 16  # most words that look the same without one of their characters
-MOST_KEPT = 4  # tables, about 100 MB each; those that were used last
+MOST_KEPT = 4  # tables, about 130 MB each; those that were used last
 _FACTS = "facts.json"  # beside the files of the arrays
 MISSING = -2.0  # added to log P that a character is missing: people's text lacks fewer
 
