@@ -129,7 +129,8 @@ def headline(values: RunScore) -> str:
 
 def lines_of(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
-    if detectable := values.get("interval", {}).get("detectable"):  # 0 of a system without hits
+    detectable = values.get("interval", {}).get("detectable", 0)
+    if 0 < detectable < 1:  # 0 of a system without hits; above 1 of a few rows
         least = percent(detectable)
         yield f"  smallest difference that these rows can show (independent errors): {least} points"
     if set(values["answers"]) != {"ok"}:

@@ -21,7 +21,7 @@ from cecdata.builds.place import read_sentences, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.config import Config
-from cecdata.embed import CASCADE, folders_of
+from cecdata.embed import folders_of
 from cecdata.embed.base import FOLDER, folder_of, index_bytes
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
@@ -92,7 +92,7 @@ class Corrupt(Chunks):
     @property
     def encoder(self) -> str:
         """Return the name of the encoder that needs a GPU; "" where none does."""
-        name = self.config.encoder.removeprefix(CASCADE)
+        name = self.config.encoder
         return name if "cosine" in self.config.filters and folders_of(name) else ""
 
     @cached_property

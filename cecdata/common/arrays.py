@@ -45,7 +45,10 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Ar
     another kind.
     """
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with path.open("rb") as raw:
+            zipfile.ZipFile(raw)  # np.load advises to trust what is no archive
+            raw.seek(0)
+            file = np.load(raw, allow_pickle=False)
             arrays = {name: np.asarray(file[name]) for name in file.files}
             raw.seek(-12, io.SEEK_END)
             if int.from_bytes(raw.read(2), "little") != len(arrays):
@@ -67,5 +70,5 @@ def join_texts(texts: tuple[str, ...]) -> NDArray[np.uint8]:
 
 
 def split_texts(array: Array) -> tuple[str, ...]:
-    """Return the texts of an array that `joined` made."""
+    """Return the texts of an array that `join_texts` made."""
     return tuple(array.tobytes().decode().split("\n"))

@@ -198,10 +198,11 @@ def texts(name: str) -> Iterator[Texts]:
     """Yield the texts of a file, a glob or a dataset folder, all texts of a row in one batch.
 
     Rows are numbered from 0 in each batch. A row is a line (with its fields between tabs), a row of
-    a table, or a JSON object or element. Fields such as `id` and `origin` are left out. Raises
-    InputError for a file that cannot be read.
+    a table, or a JSON object or element. Fields such as `id` and `origin` are left out. A file with
+    another suffix, such as .test, is read as lines. Raises InputError for one that cannot be read.
     """
-    for source in resolve([name]):
+    is_other = Path(name).is_file() and not format_of(Path(name))[0]
+    for source in resolve([name], "text" if is_other else None):
         yield from _rows(source)
 
 

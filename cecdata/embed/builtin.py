@@ -2,8 +2,7 @@
 
 Its weights (`weights/`, 5 MB) are trained by `tools/encoder/train_builtin.py`; origin, licences and
 figures are in `weights/MODEL_CARD.md` and `weights/calibration.json`. It runs on NumPy and numba,
-and scores an edited copy from the target's sum and the edits. In the cascade, a teacher scores the
-pairs of which it is uncertain.
+and scores an edited copy from the target's sum and the edits.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from cecdata.embed.base import Encoder, Scored
 
 Floats = npt.NDArray[np.float32]
 _FILES = ("rows.npy", "characters.npy", "network.npz")
-_SHARE = 0.02  # approximate share of ordinary pairs in the band, for the nominal speed only
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +33,10 @@ class Calibration:
     """Measured properties of the weights, compared with their teacher (`weights/calibration.json`).
 
     `knot` is the raw score that is reported as 0.65, so that the paper's threshold is at the best
-    measured trade-off. `band` is the range of scores in which the teacher should decide.
+    measured trade-off.
     """
 
     knot: float
-    band: tuple[float, float]
     weights: str  # SHA-256
     measured: dict[str, Json]
 
@@ -70,34 +67,6 @@ class BuiltinEncoder(Encoder):
     def score(self, pairs: pa.Table) -> Scored:
         """Score a table by its columns `target` and `edits`."""
         return Scored(bend(raw_scores(pairs), self.calibration.knot))
-
-
-class Cascade(Encoder):
-    """The built-in encoder's scores; a pair whose score is in the band gets the teacher's cosine.
-
-    The band belongs to the paper's threshold, 0.65. `encode` returns the teacher's vectors.
-    """
-
-    def __init__(self, first: BuiltinEncoder, teacher: Encoder) -> None:
-        self._first, self._teacher = first, teacher
-        self.name = f"{first.name}+{teacher.name}"
-        self.revision = f"{first.revision} + {teacher.revision}"
-        self.fingerprint = f"{first.fingerprint} + {teacher.fingerprint}"
-        self.dimension = teacher.dimension
-        self.sentences_per_s = 1 / (1 / first.sentences_per_s + _SHARE / teacher.sentences_per_s)
-
-    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return the teacher's vectors."""
-        return self._teacher.encode(sentences)
-
-    def score(self, pairs: pa.Table) -> Scored:
-        """Score a table; each score depends on its own pair alone."""
-        cosine = self._first.score(pairs).cosine
-        low, high = self._first.calibration.band
-        unsure = np.flatnonzero((cosine >= np.float32(low)) & (cosine < np.float32(high)))
-        if len(unsure):
-            cosine[unsure] = self._teacher.score(pairs.take(pa.array(unsure))).cosine
-        return Scored(cosine, len(unsure))
 
 
 def raw_scores(pairs: pa.Table) -> Floats:

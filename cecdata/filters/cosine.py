@@ -76,18 +76,17 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     values = np.zeros(len(pairs.table), np.float32)
     ids = np.asarray(sample.column("id"))
     embedded: list[tuple[Ids, Floats]] = []
-    passed_on, size = 0, max(_AT_ONCE, int(policy.encoder.sentences_per_s))
+    size = max(_AT_ONCE, int(policy.encoder.sentences_per_s))
     for start in range(0, len(sample), size):
         scored = policy.encoder.score(sample.slice(start, size))
         values[chosen[start : start + size]] = scored.cosine
-        passed_on += scored.passed_on
         if scored.targets is not None:
             first_pair, vectors = scored.targets
             embedded.append((ids[start + first_pair], vectors))
         step("cosine", len(scored.cosine), round(policy.share * sentences * config.copies))
     unknown = np.ones(len(pairs.table), np.bool_)
     unknown[chosen] = False
-    counts = {"scored": len(chosen), "passed_on": passed_on}
+    counts = {"scored": len(chosen)}
     filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
     return replace(filled, counts={**pairs.counts, "cosine": counts}, embedded=_together(embedded))
 
@@ -110,8 +109,6 @@ def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
     if policy.encoder is None:
         return manifest
     extra: dict[str, Json] = {"revision": policy.encoder.revision}
-    if passed_on := tally.counts.get("passed_on", 0):
-        extra["passed_on"] = passed_on
     scored = tally.counts.get("scored", 0)
     facts = Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
     return replace(manifest, cosine=facts)

@@ -55,7 +55,7 @@ def adapt(
     The same command continues where it was interrupted.
 
     \b
-    cectrain adapt contracts.txt 'letters/*.docx' --out out/field
+    cectrain adapt contracts.txt 'letters/*.csv' --out out/field
     cectrain correct --model out/field --file draft.txt
     """
     from cectrain.adapt.adapt import adapt as learn

@@ -45,7 +45,7 @@ from cecdata.builds import pairs as built
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.config import Config, load
 from cecdata.corpus.ids import id_column, ids, is_validation
-from cecdata.lm import LanguageModel, open_scorer
+from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find
 from cecdata.models.hub import sha256_of_model
 from cecdata.perturbation.engine import Perturber
@@ -62,6 +62,7 @@ from experiments.corpora.rescored import Rescored
 from experiments.corpora.results import SETS, write_results
 
 _KEPT = 60  # right texts of a wrong one, as tools/channel/invert.py keeps them
+open_judge = cache(open_scorer)
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1] / name) for name in ("tools/ngram", "benchmarks")]
 from build import HELD_OUT, ORIGINS
@@ -228,12 +229,7 @@ def counting(
     if judge:
         settings = settings._replace(margin=MARGIN)
     proposer = ChannelProposer(tables_of(model, channel), least=0.0, settings=settings)
-    return Rescored(proposer, channel, _open_judge(judge)) if judge else proposer
-
-
-@cache
-def _open_judge(name: str) -> LanguageModel:
-    return open_scorer(name)
+    return Rescored(proposer, channel, open_judge(judge)) if judge else proposer
 
 
 def changing(rows: Pairs, proposed: list[list[Edit]], share: float) -> float:
@@ -269,7 +265,7 @@ def settings_of(
     settings = {key: getattr(asked, key) for key in SETTINGS} | variant
     settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
     if asked.rescore:
-        settings["judge"] = _open_judge(asked.rescore).identity
+        settings["judge"] = open_judge(asked.rescore).identity
     settings["clean text"] = sha256_of(asked.corpus).sha256
     settings["benchmarks"] = [sha256_of(asked.data / file).sha256 for file in FILES.values()]
     if "recipe" in variant:

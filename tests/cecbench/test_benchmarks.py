@@ -126,10 +126,18 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
     "ids", [["1", "2", "3"], ["0", "1", "10"], ["0", "a", "1"], [str(n) for n in range(12)]]
 )
 def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
-    """The first of three columns is a label only if all its values are 0 or 1."""
+    """The first of three columns is a label if its values are 0 and 1, or digits that recur."""
     text = "".join(f"{name}\t第{name}句\t第{name}句\n" for name in ids)
     rows = catalogue.load(str(write(tmp_path / "ids.tsv", text))).rows
     assert [row.id for row in rows] == ids
+
+
+@pytest.mark.parametrize("labels", ["01", "0120", "1100"])
+def test_a_number_of_errors_is_no_id(tmp_path, labels):
+    """As in ECSpell's files, whose first column counts the errors of a row."""
+    text = "".join(f"{label}\t第{n}句\t第{n}句\n" for n, label in enumerate(labels))
+    rows = catalogue.load(str(write(tmp_path / "ids.tsv", text))).rows
+    assert [row.id for row in rows] == [f"ids-{n}" for n in range(1, len(labels) + 1)]
 
 
 def test_the_column_origin_is_provenance_and_not_the_source(tmp_path, monkeypatch):

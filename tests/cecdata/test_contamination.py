@@ -49,6 +49,13 @@ def wide(text):
     return " ".join(signs.get(c, chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c) for c in text)
 
 
+def test_a_file_of_another_suffix_is_read_as_lines(tmp_path):
+    """As law.test of ECSpell: a label, a source and a target on each line."""
+    path = tmp_path / "law.test"
+    path.write_text("".join(f"0\t{text}\t{text}\n" for text in SENTENCES[:3]), "utf-8")
+    assert (load([str(path)]).find(pa.array(SENTENCES[:3])) & EXACT).all()
+
+
 def test_what_was_planted_is_found():
     """Verbatim, in another width or punctuation, and inside a longer line: all of it."""
     known = index(SENTENCES[::2])

@@ -331,7 +331,7 @@ def test_a_run_cuts_where_its_own_training_ended(stored, capsys, tmp_path, monke
     for older in ("{}", '{"configuration": {}}'):
         told.write_text(older)
         assert Corrector(str(stored.parent)).proposer.longest == BUILTIN_CHARS
-    for damaged in (b"{", b'{"configuration": {"policy": {"max_chars": "6"}}}', b"\xff"):
+    for damaged in (b"{", b"[]", b'{"configuration": {"policy": {"max_chars": "6"}}}', b"\xff"):
         told.write_bytes(damaged)
         assert run(cli, ["correct", "--model", str(stored.parent), "好"]) == 4
         assert "run.json" in capsys.readouterr().err

@@ -2,11 +2,11 @@
 
     python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR FRESH_DIR [--keep]
 
-The knot and the band are chosen on the held-out pairs of PAIRS_DIR; with `--keep` they stay as
-they are. Every figure is measured on sentences that played no part in this choice: the pairs of
-FRESH_DIR (`pairs.py --beside`) and, as ordinary pairs, those that the recipes `paper` and
-`typed` make of sentences from all origins of CLEAN. *Hard* are pairs made to be rejected:
-shuffled; at least five edits; sentences of at most 12 code points with two edits or more.
+The knot is chosen on the held-out pairs of PAIRS_DIR; with `--keep` it stays as it is. Every figure
+is measured on sentences that played no part in this choice: the pairs of FRESH_DIR (`pairs.py
+--beside`) and, as ordinary pairs, those that the recipes `paper` and `typed` make of sentences from
+all origins of CLEAN. *Hard* are pairs made to be rejected: shuffled; at least five edits; sentences
+of at most 12 code points with two edits or more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from cecdata.embed.builtin import bend, raw_scores, weights_sha256
 OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
 THRESHOLD = 0.65
 CAUGHT = 0.94  # aimed at when the knot is chosen: a margin above the 0.90 that must hold
-LEFT = 0.003  # of either error that the band may leave: a margin below the 0.005 that must hold
 Floats = npt.NDArray[np.float32]
 Masks = npt.NDArray[np.bool_]
 
@@ -117,17 +116,6 @@ def rmse(left: Floats, right: Floats) -> float:
     return round(float(np.sqrt(np.mean((left - right) ** 2))), 4)
 
 
-def caught_at(score: Floats, teacher: Floats, most: float) -> dict[str, float]:
-    """Return the share of the teacher's rejects that a stricter threshold catches.
-
-    The threshold is the score that rejects a share `most` of the pairs that the teacher accepts.
-    """
-    accepted = teacher >= THRESHOLD
-    low = float(np.quantile(score[accepted], most))
-    caught = float((score[~accepted] < low).mean())
-    return {"false_rejects": most, "threshold": round(low, 4), "caught": round(caught, 4)}
-
-
 def errors(score: Floats, teacher: Floats) -> dict[str, float | None]:
     """Return the share caught of the teacher's rejects, rejected of its accepts, and agreed on."""
     mine, theirs = score < THRESHOLD, teacher < THRESHOLD
@@ -145,21 +133,6 @@ def share(found: Masks, digits: int) -> float | None:
     return round(float(found.mean()), digits) if len(found) else None
 
 
-def cascade(score: Floats, teacher: Floats, low: float, high: float) -> dict[str, float | None]:
-    """Return the errors that remain if the teacher decides the pairs of the band."""
-    inside = (score >= low) & (score < high)
-    found = errors(np.where(inside, teacher, score), teacher)
-    return {"low": low, "high": high, "to_teacher": share(inside, 4)} | found
-
-
-def find_band(hard: pl.DataFrame) -> tuple[float, float]:
-    """Return the narrowest band that leaves at most `LEFT` of either error on the hard pairs."""
-    score, teacher = hard["score"].to_numpy(), hard["cosine"].to_numpy()
-    low = float(np.quantile(score[teacher >= THRESHOLD], LEFT))
-    high = float(np.quantile(score[teacher < THRESHOLD], 1 - LEFT))
-    return round(min(low, THRESHOLD), 2), round(max(high, THRESHOLD), 2)
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("clean", type=Path)
@@ -174,20 +147,18 @@ def main() -> None:
     plain = with_scores(ordinary_pairs(given, about["teacher"]))
     if given.keep:
         known = json.loads((given.out / "calibration.json").read_text("utf-8"))
-        knot, band = float(known["knot"]), (known["band"][0], known["band"][1])
+        knot = float(known["knot"])
     else:
         held = pl.read_parquet(given.pairs / "pairs.parquet", glob=False).filter(pl.col("held_out"))
         held = with_hard(with_scores(held)).filter(pl.col("hard"))
         knot = find_knot(held)
-        band = find_band(bent(held, knot))
     calibration = {
         "teacher": about["teacher"],
         "teacher_revision": about["revision"],
         "weights": weights_sha256(),
         "threshold": THRESHOLD,
         "knot": knot,
-        "band": band,
-        "measured": report(bent(fresh, knot), bent(plain, knot), band),
+        "measured": report(bent(fresh, knot), bent(plain, knot)),
     }
     (given.out / "calibration.json").write_text(json.dumps(calibration, indent=1) + "\n", "utf-8")
     print(json.dumps(calibration, indent=1))
@@ -216,9 +187,7 @@ def kinds(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return parts
 
 
-def report(
-    fresh: pl.DataFrame, plain: pl.DataFrame, band: tuple[float, float]
-) -> dict[str, object]:
+def report(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, object]:
     hard, kind = fresh.filter("hard"), pl.col("kind")
     paper = plain.filter(pl.col("recipe") == "paper")
     populations = {
@@ -231,19 +200,13 @@ def report(
         "ordinary_open": fresh.filter(kind == "ordinary"),
         "ordinary_typed": plain.filter(pl.col("recipe") == "typed"),
     }
-    curve = [
-        {name: cascade(*scores(part), low, high) for name, part in populations.items()}
-        for low, high in ((0.65, 0.65), (0.6, 0.7), (0.55, 0.75), (0.5, 0.8), (0.45, 0.85), band)
-    ]
     parts = kinds(fresh, plain)
     found: dict[str, object] = {
         "fresh": {"pairs": len(fresh), "sentences": fresh["target"].n_unique()},
         "correlation": {name: r(*scores(part)) for name, part in parts.items()},
         "rmse": {name: rmse(*scores(part)) for name, part in parts.items()},
     }
-    found["hard_caught_at"] = [caught_at(*scores(hard), most) for most in (0.005, 0.02, 0.05)]
-    found |= {name: errors(*scores(part)) for name, part in populations.items()}
-    return found | {"cascade": curve}
+    return found | {name: errors(*scores(part)) for name, part in populations.items()}
 
 
 if __name__ == "__main__":

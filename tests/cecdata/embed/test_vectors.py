@@ -56,7 +56,7 @@ def test_bytes_depend_on_the_rows_alone():
 @pytest.mark.parametrize(
     ("encoder", "folder"),
     [
-        ("usem3", "usem3"), ("builtin+usem3", "usem3"),
+        ("usem3", "usem3"),
         ("BAAI/bge-large-zh-v1.5", "bge-large-zh-v1.5"), ("models/bge/", "bge"),
         ("org/name@refs/pr/3", "name@refs-pr-3"), ("..", "encoder"),
     ],
