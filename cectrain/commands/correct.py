@@ -15,6 +15,7 @@ from cecdata.common.command_group import Finite
 from cecdata.common.durable import check_path
 from cecdata.common.errors import how_to_install
 from cecdata.common.progress import tell
+from cectrain.commands.checking import check, read_passages
 from cectrain.commands.lines import (
     KeptReport,
     count_lines,
@@ -302,8 +303,6 @@ def correct(
     reading = Reading(encoding, column, day, comments)
     texts: Iterable[str] = ()
     if files or (path and (column or find_format(path.name))):
-        from cectrain.commands.checking import read_passages
-
         texts = read_passages(sentences or [str(path)], reading)
     elif path and path.is_file():
         texts = read_good_lines(path, encoding)
@@ -312,8 +311,6 @@ def correct(
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:
-            from cectrain.commands.checking import check
-
             well = check(corrector, sentences, form or "text", reading)
         elif rewrites:
             from cectrain.commands.rewriting import Questions, Rewriter

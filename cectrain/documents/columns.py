@@ -13,7 +13,7 @@ from cecdata.common.errors import InputError, did_you_mean
 from cecdata.common.text import SEP
 from cecdata.hanzi.edits import splice
 from cectrain.corrector.correction import Edit
-from cectrain.documents.document import Document, Part, Passage, join_parts
+from cectrain.documents.document import Part, Passage, join_parts
 
 _DELIMITERS = ",;\t|"
 _QUOTED = re.compile(r'""|\n|[^"\n]+')
@@ -104,15 +104,12 @@ def _value(source: str, start: int, end: int) -> Passage:
     return Passage("".join(texts), tuple(parts))
 
 
-def ask_for_column(_: bytes) -> Document:
-    """Raise InputError: without a column, a Parquet file has no text."""
-    raise InputError("is a table: name the column to correct with --column NAME")
-
-
 class ParquetDocument:
     """A Parquet file; its source is the texts of the column, one after another."""
 
-    def __init__(self, data: bytes, column: str) -> None:
+    def __init__(self, data: bytes, column: str | None = None) -> None:
+        if column is None:
+            raise InputError("is a table: `cectrain correct --column NAME` corrects a column of it")
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -44,7 +44,7 @@ FORMATS = (
     Format((".docx", ".docm"), "word", "WordDocument", is_binary=True),
     Format((".srt", ".vtt"), "subtitles"),
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
-    Format((".parquet",), "columns", "ask_for_column", is_binary=True),
+    Format((".parquet",), "columns", "ParquetDocument", is_binary=True),
     Format((".doc", ".odt", ".rtf", ".wps", ".pdf"), "document", "refuse", is_binary=True),
 )
 #: formats of tables, of which one column is read

@@ -8,11 +8,12 @@ run at a time, so that a long one holds up nobody. One whose client leaves is gi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import json
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from functools import cache, partial
 from pathlib import Path
@@ -46,7 +47,6 @@ _HERE = Path(__file__).parent
 _WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
 OPENAPI: dict[str, Any] = json.loads((_HERE / "openapi.json").read_text("utf-8"))
 _REQUEST = OPENAPI["components"]["schemas"]["Request"]["properties"]
-_PARAMETERS = [entry["name"] for entry in OPENAPI["paths"]["/file"]["post"]["parameters"]]
 _Work = Callable[[Callable[[], bool]], "str | bytes"]  # with whether nobody waits any more
 _TYPES: dict[str, Any] = {"array": list, "object": dict, "number": (int, float)}
 _LONGEST = _REQUEST["protect"]["items"]["maxLength"]  # a text is searched by the names' lengths
@@ -146,18 +146,14 @@ class Server:
         A confidence below that of the corrector, as the slider has at first, changes nothing.
         """
         query = request.query_params
-        wishes: dict[str, Any] = {"protect": query.getlist("protect")}
-        for name in query:
-            if name not in _PARAMETERS:
-                known = ", ".join(_PARAMETERS)
-                raise HTTPException(400, f"unknown parameter {name!r:.80}: known are {known}")
-        if (share := query.get("confidence")) is not None:
-            try:
-                wishes["confidence"] = max(float(share), self._corrector.least)
-            except ValueError:
-                raise HTTPException(400, f"confidence must be a number: {share!r:.80}") from None
-        _check_wishes(wishes)
-        return query.get("name", ""), wishes
+        wishes: dict[str, Any] = dict(query)
+        name = wishes.pop("name", "")
+        if "protect" in wishes:
+            wishes["protect"] = query.getlist("protect")
+        with contextlib.suppress(KeyError, ValueError):  # text that is no number is refused below
+            wishes["confidence"] = max(float(wishes["confidence"]), self._corrector.least)
+        _check_wishes(wishes, ("confidence", "protect"))
+        return name, wishes
 
     async def _work(
         self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
@@ -291,15 +287,15 @@ def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
     texts = document.pop("texts", None) if isinstance(document, dict) else None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, 'send {"texts": ["…", …]}')
-    _check_wishes(document)
+    _check_wishes(document, _REQUEST)
     return texts, document
 
 
-def _check_wishes(wishes: dict[str, Any]) -> None:
+def _check_wishes(wishes: dict[str, Any], known: Collection[str]) -> None:
     """Raise HTTPException for an unknown argument of `Corrector.also`, or another type."""
     for name, value in wishes.items():
-        if name not in _REQUEST:
-            raise HTTPException(400, f"unknown key {name!r:.80}: known are {', '.join(_REQUEST)}")
+        if name not in known:
+            raise HTTPException(400, f"unknown key {name!r:.80}: known are {', '.join(known)}")
         kind = _REQUEST[name]["type"]
         if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
             raise HTTPException(400, f"{name} must be of type {kind}: {value!r:.80}")

@@ -591,7 +591,7 @@ def test_an_option_that_would_be_ignored_is_refused(folder, words, message):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.parquet", "is a table: name the column to correct with --column NAME"),
+        ("a.parquet", "is a table: `cectrain correct --column NAME` corrects a column of it"),
         ("a.doc", "has a format that is not read: save it as .docx or .txt"),
         ("a.ODT", "has a format that is not read: save it as .docx or .txt"),
         ("a.rtf", "has a format that is not read: save it as .docx or .txt"),

@@ -196,11 +196,11 @@ def test_a_file_comes_back_corrected(server, name, body, status, expected):
         ("protect=己经", 200, "他己经"),
         ("protect=微信&protect=己经", 200, "他己经"),
         ("protect=微信&confidence=0.85", 200, "他已经"),
-        ("confidence=high", 400, "confidence must be a number: 'high'"),
+        ("confidence=high", 400, "confidence must be of type number: 'high'"),
         ("confidence=nan", 400, "to 1, not nan"),
         ("confidence=3", 400, "to 1, not 3"),
         ("protect=" + "己" * 65, 400, "at most 64 characters"),
-        ("lm=words", 400, "unknown parameter 'lm': known are name, confidence, protect"),
+        ("lm=words", 400, "unknown key 'lm': known are confidence, protect"),
     ],
 )
 def test_a_file_has_its_own_wishes(server, query, status, expected):
