@@ -19,11 +19,10 @@ from bench_adapt import Rows, plant
 
 from cecbench.benchmarks.catalogue import load
 from cecdata.hanzi.characters import is_han
+from cectrain.corrector import whole_text
 from cectrain.corrector.combined import SHIPPED
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.edit_guard import SENTENCES
-from cectrain.corrector.memory import Memory, sample_texts
-from cectrain.corrector.prevalence import SEEN, estimate_prevalence, find_greatest, threshold_of
 from cectrain.documents.table import Reading, read_document
 
 FILE = 300  # sentences
@@ -41,12 +40,14 @@ def find_sentences(path: Path) -> Iterator[str]:
 def count(corrector: Corrector, rows: Rows) -> np.ndarray:
     """Return right answers, changed, wrong, spoilt and right sentences, without and with [2, 5]."""
     sources = [source for source, _ in rows]
-    corrections, sample = corrector.correct(sources), {*sample_texts(sources)}
+    corrections, sample = corrector.correct(sources), {*whole_text.sample_texts(sources)}
     counts = np.zeros((2, 5), np.int64)
-    for arm, memory in enumerate((Memory(()), Memory(sources))):
-        seen = [memory.review(x, SEEN) for x in corrections if x.source in sample]
-        share = estimate_prevalence(c for correction in seen for c in find_greatest(correction))
-        least = threshold_of(share, SHIPPED.least) if share else SHIPPED.least
+    for arm, memory in enumerate((whole_text.Memory(()), whole_text.Memory(sources))):
+        seen = [memory.review(x, whole_text.SEEN) for x in corrections if x.source in sample]
+        share = whole_text.estimate_prevalence(
+            c for correction in seen for c in whole_text.find_greatest(correction)
+        )
+        least = whole_text.threshold_of(share, SHIPPED.least) if share else SHIPPED.least
         for (source, target), correction in zip(rows, corrections, strict=True):
             answer = memory.review(correction, least).target
             wrong, changed = source != target, answer != source
@@ -75,7 +76,7 @@ def main() -> None:
     parser.add_argument("documents", type=Path, nargs="*")
     parser.add_argument("--sets", nargs="*", default=[])
     asked = parser.parse_args()
-    corrector = Corrector(lm="words", confidence=SEEN)
+    corrector = Corrector(lm="words", confidence=whole_text.SEEN)
     texts = list(dict.fromkeys(text for path in asked.documents for text in find_sentences(path)))
     pairs = {target: source for source, target in plant(texts, 1.0)} if texts else {}
     texts = [text for text in texts if text in pairs]

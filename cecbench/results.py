@@ -80,8 +80,7 @@ def _values(file: Path) -> RunScore:
         raise InputError(f"{file} is not a score that `cecbench run` wrote")
     if version != FORMAT:
         raise InputError(
-            f"{file} has format {version}, but this release reads {FORMAT}: "
-            + ("upgrade cec-zero" if version > FORMAT else "run `cecbench run` again")
+            f"{file} has format {version}, not {FORMAT}: upgrade, or run `cecbench run` again"
         )
     if not is_sealed(data):
         raise VerificationError(

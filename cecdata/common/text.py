@@ -82,8 +82,8 @@ def unreadable(error: OSError | UnicodeDecodeError) -> str:
     if error.encoding.startswith("utf-16"):
         return f"is damaged UTF-16 ({error.reason} at byte {error.start}): write it again"
     return name_compression(error.object) or (
-        f"is not UTF-8 ({error.reason} at byte {error.start}): convert it, for example with "
-        "`iconv -f gb18030 -t utf-8`"
+        f"is not UTF-8 ({error.reason} at byte {error.start}): convert a text, for example "
+        "with `iconv -f gb18030 -t utf-8`, and save a document or a table as text"
     )
 
 

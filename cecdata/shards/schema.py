@@ -1,9 +1,8 @@
 """The frozen Arrow schemas of the shards, version 2, and the Parquet files of their rows.
 
 A change to a schema is a new version, which reads those from `FIRST_VERSION` on. Writer, reader,
-card, frames and checks follow these schemas: CONTRIBUTING.md says how a column is added. Files have
-zstd level 1, one encoding per column, and the same bytes every time; `cecdata.common.durable` names
-and proves them:
+card, frames and checks follow these schemas. Files have zstd level 1, one encoding per column, and
+the same bytes every time; `cecdata.common.durable` names and proves them:
 ``durable.write(path, fill=lambda p: write_pairs(p, table), check=check_whole)``.
 """
 

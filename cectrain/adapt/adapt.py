@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+
+import numpy as np
 
 from cecdata.builds.build import build
 from cecdata.common.durable import write_text
 from cecdata.common.progress import step
 from cecdata.config import load as load_data
+from cecdata.lm.counting import Segmenter, back_off_model, count_words, find_words, without_words
 from cecdata.lm.interpolation import Mixture
 from cecdata.lm.ngrams import WEIGHTS, default_models
+from cecdata.lm.table import Ngrams
 from cectrain import config
-from cectrain.adapt.counts import FieldCounts
 from cectrain.adapt.text import Doubt, FieldText, find_doubts, gather_text
 from cectrain.adapt.trial import Score, Trial
 from cectrain.corrector.channel.tables import tables_of
@@ -41,6 +44,9 @@ MARGIN = 0.01  # of F1, which is less than chance makes on so few sentences
 WORK = "work"  # folder of the policy's training, which is removed at the end
 RECIPE = "warm-consensus"  # of the policy
 READ = 40_000  # sentences; more steps than these suffice for are not taken
+FLOOR = 2  # fewest occurrences of a pair or triple that is written
+READ_FOR_WORDS = 200_000  # sentences; a new word of more text than this is seen in a part of it
+_PRIOR = 1.0  # words a sentence by which what is known of words joins what is counted
 COPIES = 4  # pairs of a sentence, from which each step draws with fresh errors
 
 
@@ -140,6 +146,54 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
         scores,
         used,
     )
+
+
+class FieldCounts:
+    """Counts of the words of all sentences of a text but some, by the words of other models."""
+
+    def __init__(self, models: Sequence[Ngrams], text: FieldText, without: Collection[str]) -> None:
+        shares = {
+            word: float(np.exp(log_prob))
+            for model in reversed(models)
+            for word, log_prob in zip(model.words[1:], model.word_log_prob[1:], strict=True)
+        }
+        characters = [s for s in text.first(READ_FOR_WORDS) if s not in without]
+        self.new = find_words(characters, shares)
+        total = sum(map(len, characters)) or 1
+        self._words = ("<unk>", *shares, *self.new)
+        known = np.array([0.0, *shares.values()])
+        fresh = np.array([count / total for count in self.new.values()])
+        costs = -np.log(np.maximum(np.concatenate([known, fresh]), 1e-12))
+        self._known = np.append(known, np.zeros(len(fresh))) / known.sum()
+        self._segmenter = Segmenter(self._words, costs)
+        self._sentences = text.count
+        self._counts = count_words(self._segmenter, len(self._words), _others(text, without))
+
+    def add(self, sentences: Sequence[str]) -> None:
+        """Count further sentences."""
+        self._counts.add(self._segmenter.cut(sentences))
+
+    def model(self) -> Ngrams:
+        """Return the model of what was counted."""
+        shares = self._counts.words + _PRIOR * self._sentences * self._known
+        made = back_off_model(
+            self._counts,
+            self._words,
+            shares / shares.sum(),
+            name="field",
+            licence="that of the field's text",
+            error=3.0,
+            least_pairs=FLOOR,
+            least_triples=FLOOR,
+        )
+        unseen = self._counts.words < FLOOR
+        unseen[0] = False
+        return without_words(made, unseen)
+
+
+def _others(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:
+    for block in text.blocks():
+        yield [sentence for sentence in block if sentence not in without]
 
 
 def steps_for(sentences: int) -> int:

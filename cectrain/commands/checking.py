@@ -101,9 +101,6 @@ def open_document(name: str, reading: Reading) -> Document:
         raise InputError(f"{name} is a folder: name its files, such as '{name}/**/*.md'") from error
     except OSError as error:
         raise InputError(f"{name} {unreadable(error)}") from error
-    except UnicodeDecodeError as error:
-        advice = "or name its encoding with --encoding"
-        raise InputError(f"{name} {unreadable(error)}, {advice}") from error
 
 
 @contextlib.contextmanager

@@ -24,10 +24,10 @@ from cectrain.commands.lines import (
     read_good_lines,
 )
 from cectrain.corrector.folder import COMBINED
-from cectrain.corrector.memory import Memory, sample_texts
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
+from cectrain.corrector.whole_text import Memory, sample_texts
 from cectrain.documents.protected import PROTECTED
-from cectrain.documents.table import Reading, find_format, share_format
+from cectrain.documents.table import Reading, find_format
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -133,7 +133,7 @@ def corrector_for_text(
     if settings["confidence"] is not None or not suits or not (sample or prevalence):
         return corrector_of(**settings)
     from cectrain.corrector.combined import CombinedProposer
-    from cectrain.corrector.prevalence import (
+    from cectrain.corrector.whole_text import (
         SEEN,
         estimate_prevalence,
         find_greatest,
@@ -284,7 +284,7 @@ def correct(
             "--workers is for a --file of lines, without --out and --diff",
         ),
         (
-            path and out and not share_format(path.name, out.name),
+            path and out and out.suffix and find_format(path.name) != find_format(out.name),
             f"--out {out} would have the format of --file {path}: give it the same suffix",
         ),
     ):

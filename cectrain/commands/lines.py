@@ -22,7 +22,7 @@ from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
 from cectrain.commands.checking import open_input
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
-from cectrain.corrector.memory import Memory
+from cectrain.corrector.whole_text import Memory
 from cectrain.documents.table import find_encoding
 
 if TYPE_CHECKING:

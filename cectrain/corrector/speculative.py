@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-KNOWN = ("gemma3_text", "llama", "qwen2", "qwen3")
-_ATTENTION = {"full_attention", "sliding_attention"}
+KNOWN = ("llama", "qwen2", "qwen3")  # model types whose cache keeps every position
 _WINDOW = 6  # fewest draft tokens per pass; more after many were accepted
 _CELLS = 2**27  # most logits of the first pass; later ones have fewer tokens of more candidates
 _LIKELY = 64  # tokens that nearly always contain the nucleus; sorting all costs much more
@@ -70,18 +69,18 @@ class _Verdict:
 
 @dataclass(slots=True)
 class _Seen:
-    """Keys and values of all passes, their places in the text, and the width of the last pass."""
+    """Keys and values of all passes, which of them are valid, and the width of the last pass."""
 
     keys: Any = None
-    places: Any = None  # [rows, positions]; −1 where a token was not accepted
+    mask: Any = None  # [rows, positions]
     width: int = 0
 
 
 def is_supported(model: Any) -> bool:
-    """Return whether the model is a decoder whose attention and cache are as used here."""
+    """Return whether the model is a decoder with full attention and a cache as used here."""
     model, config = _plain(model), model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if config.model_type not in KNOWN or not kinds <= _ATTENTION:
+    if config.model_type not in KNOWN or kinds != {"full_attention"}:
         return False
     return getattr(model, "lm_head", None) is not None
 
@@ -179,29 +178,24 @@ def _write(
 def _forward(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
     """Return the logits of each proposed token, [branches, widest, V], and extend the cache."""
     import torch
-    from transformers import DynamicCache
 
     fed = [branch.given + branch.draft() for branch in branches]
     width = max(map(len, fed))
-    starts = torch.tensor([branch.at for branch in branches])
-    asking = starts[:, None] + torch.arange(width)
-    new = asking.where(
-        torch.arange(width) < torch.tensor([len(tokens) for tokens in fed])[:, None], -1
-    )
-    places = torch.cat([_old_places(branches, seen), new], dim=1)
-    if seen.keys is None:
-        seen.keys = DynamicCache()  # every layer keeps every position
-    else:
+    places = torch.arange(width)
+    new = places < torch.tensor([len(tokens) for tokens in fed])[:, None]
+    mask = torch.cat([_old_mask(branches, seen), new], dim=1)
+    if seen.keys is not None:
         seen.keys.batch_select_indices(torch.tensor([b.row for b in branches]).to(model.device))
     ids = torch.tensor([tokens + [0] * (width - len(tokens)) for tokens in fed])
+    starts = torch.tensor([branch.at for branch in branches])
     output = model.model(
         input_ids=ids.to(model.device),
-        attention_mask=_mask(model, places, asking),
-        position_ids=asking.to(model.device),
+        attention_mask=mask.long().to(model.device),
+        position_ids=(starts[:, None] + places).to(model.device),
         past_key_values=seen.keys,
         use_cache=True,
     )
-    seen.places, seen.width = places, width
+    seen.keys, seen.mask, seen.width = output.past_key_values, mask, width
     # The head, a third of a small model's work, computes only positions of proposed tokens.
     first = torch.tensor([len(branch.given) - 1 for branch in branches])
     asked = torch.arange(max(len(branch.draft()) for branch in branches) + 1)
@@ -210,42 +204,16 @@ def _forward(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tens
     return model.lm_head(output.last_hidden_state[rows, at]).float()
 
 
-def _old_places(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
-    """Return the places of the cached tokens of each branch, [branches, positions]."""
+def _old_mask(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
+    """Return which cached positions belong to each branch, [branches, positions] bool."""
     import torch
 
-    if seen.places is None:
-        return torch.zeros(len(branches), 0, dtype=torch.long)
-    places: torch.Tensor = seen.places[[branch.row for branch in branches]]
+    if seen.mask is None:
+        return torch.zeros(len(branches), 0, dtype=torch.bool)
+    mask: torch.Tensor = seen.mask[[branch.row for branch in branches]]
     accepted = torch.tensor([branch.kept for branch in branches])
-    places[:, places.shape[1] - seen.width :][torch.arange(seen.width) >= accepted[:, None]] = -1
-    return places
-
-
-def _mask(model: Any, places: torch.Tensor, asking: torch.Tensor) -> Any:
-    """Return the mask of `places` for the last ones, `asking`; of each kind of attention if of two.
-
-    A model with a sliding window counts cached tokens, also those that were not accepted, so its
-    masks are made here, by places in the text.
-    """
-    import torch
-
-    valid = places >= 0
-    if "sliding_attention" not in (getattr(model.config, "layer_types", None) or ()):
-        return valid.long().to(model.device)
-    distance = asking[:, :, None] - places[:, None, :]
-    full = valid[:, None, :] & (distance >= 0)
-    masks = {
-        "full_attention": full,
-        "sliding_attention": full & (distance < model.config.sliding_window),
-    }
-    least = torch.finfo(model.dtype).min
-    return {
-        kind: torch.zeros_like(mask, dtype=model.dtype)
-        .masked_fill(~mask, least)[:, None]
-        .to(model.device)
-        for kind, mask in masks.items()
-    }
+    mask[:, mask.shape[1] - seen.width :] &= torch.arange(seen.width) < accepted[:, None]
+    return mask
 
 
 def _judge(

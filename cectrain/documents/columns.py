@@ -107,9 +107,7 @@ def _value(source: str, start: int, end: int) -> Passage:
 class ParquetDocument:
     """A Parquet file; its source is the texts of the column, one after another."""
 
-    def __init__(self, data: bytes, column: str | None = None) -> None:
-        if column is None:
-            raise InputError("is a table: `cectrain correct --column NAME` corrects a column of it")
+    def __init__(self, data: bytes, column: str) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 

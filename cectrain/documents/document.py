@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import splice
 from cectrain.corrector.correction import Correction, Edit, apply
-from cectrain.corrector.memory import Memory
+from cectrain.corrector.whole_text import Memory
 
 OBJECT = "\ufffc"  # stands in a passage for code, a formula or an image: nothing changes it
 _BREAK = re.compile(r"[^\S\n]*\n\s*")  # one space, which parts no words between Han characters
@@ -154,11 +154,6 @@ class TextDocument:
                 f"cannot hold {sign}, which a correction needs, in {self.encoding}: convert it to "
                 "UTF-8"
             ) from error
-
-
-def refuse(_: bytes) -> Document:
-    """Raise InputError: there is no reader for this format."""
-    raise InputError("has a format that is not read: save it as .docx or .txt")
 
 
 class Reader(Protocol):

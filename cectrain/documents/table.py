@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cecdata.common.errors import InputError
+from cecdata.common.text import unreadable
 
 if TYPE_CHECKING:
     from cectrain.documents.document import Document
@@ -44,8 +45,6 @@ FORMATS = (
     Format((".docx", ".docm"), "word", "WordDocument", is_binary=True),
     Format((".srt", ".vtt"), "subtitles"),
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
-    Format((".parquet",), "columns", "ParquetDocument", is_binary=True),
-    Format((".doc", ".odt", ".rtf", ".wps", ".pdf"), "document", "refuse", is_binary=True),
 )
 #: formats of tables, of which one column is read
 TABLES = (
@@ -74,23 +73,13 @@ def find_format(name: str) -> Format | None:
     return _find(name, FORMATS)
 
 
-def share_format(name: str, copy: str) -> bool:
-    """Return whether a copy of a file may have this name: it keeps the format of the file."""
-    known = {suffix for form in FORMATS + TABLES for suffix in form.suffixes}
-    suffixes = {Path(name).suffix.lower(), Path(copy).suffix.lower()}
-    return not Path(copy).suffix or len(suffixes) == 1 or not suffixes & known
-
-
 def _find(name: str, formats: Sequence[Format]) -> Format | None:
     suffix = Path(name).suffix.lower()
     return next((form for form in formats if suffix in form.suffixes), None)
 
 
 def read_document(name: str, data: bytes, reading: Reading) -> Document:
-    """Return the document in the bytes of a file.
-
-    Raises InputError where they are none, and UnicodeDecodeError where they are no such text.
-    """
+    """Return the document in the bytes of a file; raise InputError where they are none."""
     from cectrain.documents.document import TextDocument
 
     form = find_format(name) or LINES
@@ -110,7 +99,10 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
     body = data[len(mark) :]
     encoding = _MARKS.get(mark) or reading.encoding or find_encoding(body)
-    source = body.decode(encoding)
+    try:
+        source = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{unreadable(error)}, or name its encoding") from error
     if source.encode(encoding) != body:
         raise InputError(f"would not stay the same in {encoding}: convert it to UTF-8")
     return TextDocument(source, encoding, mark, function)

@@ -30,7 +30,6 @@ from starlette.routing import Route
 from cecdata.common import html
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.progress import asking, stop_if_given_up
-from cecdata.common.text import unreadable
 from cectrain.corrector.correction import as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
@@ -242,8 +241,6 @@ class Server:
                 return document.write(edits_of(correct_document(corrector, document)))
         except InputError as error:
             raise UsageError(f"{name} {error}") from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{name} {unreadable(error)}") from error
 
     async def _read_body(self, request: Request) -> bytes:
         most = self._max_bytes

@@ -9,7 +9,7 @@ from cecdata.common.command_group import run
 from cectrain.cli import cli
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.memory import Memory, sample_texts
+from cectrain.corrector.whole_text import Memory, sample_texts
 from cectrain.documents.document import correct_document, edits_of
 from cectrain.documents.table import Reading, read_document
 

@@ -8,7 +8,7 @@ import pytest
 from cecdata.common.command_group import run
 from cectrain.cli import cli
 from cectrain.corrector.correction import Correction, Edit
-from cectrain.corrector.prevalence import (
+from cectrain.corrector.whole_text import (
     BIAS,
     FALSE,
     RECALL,
