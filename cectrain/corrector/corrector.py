@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cecdata.common.errors import UsageError
 from cecdata.common.progress import stop_if_given_up
-from cecdata.hanzi.characters import is_han
+from cecdata.hanzi.characters import is_han, is_standard
 from cectrain.corrector import forms
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
 from cectrain.corrector.edit_guard import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cecdata.lm import LanguageModel
 
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
-_FEW = 1  # most unreadable Han characters with which it is asked whatever their share
+_FEW = 2  # most unreadable Han characters with which it is asked whatever their share
 
 _CHUNK_CHARS = 1 << 16  # most characters of the texts that a stream corrects together
 MOST_MORE = 1_000  # terms that are added to a loaded model
@@ -308,9 +308,11 @@ class _Text:
         unread = self._unread[piece.start : piece.end]
         if not any(unread):
             return False
-        han = [is_han(ord(character)) for character in self._plain.text[piece.start : piece.end]]
+        text = self._plain.text[piece.start : piece.end]
+        han = [is_han(ord(character)) for character in text]
         count = sum(compress(han, unread))
-        return count > _FEW and count >= UNFAMILIAR * sum(han)
+        forms = sum(not is_standard(character) for character in compress(text, han))
+        return (count > _FEW or forms > 1) and count >= UNFAMILIAR * sum(han)
 
     def _unreadable(self) -> Iterator[Kept]:
         """Yield the runs that the model cannot read, but for what the dictionary put in."""

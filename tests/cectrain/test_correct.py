@@ -270,7 +270,7 @@ def test_standard_input_is_read_where_nothing_is_named(monkeypatch, capsys):
     )
     assert run(cli, ["correct", "--file", "-"]) == 1
     said = capsys.readouterr()
-    assert "- is not UTF-8 (invalid start byte at byte 80000): convert it" in said.err
+    assert "- is not UTF-8 (invalid start byte at byte 80000): convert a text" in said.err
     assert "not changed: characters that the model cannot read (20000: 㻂)" in said.err
     assert said.out == "㻂\n" * 20_000
 
