@@ -105,7 +105,7 @@ def print_prevalence(
     parts: list[tuple[int, int, str]],
     confidences: list[dict[Change, float]],
 ) -> None:
-    """Print the constants of cectrain/corrector/prevalence.py."""
+    """Print the constants of cectrain/corrector/whole_text.py."""
     greatest = np.zeros(len(rows))
     for (number, _, _), own in zip(parts, confidences, strict=True):
         greatest[number] = max(greatest[number], *own.values(), 0.0)

@@ -294,8 +294,8 @@ ROOT = Path(__file__).parents[1]
 LOCAL_MODELS = ("cecbench/systems/", "cecdata/lm/causal.py", "cecdata/models/")
 # library → the modules that may import it (folders end in a slash)
 ALLOWED = {
-    "trl": {f"cectrain/run/{name}.py" for name in ("trainer", "ppo", "stages")},
-    "faiss": {"cecdata/embed/cache/faiss_file.py"},
+    "trl": {f"cectrain/run/{name}.py" for name in ("trainer", "ppo")},
+    "faiss": {"cecdata/embed/base.py"},
     "sentence_transformers": {"cecdata/embed/transformer.py"},
     "ray": {"cecdata/builds/engine.py"},
     "opencc": {"cecbench/cherrant/costs.py", "cectrain/corrector/script.py"},
@@ -315,6 +315,9 @@ def _imports(path: Path) -> set[str]:
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             found.add(node.module.split(".")[0])
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            names = (str(arg.value) for arg in node.args if isinstance(arg, ast.Constant))
+            found |= {name.split(".")[0] for name in names}
     return found
 
 
