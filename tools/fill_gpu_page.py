@@ -24,7 +24,7 @@ def filled(page: str, found: dict[str, Any]) -> str:
     lines = [f"{found['card']}; {packages}", "", "| measured | figure | value |"]
     lines.append("| --- | --- | ---: |")
     for title, figures in found["figures"].items():
-        lines += [f"| {title} | {name} | {value:,.4g} |" for name, value in figures.items()]
+        lines += [f"| {title} | {name} | {value:,.3f} |" for name, value in figures.items()]
     lines += [f"| {title} | missing | {why} |" for title, why in found["missing"].items()]
     return before + BEGIN + "\n".join(lines) + "\n" + END + after
 

@@ -281,6 +281,19 @@ def test_lora_trains_an_adapter_and_is_merged(dataset_path, start, tmp_path):
     assert type(merged).__name__ == "Qwen3ForCausalLM"
 
 
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_deterministic_runs_do_without_the_attention_of_cudnn(deterministic):
+    """Its backward pass varies from run to run on a GPU."""
+    import torch
+
+    from cectrain.run.job import set_up_torch
+
+    before = torch.are_deterministic_algorithms_enabled()
+    set_up_torch(42, deterministic=deterministic)
+    torch.use_deterministic_algorithms(before)
+    assert torch.backends.cuda.cudnn_sdp_enabled() is not deterministic
+
+
 def test_every_logged_name_is_explained():
     """docs/reference/metrics.md has a row for each name in metrics.jsonl, and no other."""
     from pathlib import Path
