@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from cecbench.benchmarks.catalogue import load
-from cectrain.corrector import prevalence
+from cectrain.corrector import whole_text
 from cectrain.corrector.combined import SHIPPED
 from cectrain.corrector.correction import Correction, apply
 from cectrain.corrector.corrector import Corrector
@@ -33,17 +33,17 @@ def f1(
 
 
 losses = []
-corrector = Corrector(lm="words", confidence=prevalence.SEEN)
+corrector = Corrector(lm="packaged", confidence=whole_text.SEEN)
 for name in sys.argv[1:]:
     rows = load(name).rows
     made, targets = corrector.correct([row.source for row in rows]), [row.target for row in rows]
-    greatest = [max(prevalence.find_greatest(correction), default=0.0) for correction in made]
+    greatest = [max(whole_text.find_greatest(correction), default=0.0) for correction in made]
     wrong = np.array([row.source != row.target for row in rows])
     for every in (2, 10, 50, 200):
         weights = np.where(wrong, 1 / wrong.sum(), (every - 1) / (~wrong).sum())
         drawn = random.Random(1).choices(greatest, weights.tolist(), k=2000)
-        share = prevalence.estimate_prevalence(drawn)
-        threshold = prevalence.threshold_of(share, SHIPPED.least) if share else SHIPPED.least
+        share = whole_text.estimate_prevalence(drawn)
+        threshold = whole_text.threshold_of(share, SHIPPED.least) if share else SHIPPED.least
         chosen, usual = (f1(weights, made, targets, t) for t in (threshold, SHIPPED.least))
         best = max(f1(weights, made, targets, t) for t in THRESHOLDS)
         losses.append((best - chosen, best - usual))

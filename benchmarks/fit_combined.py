@@ -25,7 +25,7 @@ import polars as pl
 
 from cecbench.benchmarks.catalogue import load
 from cecbench.scorers import score
-from cectrain.corrector import prevalence
+from cectrain.corrector import whole_text
 from cectrain.corrector.calibration import fit, gold, is_right
 from cectrain.corrector.combined import JUDGED, CombinedProposer, choose_changes
 from cectrain.corrector.correction import Change, apply
@@ -110,7 +110,7 @@ def print_prevalence(
     for (number, _, _), own in zip(parts, confidences, strict=True):
         greatest[number] = max(greatest[number], *own.values(), 0.0)
     wrong = np.array([source != target for source, target in rows])
-    seen = greatest >= prevalence.SEEN
+    seen = greatest >= whole_text.SEEN
     share = np.minimum(greatest[seen], 0.9999)
     weights = fit(np.column_stack([np.ones(len(share)), np.log(share / (1 - share))]), wrong[seen])
     print(

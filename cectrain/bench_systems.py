@@ -31,8 +31,9 @@ class ModelOptions(DeviceOptions):
     """The options of any model; each takes those that concern it."""
 
     lm: str = option(
-        "words",
-        "N-gram model: a table of `cectrain lm`, an ARPA file, or `words`, the packaged table.",
+        "packaged",
+        "N-gram model: a table of `cectrain lm`, an ARPA file, `words`, the packaged table of open "
+        "texts, or `packaged`, that one and the packaged one of an input method.",
     )
     confidence: float = option(
         0.0,

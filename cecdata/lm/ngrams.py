@@ -1,4 +1,4 @@
-"""N-gram models as scorers: the table that ships, the user's own, or a file of a table or in ARPA,
+"""N-gram models as scorers: the tables that ship, the user's own, or a file of a table or in ARPA,
 the text form of an n-gram model that every toolkit writes.
 """
 
@@ -24,12 +24,17 @@ from cecdata.lm.kernels import quantise, restore
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel
 from cecdata.lm.table import Ngrams, load, score_texts
 
-SHIPPED = "words"  # what a user names the model in the package
-SHIPPED_NAME = "words of open texts"  # the name in its table
-#: weights of the default models in their mean, by their number: the shipped one, and the user's
-WEIGHTS = {1: (1.0,), 2: (0.3, 0.7)}
-_SHIPPED_FILE = Path(str(files("cecdata.lm").joinpath(f"{SHIPPED}.ngram")))
-_FORMS = "name an n-gram table, an ARPA file, or `words` for the packaged table"
+SHIPPED, PACKAGED = "words", "packaged"  # what a user names one table of the package, or both
+SHIPPED_NAME = "words of open texts"  # the name in the first one
+#: weights of the default models in their mean: of open texts, and of an input method or the user's
+WEIGHTS = (0.3, 0.7)
+_SHIPPED_FILE, _INPUT_METHOD_FILE = (
+    Path(str(files("cecdata.lm").joinpath(f"{name}.ngram"))) for name in (SHIPPED, "input_method")
+)
+_FORMS = (
+    "name an n-gram table, an ARPA file, `words` for the packaged table of open texts, or "
+    "`packaged` for both packaged tables"
+)
 _SECTION = re.compile(r"\\\s*(\d+)-grams?\s*:?", re.IGNORECASE)
 # A word may hold other white space, such as U+3000 and U+00A0.
 _SPACE = re.compile(r"[ \t]+")
@@ -181,17 +186,18 @@ def user_table() -> Path:
 
 
 def locate(named: str | Path | None = None) -> tuple[Path, ...]:
-    """Return the files of a model; by default the shipped one with the user's, if there is one.
+    """Return the files of a model; by default `words` with the user's table or the second packaged.
 
-    `named` is the file of a table or an ARPA file, or `words` for the shipped model. Raises
-    `InputError` where it is missing.
+    `named` is the file of a table or an ARPA file, `words` for the packaged table of open texts, or
+    `packaged` for both packaged ones. Raises `InputError` where it is missing.
     """
     text = "" if named is None else str(named)
-    if text not in ("", SHIPPED):
+    if text not in ("", SHIPPED, PACKAGED):
         return (_file(Path(text)),)
     # of a home that this user may not read, Path.is_file raises an error
-    has_two = not text and os.path.isfile(user_table())  # noqa: PTH113
-    return (_SHIPPED_FILE, user_table()) if has_two else (_SHIPPED_FILE,)
+    has_own = not text and os.path.isfile(user_table())  # noqa: PTH113
+    second = user_table() if has_own else _INPUT_METHOD_FILE
+    return (_SHIPPED_FILE,) if text == SHIPPED else (_SHIPPED_FILE, second)
 
 
 def find(named: str | Path | None = None) -> Ngrams:
@@ -202,7 +208,7 @@ def find(named: str | Path | None = None) -> Ngrams:
 
 
 def default_models() -> list[Ngrams]:
-    """Return the shipped model, and the user's if there is one."""
+    """Return the models whose mean is the default."""
     return [load_shipped() if path == _SHIPPED_FILE else read(path) for path in locate()]
 
 
@@ -211,14 +217,14 @@ def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
     from cecdata.lm.interpolation import Mixture  # late: a corrector has its tables kept
 
     if field is None:
-        return Mixture(models).model(WEIGHTS[len(models)], " and ".join(m.name for m in models))
-    weights = [(1 - field.share) * weight for weight in WEIGHTS[len(models)]]
+        return Mixture(models).model(WEIGHTS, " and ".join(model.name for model in models))
+    weights = [(1 - field.share) * weight for weight in WEIGHTS]
     return Mixture([*models, field]).model([*weights, field.share], field.name)
 
 
 @cache
 def load_shipped() -> Ngrams:
-    """Return the model of the package; `SOURCES.md` beside it states its origin."""
+    """Return the packaged model of open texts; `SOURCES.md` beside it states its origin."""
     return load(_SHIPPED_FILE)
 
 
@@ -247,7 +253,7 @@ def _file(path: Path) -> Path:
 
 
 def _takes(name: str) -> bool:
-    if name in ("", SHIPPED) or Path(name).is_file():
+    if name in ("", SHIPPED, PACKAGED) or Path(name).is_file():
         return not name.endswith(".gguf")
     return name.endswith((".ngram", ".arpa", ".arpa.gz", ".lm")) and not Path(name).is_dir()
 

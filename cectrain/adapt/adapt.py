@@ -103,9 +103,9 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
     suspected = {doubt.sentence for doubt in doubts}
     models = default_models()
     counts = FieldCounts(models, text, suspected | set(held_out))
-    mixture, others = Mixture([*models, counts.model()]), WEIGHTS[len(models)]
-    share = mixture.share_of_last(others, held_out)
-    weights = [*((1 - share) * weight for weight in others), share]
+    mixture = Mixture([*models, counts.model()])
+    share = mixture.share_of_last(WEIGHTS, held_out)
+    weights = [*((1 - share) * weight for weight in WEIGHTS), share]
     tables = tables_of(mixture.model(weights, "field"))
     pairs = zip(base.weights, INPUT_METHOD, strict=True)
     fitting = Weights(*((1 - share) * plain + share * of_less for plain, of_less in pairs))

@@ -80,8 +80,8 @@ def corrector_options(function: F) -> F:
         click.option(
             "--lm",
             help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file, or "
-            "`words`, the packaged table.  [default: words, together with the table that `make lm` "
-            "wrote, or `cectrain lm` without --out, if there is one]",
+            "`words`, the packaged table of open texts.  [default: words, together with the table "
+            "that `cectrain lm` wrote without --out, or else the packaged one of an input method]",
         ),
         click.option(
             "--model",

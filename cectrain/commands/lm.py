@@ -22,7 +22,7 @@ def lm(model: Path, out: Path | None) -> None:
     N-grams up to order 3 are used. The table holds the n-grams of the model, so the licence of the
     model applies to it.
 
-    `make lm` downloads the model of an input method and compiles it.
+    By default the table takes the place of the packaged one of an input method.
 
     Example: cectrain lm words.arpa.gz
     """

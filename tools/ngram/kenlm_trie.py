@@ -2,7 +2,8 @@
 
     python tools/ngram/kenlm_trie.py /usr/lib/x86_64-linux-gnu/libime/zh_CN.lm [--out TABLE]
 
-`make lm` does so with Debian's model of an input method. The table's licence stays the model's.
+So cecdata/lm/input_method.ngram was made of Debian's model of an input method, which `make lm`
+fetches again. The table's licence stays the model's.
 KenLM's library scores sentences but does not list n-grams, which a table of another form needs.
 The layout is that of KenLM's format version 5 (`lm/binary_format.cc`, `trie.hh`, `quantize.hh`,
 `bhiksha.hh`): a header, the hashes of the vocabulary, quantisation bins, then one bit-packed array
@@ -203,14 +204,14 @@ def _chopped(entries: int, most: int, limit: int) -> int:
     return changes.index(min(changes))
 
 
-def model(path: Path) -> Ngrams:
+def model(path: Path, licence: str = "as the file it was compiled from") -> Ngrams:
     """Return the model of orders 1 to 3, with natural logarithms."""
     words, orders = read(path)
     empty = Order(np.zeros((0, 3), np.int32), *[np.zeros(0, np.float32)] * 2)
     one, two, three = (*orders, empty)[:3]
     return Ngrams(
         name=path.name,
-        licence="as the file it was compiled from",
+        licence=licence,
         words=tuple(words),
         word_log_prob=natural(one.log_prob),
         word_backoff=natural(one.backoff),
@@ -226,9 +227,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--out", type=Path, default=user_table())
+    parser.add_argument("--licence", default="as the file it was compiled from")
     asked = parser.parse_args()
     try:
-        made = model(asked.model)
+        made = model(asked.model, asked.licence)
         made.tables()  # raises where a table could not be used
         made.save(asked.out)
     except (CecError, OSError) as error:

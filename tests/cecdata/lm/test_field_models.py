@@ -134,14 +134,18 @@ def test_share_follows_the_held_out_text():
     assert mixture.share_of_last([1.0], ["没有"]) == 0.5
 
 
-def test_default_is_the_mean_of_what_ships_and_the_users(tmp_path, monkeypatch):
-    """With a table of the user, the default model has the words of both; a name has one alone."""
+def test_default_is_the_mean_of_two_and_the_user_s_table_takes_the_place_of_one(
+    tmp_path, monkeypatch
+):
+    """The default model has the words of both; `packaged` never has the user's, a name has one."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert locate() == locate("packaged")
+    assert read(locate()[1]).licence == "LGPL-2.1-or-later"
     table = tmp_path / "cec-zero" / "input-method.ngram"
     table.parent.mkdir()
     model_of(["饕餮"], ("<unk>", "饕餮之徒", "今天"), np.array([1e-6, 0.5, 0.5])).save(table)
-    assert len(locate()) == 2
-    assert locate("words") != locate(table) == (table,)
+    assert locate() == (*locate("words"), table) != locate("packaged")
+    assert locate(table) == (table,)
     words = find().words
     assert "饕餮之徒" in words
     assert "法律" in words
@@ -157,7 +161,7 @@ def test_a_home_of_another_user_has_no_table(monkeypatch):
         if user == 0:  # root reads everything, so step down for a moment
             os.seteuid(65534)
         try:
-            assert locate() == locate("words")
+            assert locate() == locate("packaged")
         finally:
             os.seteuid(user)
 
