@@ -73,10 +73,12 @@ pretrain: $(DEV)  ## the built-in policy from nothing, hours: CORPUS=… (column
 	@$(BIN)/python -m experiments pretrain "$(CORPUS)" --out "$(OUT)" $(FLAGS)
 
 lm: PACKAGE ?= libime-data-language-model
-lm: $(BASE)  ## the input-method n-gram model of Debian (LGPL-2.1-or-later) for the noisy channel
+lm: OUT ?= out/input_method.ngram
+lm: $(BASE)  ## the packaged n-grams of an input method (LGPL-2.1-or-later) anew, by Debian: OUT=…
 	@rm -rf .venv/lm && mkdir -p .venv/lm
 	@cd .venv/lm && apt-get download --quiet "$(PACKAGE)" && dpkg-deb --extract *.deb .
-	@$(BIN)/python tools/ngram/kenlm_trie.py .venv/lm/usr/lib/*/libime/zh_CN.lm $(if $(OUT),--out "$(OUT)")
+	@$(BIN)/python tools/ngram/kenlm_trie.py .venv/lm/usr/lib/*/libime/zh_CN.lm \
+		--licence LGPL-2.1-or-later --out "$(OUT)"
 
 bench: DATA ?= out/data
 bench: MODEL ?= out/train/model

@@ -38,9 +38,7 @@ def drawn(path: Path, count: int) -> pl.DataFrame:
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--model", default="combined")
-    parser.add_argument(
-        "--lm", default="packaged", help="n-gram model  [packaged: those that ship]"
-    )
+    parser.add_argument("--lm", help="n-gram model  [those that ship]")
     parser.add_argument("--confidence", type=float, help="minimum confidence of an edit")
     parser.add_argument("--count", type=int, default=20_000, help="sentences  [20000]")
     parser.add_argument(

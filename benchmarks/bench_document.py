@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("documents", type=Path, nargs="*")
     parser.add_argument("--sets", nargs="*", default=[])
     asked = parser.parse_args()
-    corrector = Corrector(lm="packaged", confidence=whole_text.SEEN)
+    corrector = Corrector(confidence=whole_text.SEEN)
     texts = list(dict.fromkeys(text for path in asked.documents for text in find_sentences(path)))
     pairs = {target: source for source, target in plant(texts, 1.0)} if texts else {}
     texts = [text for text in texts if text in pairs]

@@ -42,7 +42,7 @@ def main() -> None:
     pairs = cecdata.build(texts=texts, recipe="typed", copies=1, filters=filters)
     sources = [source for source in pairs["source"].to_list() if source]
     mixed = [mixture(source, sources, number) for number, source in enumerate(sources)]
-    corrector = Corrector(asked.model, lm="packaged")
+    corrector = Corrector(asked.model)
     corrector.correct("我们")  # loads the models
     seconds, corrections = [], []
     for those in (sources, [text for text, _ in mixed]):

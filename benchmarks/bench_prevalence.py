@@ -33,7 +33,7 @@ def f1(
 
 
 losses = []
-corrector = Corrector(lm="packaged", confidence=whole_text.SEEN)
+corrector = Corrector(confidence=whole_text.SEEN)
 for name in sys.argv[1:]:
     rows = load(name).rows
     made, targets = corrector.correct([row.source for row in rows]), [row.target for row in rows]

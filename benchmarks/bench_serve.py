@@ -55,7 +55,7 @@ def main() -> None:
     given = parser.parse_args()
     print(machine())
     texts = drawn(given.pool, given.requests)["text"].to_list()
-    command = [sys.executable, "-m", "cectrain", "serve", "--port", "0", "--lm", "packaged"]
+    command = [sys.executable, "-m", "cectrain", "serve", "--port", "0"]
     command += ["--workers", given.workers]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

@@ -36,7 +36,7 @@ def wall_s(arguments: Sequence[str]) -> float:
 
 def corrected(tree: Path, model: str) -> tuple[float, float, float]:
     """Return wall seconds, CPU seconds and megabytes of `cectrain correct` on one sentence."""
-    command = [sys.executable, "-m", "cectrain", "correct", "--model", model, "--lm", "packaged"]
+    command = [sys.executable, "-m", "cectrain", "correct", "--model", model]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     started = time.perf_counter()
     process = subprocess.Popen(

@@ -125,9 +125,7 @@ def _is_right(one: Correction, start: int, target: str) -> bool:
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--model", default="combined")
-    parser.add_argument(
-        "--lm", default="packaged", help="n-gram model  [packaged: those that ship]"
-    )
+    parser.add_argument("--lm", help="n-gram model  [those that ship]")
     parser.add_argument("--count", type=int, default=20_000, help="right sentences  [20000]")
     parser.add_argument("--planted", type=int, default=2_000, help="planted errors  [2000]")
     asked = parser.parse_args()

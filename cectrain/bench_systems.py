@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from cecbench.systems.base import Answer, DeviceOptions, Kind
 from cecdata.common.command_group import Finite
 from cecdata.common.settings import option
-from cectrain.corrector.field import is_field
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED
 
 if TYPE_CHECKING:
@@ -31,9 +30,7 @@ class ModelOptions(DeviceOptions):
     """The options of any model; each takes those that concern it."""
 
     lm: str = option(
-        "packaged",
-        "N-gram model: a table of `cectrain lm`, an ARPA file, `words`, the packaged table of open "
-        "texts, or `packaged`, that one and the packaged one of an input method.",
+        "", "N-gram model, as in `cectrain correct --lm`; empty means the default of the corrector."
     )
     confidence: float = option(
         0.0,
@@ -86,7 +83,7 @@ def make_corrector(name: str, model: str, options: ModelOptions, block: int = 0)
     terms = read_terms([Path(options.terms)]) if options.terms else ()
     corrector = Corrector(
         model,
-        lm=None if is_field(model) else options.lm,
+        lm=options.lm or None,
         terms=terms,
         confidence=options.confidence or None,
         rescore=options.rescore or None,

@@ -82,10 +82,9 @@ KINDS = ("ngrams", "endpoint", "causal")
 def open_scorer(name: str | Path | None = None) -> LanguageModel:
     """Open a language model by its name.
 
-    A name is `words` or `packaged` (n-gram tables that ship, see `cecdata.lm.ngrams.locate`; the
-    default is that of `cectrain correct`), the file of an n-gram table or an ARPA file, the folder
-    of a causal model of transformers or its name on the hub, a folder that has one `.gguf` file, or
-    the URL of an endpoint.
+    A name is `words` (a table that ships; the default is the mean of both that ship), the file of
+    an n-gram table or an ARPA file, the folder of a causal model of transformers or its name on the
+    hub, a folder that has one `.gguf` file, or the URL of an endpoint.
     Raises `InputError` for what is none of these.
     """
     text = "" if name is None else str(name)

@@ -1,11 +1,10 @@
-"""N-gram models as scorers: the tables that ship, the user's own, or a file of a table or in ARPA,
-the text form of an n-gram model that every toolkit writes.
+"""N-gram models as scorers: the tables that ship, or a file of a table or in ARPA, the text form of
+an n-gram model that every toolkit writes.
 """
 
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Sequence
@@ -19,22 +18,18 @@ from numpy.typing import NDArray
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
-from cecdata.common.machine import user_folder
 from cecdata.lm.kernels import quantise, restore
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel
 from cecdata.lm.table import Ngrams, load, score_texts
 
-SHIPPED, PACKAGED = "words", "packaged"  # what a user names one table of the package, or both
-SHIPPED_NAME = "words of open texts"  # the name in the first one
-#: weights of the default models in their mean: of open texts, and of an input method or the user's
+SHIPPED = "words"  # what a user names the first of the packaged models
+SHIPPED_NAME = "words of open texts"  # the name in its table
+#: weights of the packaged models in their mean: of open texts, and of an input method
 WEIGHTS = (0.3, 0.7)
-_SHIPPED_FILE, _INPUT_METHOD_FILE = (
+_PACKAGED = tuple(
     Path(str(files("cecdata.lm").joinpath(f"{name}.ngram"))) for name in (SHIPPED, "input_method")
 )
-_FORMS = (
-    "name an n-gram table, an ARPA file, `words` for the packaged table of open texts, or "
-    "`packaged` for both packaged tables"
-)
+_FORMS = "name an n-gram table, an ARPA file, or `words` for the packaged table of open texts"
 _SECTION = re.compile(r"\\\s*(\d+)-grams?\s*:?", re.IGNORECASE)
 # A word may hold other white space, such as U+3000 and U+00A0.
 _SPACE = re.compile(r"[ \t]+")
@@ -180,36 +175,28 @@ def require_chinese(model: Ngrams) -> None:
         raise InputError(f"{model.name} has no Chinese words: name a model of Chinese")
 
 
-def user_table() -> Path:
-    """Return where `cectrain lm` keeps a user's table: below XDG_DATA_HOME."""
-    return user_folder("XDG_DATA_HOME") / "cec-zero" / "input-method.ngram"
-
-
 def locate(named: str | Path | None = None) -> tuple[Path, ...]:
-    """Return the files of a model; by default `words` with the user's table or the second packaged.
+    """Return the files of a model; by default the two that ship.
 
-    `named` is the file of a table or an ARPA file, `words` for the packaged table of open texts, or
-    `packaged` for both packaged ones. Raises `InputError` where it is missing.
+    `named` is the file of a table or an ARPA file, or `words` for the packaged table of open texts.
+    Raises `InputError` where it is missing.
     """
     text = "" if named is None else str(named)
-    if text not in ("", SHIPPED, PACKAGED):
-        return (_file(Path(text)),)
-    # of a home that this user may not read, Path.is_file raises an error
-    has_own = not text and os.path.isfile(user_table())  # noqa: PTH113
-    second = user_table() if has_own else _INPUT_METHOD_FILE
-    return (_SHIPPED_FILE,) if text == SHIPPED else (_SHIPPED_FILE, second)
+    if text in ("", SHIPPED):
+        return _PACKAGED[:1] if text else _PACKAGED
+    return (_file(Path(text)),)
 
 
 def find(named: str | Path | None = None) -> Ngrams:
     """Return the model that `locate` finds: of several files, or for a field, their mean."""
-    models = [load_shipped() if path == _SHIPPED_FILE else read(path) for path in locate(named)]
+    models = [load_shipped() if path == _PACKAGED[0] else read(path) for path in locate(named)]
     field = models.pop() if models[-1].share else None
     return mean_of(models or default_models(), field) if field or len(models) > 1 else models[0]
 
 
 def default_models() -> list[Ngrams]:
     """Return the models whose mean is the default."""
-    return [load_shipped() if path == _SHIPPED_FILE else read(path) for path in locate()]
+    return [load_shipped() if path == _PACKAGED[0] else read(path) for path in locate()]
 
 
 def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
@@ -225,7 +212,7 @@ def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
 @cache
 def load_shipped() -> Ngrams:
     """Return the packaged model of open texts; `SOURCES.md` beside it states its origin."""
-    return load(_SHIPPED_FILE)
+    return load(_PACKAGED[0])
 
 
 def read(path: Path) -> Ngrams:
@@ -253,15 +240,13 @@ def _file(path: Path) -> Path:
 
 
 def _takes(name: str) -> bool:
-    if name in ("", SHIPPED, PACKAGED) or Path(name).is_file():
+    if name in ("", SHIPPED) or Path(name).is_file():
         return not name.endswith(".gguf")
     return name.endswith((".ngram", ".arpa", ".arpa.gz", ".lm")) and not Path(name).is_dir()
 
 
 def _open(name: str) -> NgramScorer:
-    digests = [
-        SHIPPED if path == _SHIPPED_FILE else sha256_of(path).sha256 for path in locate(name)
-    ]
+    digests = [SHIPPED if path == _PACKAGED[0] else sha256_of(path).sha256 for path in locate(name)]
     return NgramScorer(find(name), " ".join(digests))
 
 

@@ -30,11 +30,10 @@ from cectrain import config
 from cectrain.adapt.text import Doubt, FieldText, find_doubts, gather_text
 from cectrain.adapt.trial import Score, Trial
 from cectrain.corrector.channel.tables import tables_of
-from cectrain.corrector.combined import INPUT_METHOD, CombinedProposer
+from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.field import write_field
 from cectrain.corrector.field_proposer import FieldProposer
 from cectrain.corrector.folder import COMBINED, MODEL
-from cectrain.corrector.rescoring import Weights
 
 FEWEST = 100  # sentences
 HELD_OUT, MOST_HELD_OUT = 1 / 3, 200  # of the sentences
@@ -107,14 +106,12 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
     share = mixture.share_of_last(WEIGHTS, held_out)
     weights = [*((1 - share) * weight for weight in WEIGHTS), share]
     tables = tables_of(mixture.model(weights, "field"))
-    pairs = zip(base.weights, INPUT_METHOD, strict=True)
-    fitting = Weights(*((1 - share) * plain + share * of_less for plain, of_less in pairs))
-    candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=fitting)}
+    candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
     work, trained = out / WORK / f"{_name(text)} {seed}", None
     if policy:
         trained = train_policy(text, suspected | set(held_out), work, seed)
         name = f"{COMBINED}:{trained}"
-        candidates[BOTH] = FieldProposer(name, tables, base, weights=fitting)
+        candidates[BOTH] = FieldProposer(name, tables, base, weights=base.weights)
     compared = Trial(held_out, seed).compare(base, [*candidates.values()])
     scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
     used = choose_parts(scores)

@@ -80,8 +80,8 @@ def corrector_options(function: F) -> F:
         click.option(
             "--lm",
             help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file, or "
-            "`words`, the packaged table of open texts.  [default: words, together with the table "
-            "that `cectrain lm` wrote without --out, or else the packaged one of an input method]",
+            "`words`, the packaged table of open texts.  [default: the mean of that one and of the "
+            "packaged table of an input method]",
         ),
         click.option(
             "--model",

@@ -10,31 +10,23 @@ import click
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="File for the table.  [default: a file in the user's data folder, which `cectrain "
-    "correct` reads by default]",
-)
-def lm(model: Path, out: Path | None) -> None:
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="File for the table.")
+def lm(model: Path, out: Path) -> None:
     """Compile MODEL, an ARPA file of words, into a table for the noisy channel.
 
     N-grams up to order 3 are used. The table holds the n-grams of the model, so the licence of the
-    model applies to it.
+    model applies to it. It is read by --lm.
 
-    By default the table takes the place of the packaged one of an input method.
-
-    Example: cectrain lm words.arpa.gz
+    Example: cectrain lm words.arpa.gz --out words.ngram
     """
-    from cecdata.lm.ngrams import read, user_table
+    from cecdata.lm.ngrams import read
 
-    path = out or user_table()
     made = read(model)
     made.tables()  # raises where a table could not be used
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made.save(path)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    made.save(out)
     click.echo(
-        f"{path}: {len(made.words):,} words, {len(made.pairs):,} bigrams, "
+        f"{out}: {len(made.words):,} words, {len(made.pairs):,} bigrams, "
         f"{len(made.triples):,} trigrams"
     )
 

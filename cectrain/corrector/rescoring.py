@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
+from cecdata.common.machine import user_folder
 from cecdata.common.progress import holding
 from cecdata.lm import LanguageModel
-from cecdata.lm.ngrams import user_table
 from cectrain.corrector.correction import Change
 
 #: Least confidence of an edit that is made, without a model. The highest synthetic F1 is at 0.3;
@@ -175,7 +175,7 @@ def overlap(a: Change, b: Change) -> bool:
 def calibration_path(identity: str, lm: str) -> Path:
     """Return where `cectrain calibrate` keeps the weights of a model beside n-grams."""
     digest = sha256(f"{KIND}\n{identity}\n{lm}".encode()).hexdigest()[:16]
-    return user_table().parent / "calibrations" / f"{digest}.json"
+    return user_folder("XDG_DATA_HOME") / "cec-zero" / "calibrations" / f"{digest}.json"
 
 
 def calibration(identity: str, lm: str) -> Weights | None:

@@ -101,21 +101,6 @@ def test_a_table_corrects_as_the_file_that_it_was_compiled_from(arpa: Path) -> N
     assert json.loads(answers[0].stdout)["target"] == "他已经来了"
 
 
-@pytest.mark.slow  # tests/cecdata/lm/test_field_models.py has the means themselves
-def test_the_user_s_table_joins_what_ships_by_default(
-    arpa: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Without --out, `lm` writes the table whose words `correct` then knows without --lm, too."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    done = CliRunner().invoke(cectrain, ["lm", str(arpa)])
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "data" / "cec-zero" / "input-method.ngram").is_file()
-    text = "行政机关实施程序正档原则"
-    named, default = _correct("--lm", str(arpa), text), _correct(text)
-    assert "正档" in named.stdout
-    assert "正当" in default.stdout
-
-
 def test_the_channel_is_a_system_of_cecbench(arpa: Path, tmp_path: Path) -> None:
     """`cecbench run --system channel` scores what `correct` answers."""
     rows = tmp_path / "b.tsv"

@@ -375,7 +375,7 @@ def test_libreoffice_agrees(comments, tmp_path):
     (basic / "script.xlb").write_text(LIBRARY, "utf-8")
     body = BODY.replace("REF 己经", "QUOTE 己经") if comments else BODY
     data = word_file(body)
-    made, edits = correct(data, comments=comments)
+    made, _ = correct(data, comments=comments)
     right = {
         name: part.replace("按".encode(), "安".encode()) for name, part in parts_of(data).items()
     }

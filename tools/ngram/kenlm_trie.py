@@ -1,9 +1,9 @@
 """Compile a KenLM binary of the trie kind, quantised or not, into an n-gram table.
 
-    python tools/ngram/kenlm_trie.py /usr/lib/x86_64-linux-gnu/libime/zh_CN.lm [--out TABLE]
+    python tools/ngram/kenlm_trie.py /usr/lib/x86_64-linux-gnu/libime/zh_CN.lm --out TABLE
 
-So cecdata/lm/input_method.ngram was made of Debian's model of an input method, which `make lm`
-fetches again. The table's licence stays the model's.
+So cecdata/lm/input_method.ngram was made of Debian's model of an input method (`make lm`). The
+table's licence stays the model's.
 KenLM's library scores sentences but does not list n-grams, which a table of another form needs.
 The layout is that of KenLM's format version 5 (`lm/binary_format.cc`, `trie.hh`, `quantize.hh`,
 `bhiksha.hh`): a header, the hashes of the vocabulary, quantisation bins, then one bit-packed array
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import CecError, InputError
-from cecdata.lm.ngrams import natural, user_table
+from cecdata.lm.ngrams import natural
 from cecdata.lm.table import Ngrams
 
 MAGIC = b"mmap lm http://kheafield.com/code format version 5\n\0"
@@ -226,7 +226,7 @@ def model(path: Path, licence: str = "as the file it was compiled from") -> Ngra
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
-    parser.add_argument("--out", type=Path, default=user_table())
+    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--licence", default="as the file it was compiled from")
     asked = parser.parse_args()
     try:
