@@ -109,7 +109,7 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
 
     known = load_benchmarks(benchmarks)
     with Progress():
-        report = judge([corpus], known)
+        report = judge(corpus, known)
     if as_json:
         print_json({"corpus": corpus, **asdict(report)})
         return

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.progress import say, step
-from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Flags, Index
+from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, SHORTEST, Flags, Index
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import files_below, format_of, resolve
 from cecdata.corpus.lines import BLOCK_BYTES
@@ -36,7 +36,6 @@ ENVIRONMENT = "CECBENCH_DATA"
 REASON = "contaminated"
 _ROWS = 16_384
 _IS_DAMAGED = re.compile("[\ud800-\udfff]").search  # bytes that are not UTF-8, or half a pair
-_SUFFIXES = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
 
 # Fields that name or label a row: in these, equal values mean nothing.
 _NOT_TEXT = frozenset(
@@ -58,7 +57,7 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
 
     Of several files that would have one name, the later ones have a number; no name is a path.
     Without `names`, they are those of the folders in $CECBENCH_DATA. Raises UsageError if that is
-    not set either, and InputError for a missing path or a folder without readable files.
+    not set either, and InputError for what is no file and for a folder without any.
     """
     entries = list(names) or [n for n in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if n]
     if not entries:
@@ -67,17 +66,14 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
         )
     paths_by_name: list[tuple[str, Path]] = []
     for name in entries:
-        path = Path(name)
-        if path.is_dir() and not (path / "data").is_dir():
-            below = [file for file in files_below(path) if format_of(file)[0]]
-            if not below:
-                raise InputError(f"{name}: no file there has a suffix of {', '.join(_SUFFIXES)}")
-            folder = path.absolute().name
-            paths_by_name += ((f"{folder}/{p.relative_to(path).as_posix()}", p) for p in below)
-        elif path.is_file() or path.is_dir():  # a pipe cannot be read twice
-            paths_by_name.append((path.absolute().name, path))
-        else:
-            raise InputError(f"{name}: there is no such file or folder")
+        path, start = Path(name), Path(Path(name).absolute().name)
+        below = files_below(path) if path.is_dir() and not _is_dataset(path) else [path]
+        if not below:
+            raise InputError(f"{name}: no file is in this folder")
+        for file in below:
+            if not (file.is_file() or _is_dataset(file)):  # a pipe cannot be read twice
+                raise InputError(f"{file}: there is no such file or folder")
+            paths_by_name.append(((start / file.relative_to(path)).as_posix(), file))
     files: dict[str, Path] = {}
     for name, path in paths_by_name:
         number = 1
@@ -87,8 +83,15 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     return files
 
 
+def _is_dataset(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file() and (folder / "data").is_dir()
+
+
 def load(names: Sequence[str]) -> Index:
-    """Return the index of the benchmarks in these files and folders."""
+    """Return the index of the benchmarks in these files and folders.
+
+    Raises InputError for a benchmark without a text that could be compared.
+    """
     files = benchmark_files(names)
     with _loading:
         return _load(tuple((name, path, _digest(path)) for name, path in files.items()))
@@ -107,8 +110,20 @@ def _digest(path: Path) -> str:
 
 @lru_cache(maxsize=1)
 def _load(files: tuple[tuple[str, Path, str], ...]) -> Index:
-    return Index(
+    index = Index(
         (name, (text for text, _, _ in texts(str(path)) if len(text))) for name, path, _ in files
+    )
+    for name, path, _ in files:
+        if not index.sizes[name]:
+            raise _without_text(str(path))
+    return index
+
+
+def _without_text(name: str) -> InputError:
+    return InputError(
+        f"{name}: no text to compare. Texts are lines, strings of columns and of JSON, of at least "
+        f"{SHORTEST} letters, digits or Han characters; no texts are bytes, numbers, and columns "
+        f"named {', '.join(sorted(_NOT_TEXT))}. Rename the column, or name other files"
     )
 
 
@@ -162,25 +177,28 @@ class Report:
     benchmarks: list[Hits]
 
 
-def judge(corpus: Sequence[str], benchmarks: Index) -> Report:
+def judge(corpus: str, benchmarks: Index) -> Report:
     """Count the rows of a corpus that benchmarks have, and read it once.
 
     The corpus may be clean text or pairs in any format; a row counts if one of its texts does.
-    Raises InputError for a file that cannot be read.
+    Raises InputError for a file that cannot be read, and for a corpus without text.
     """
     names = benchmarks.benchmarks
     report = Report(0, 0, [Hits(name, benchmarks.sizes[name]) for name in names])
-    for name in corpus:
-        for text, rows, count in texts(name):
-            flags = benchmarks.find(text)
-            distinct, at = np.unique(rows, return_inverse=True)
-            by_row = np.zeros((len(distinct), len(names)), np.uint8)
-            np.bitwise_or.at(by_row, at, flags)
-            report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
-            report.rows += count
-            step("compare", count, None)
-            for number, hits in enumerate(report.benchmarks):
-                _count(hits, by_row[:, number])
+    longest = 0
+    for text, rows, count in texts(corpus):
+        longest = max(longest, pc.max(pc.utf8_length(text)).as_py() or 0)
+        flags = benchmarks.find(text)
+        distinct, at = np.unique(rows, return_inverse=True)
+        by_row = np.zeros((len(distinct), len(names)), np.uint8)
+        np.bitwise_or.at(by_row, at, flags)
+        report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
+        report.rows += count
+        step("compare", count, None)
+        for number, hits in enumerate(report.benchmarks):
+            _count(hits, by_row[:, number])
+    if longest < SHORTEST:
+        raise _without_text(corpus)
     return report
 
 

@@ -230,6 +230,64 @@ def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsy
     assert json.loads(capsys.readouterr().out)["hits"] == 60  # a dataset is a benchmark, too
 
 
+def test_every_file_of_a_folder_is_a_benchmark(planted, tmp_path, capsys):
+    """Whatever its suffix and wherever it lies, as ECSpell's law.test and a clone with a `data`."""
+    rows = "".join(f"0\t{text}\t{text}\n" for text in SENTENCES[500:520])
+    (folder := tmp_path / "clone").mkdir()
+    (folder / "data").mkdir()
+    (folder / "law.test").write_text(rows, "utf-8")
+    (folder / "README").write_text("# The laws of ECSpell\n", "utf-8")
+    (folder / "data/law.TRAIN").write_text(f"{SENTENCES[520]}\n", "utf-8")
+    (folder / "data/dev.text.gz").write_bytes(gzip.compress(f"{SENTENCES[521]}\n".encode()))
+    corpus = str(planted / "corpus.txt")
+    assert run(cli, ["contamination", corpus, str(folder), "--json"]) == 0
+    counted = {b["name"]: b["hits"] for b in json.loads(capsys.readouterr().out)["benchmarks"]}
+    assert counted == {
+        "clone/README": 0, "clone/data/dev.text.gz": 1, "clone/data/law.TRAIN": 1,
+        "clone/law.test": 20,
+    }  # fmt: skip
+    words = ["build", corpus, "--filters", "levenshtein", "--decontaminate", str(folder)]
+    assert run(cli, [*words, "--out", str(tmp_path / "out")]) == 0
+    assert read_manifest(tmp_path / "out").rows.rejected["contaminated"] == 22
+    (folder / "tests.zip").write_bytes(b"PK\x03\x04")
+    assert run(cli, ["contamination", corpus, str(folder)]) == 1
+    assert "tests.zip is compressed" in capsys.readouterr().err
+
+
+NO_TEXT = {
+    "empty.txt": None,
+    "numbers.parquet": {"n": [1, 2]},
+    "bytes.parquet": {"text": [text.encode() for text in SENTENCES[:3]]},
+    "labels.parquet": {"type": SENTENCES[:3], "from": SENTENCES[:3]},
+    "signs.parquet": {"text": ["……", "。"]},
+}
+
+
+@pytest.mark.parametrize("name", NO_TEXT)
+def test_what_has_no_text_to_compare_is_refused(name, planted, tmp_path, capsys):
+    """A benchmark, also one of a folder, and a corpus: the message has the name, and what counts
+    as text."""
+    path, corpus = tmp_path / "bench" / name, str(planted / "corpus.txt")
+    path.parent.mkdir()
+    shutil.copy(corpus, path.parent / "sound.txt")
+    if NO_TEXT[name] is None:
+        path.touch()
+    else:
+        pq.write_table(pa.table(NO_TEXT[name]), path)
+    words = ["build", corpus, "--filters", "levenshtein", "--out", str(tmp_path / "out")]
+    for tried in (
+        ["contamination", corpus, str(path)], ["contamination", corpus, str(path.parent)],
+        ["contamination", str(path), corpus], [*words, "--decontaminate", str(path)],
+    ):  # fmt: skip
+        if name == "signs.parquet" and tried[1] == str(path):
+            continue  # rows of signs alone are in no benchmark
+        assert run(cli, tried) == 1
+        said = capsys.readouterr().err
+        assert f"{name}: no text to compare" in said
+        assert "bytes, numbers, and columns named author" in said
+    assert not (tmp_path / "out/data").exists()
+
+
 def test_tasks_share_one_index(planted):
     """Threads that ask for the same benchmarks at once read them once."""
     with ThreadPoolExecutor(4) as threads:

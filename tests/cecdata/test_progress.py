@@ -158,7 +158,7 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
         build([str(rows)], out, config.load(filters=("levenshtein",)))
         verify(out)
         export(out, "train", tmp_path / "pairs.tsv")
-        judge([str(out)], load([str(benchmark)]))
+        judge(str(out), load([str(benchmark)]))
     passes = {"read", "perturb", "verify", "export", "compare"}
     assert set(done) == passes
     totals["export"] = done["export"]  # of one split
