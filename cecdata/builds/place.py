@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +28,7 @@ from cecdata.common.durable.files import inside, naming
 from cecdata.common.store import Store, is_remote
 from cecdata.corpus.normalise import LOCATED_SENTENCE, reject
 from cecdata.shards.manifest import File
-from cecdata.shards.schema import check_whole, write_pairs
+from cecdata.shards.schema import NOT_STATED, check_whole, write_pairs
 
 DONE = f"{STATE}/done"
 # Folders of a finished dataset. In a folder they are staged until they are published by a rename.
@@ -147,8 +148,8 @@ _ROWS = 8_192  # sentences in a batch of a bucket's file
 def first_of_equal(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the rows of distinct ids, sorted by id, and the other rows (schema PLACED).
 
-    Of equal sentences the one with the smallest (origin, licence, file, row) is left, a stated
-    licence before none: so the order in which they come does not matter.
+    Of equal sentences the one with the smallest (origin, file, row) is left, with the licences of
+    all: so the order in which they come does not matter.
     """
     ids = np.asarray(batch.column("id"))
     if (ids[1:] > ids[:-1]).all():
@@ -162,9 +163,25 @@ def first_of_equal(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatc
     several = again.copy()
     several[:-1] |= again[1:]
     equal = batch.take(pa.array(order[several]))
-    keys = [(name, "ascending") for name in ("id", "origin", "licence", "file", "row")]
+    keys = [(name, "ascending") for name in ("id", "origin", "file", "row")]
     order[several] = order[several][np.asarray(pc.sort_indices(equal, keys))]
-    return batch.take(pa.array(order[~again])), batch.take(pa.array(order[again]))
+    rows = _join_licences(batch.take(pa.array(order)), again)
+    return rows.filter(pa.array(~again)), rows.filter(pa.array(again))
+
+
+def _join_licences(rows: pa.RecordBatch, again: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """Give the first of equal sentences, which are next to each other, the licences of all."""
+    column = rows.column("licence")
+    codes = np.asarray(column.fill_null(NOT_STATED).dictionary_encode().indices)
+    first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))
+    others = np.flatnonzero(codes != codes[first]).tolist()
+    if not others:
+        return rows
+    licences = column.to_pylist()
+    for row in others:
+        names = (licences[first[row]] or NOT_STATED, licences[row] or NOT_STATED)
+        licences[first[row]] = "; ".join(sorted({*"; ".join(names).split("; ")}))
+    return rows.set_column(rows.schema.get_field_index("licence"), "licence", pa.array(licences))
 
 
 def reject_repeated(again: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:

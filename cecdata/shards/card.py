@@ -17,7 +17,7 @@ from cecdata.common import markdown
 from cecdata.common.codec import Json
 from cecdata.common.markdown import Markdown, code, table
 from cecdata.shards.manifest import PAIRS, POOL, Counts, File, Manifest
-from cecdata.shards.schema import MEANINGS, PAIR, POOLED
+from cecdata.shards.schema import MEANINGS, NOT_STATED, PAIR, POOLED
 
 CARD = "README.md"
 ORIGINS = 100  # that the card lists; the manifest has all
@@ -81,7 +81,7 @@ def _front_matter(manifest: Manifest) -> str:
         "pretty_name": title(manifest),
         "language": ["zh"],
         # `other` where there is no single one, or one that the Hub does not know
-        "license": licence if licence in _IDENTIFIERS else "other",
+        "license": licence.lower() if licence.lower() in _IDENTIFIERS else "other",
         "task_categories": ["text-generation"],
         "tags": [*_TAGS[manifest.kind], manifest.product],
         "configs": [{"config_name": "default", "data_files": data_files}],
@@ -127,7 +127,7 @@ def _sources(manifest: Manifest) -> str:
     more = len(manifest.origins) - ORIGINS
     rest = f"\n\nAnd {more:,} more: `origins` in `manifest.json` lists all." if more > 0 else ""
     rows = [
-        (code(o.origin), o.licence or "not stated", f"{o.sentences:,}", f"{o.characters:,}")
+        (code(o.origin), o.licence or NOT_STATED, f"{o.sentences:,}", f"{o.characters:,}")
         for o in manifest.origins[:ORIGINS]
     ]
     head = ("origin", "licence", "sentences", "characters")

@@ -63,6 +63,8 @@ REJECTED_ROW = pa.schema(
     ]
 )
 
+NOT_STATED = "not stated"  # a licence that is null, where it is named
+
 # What a reader yields.
 ROW = pa.schema(
     [

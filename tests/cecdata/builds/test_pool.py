@@ -80,6 +80,29 @@ def test_a_pool_carries_origin_and_licence(pool):
     assert "| rows | 162 | 160 | too_short | 1 |" in card
 
 
+@pytest.mark.parametrize(
+    ("licences", "stated"),
+    [
+        (("cc0-1.0", "proprietary"), "cc0-1.0; proprietary"),
+        (("zzz", "proprietary"), "proprietary; zzz"),
+        (("cc0-1.0", None), "cc0-1.0; not stated"),
+        (("MIT", "MIT"), "MIT"),
+    ],
+)
+def test_a_sentence_of_several_pools_has_the_licences_of_all(cecdata, licences, stated, tmp_path):
+    """In whatever order: the card claims none of them for itself, unless all are the same."""
+    pools = [tmp_path / "a", tmp_path / "b"]
+    for pool, licence in zip(pools, licences, strict=True):
+        pool.with_suffix(".txt").write_text("\n".join(sentences(20)), "utf-8")
+        words = ["--licence", licence] if licence else []
+        assert cecdata("pool", pool.with_suffix(".txt"), *words, "--out", pool)[0] == 0
+    for order, out in ((pools, tmp_path / "out"), (pools[::-1], tmp_path / "turned")):
+        assert cecdata("build", *order, "--filters", "levenshtein", "--out", out)[0] == 0
+        card = (out / "README.md").read_text("utf-8")
+        assert f"| `a` | {stated} | 20 |" in card
+        assert f'license: "{"mit" if stated == "MIT" else "other"}"' in card
+
+
 def test_a_pool_loads_with_datasets(pool):
     """`datasets` finds the shards by the card, and no rejected row among them."""
     datasets = pytest.importorskip("datasets")

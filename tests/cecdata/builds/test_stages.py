@@ -8,7 +8,7 @@ import random
 import shutil
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 
 import polars as pl
 import pyarrow as pa
@@ -81,7 +81,7 @@ def shards(out):
 
 def test_no_byte_depends_on_order_cutting_or_workers(rows, small, tmp_path):
     """Three orders and cuttings by one to three workers: the same shards, and every row accounted
-    for; of equal sentences the smallest (origin, licence) is left, a stated licence first."""
+    for; of equal sentences the one of the smallest origin is left, with the licences of all."""
     draw = random.Random(7)
     found = []
     for n in range(3):
@@ -96,12 +96,14 @@ def test_no_byte_depends_on_order_cutting_or_workers(rows, small, tmp_path):
         assert Counter(pa.concat_tables(bad).column("reason").to_pylist()) == counts.rejected
         found.append((shards(out), manifest.content_sha256, manifest.origins))
     assert found[1:] == found[:1] * 2
-    best = {}
+    best, licences = {}, defaultdict(set)
     for row in rows:
-        key = row["origin"], row["licence"] is None, row["licence"] or ""
-        best[row["text"]] = min(best.get(row["text"], key), key)
+        best[row["text"]] = min(best.get(row["text"], "z"), row["origin"])
+        licences[row["text"]].add(row["licence"] or "not stated")
     origins = pl.read_parquet(tmp_path / "out0/data/*.parquet").select("target", "origin").unique()
-    assert dict(origins.iter_rows()) == {t: o for t, (o, *_) in best.items() if len(t) > 9}
+    assert dict(origins.iter_rows()) == {t: o for t, o in best.items() if len(t) > 9}
+    stated = Counter((best[t], "; ".join(sorted(licences[t]))) for t in best if len(t) > 9)
+    assert stated == {(o.origin, o.licence or "not stated"): o.sentences for o in found[0][2]}
 
 
 def test_a_large_parquet_file_is_several_tasks(rows, tmp_path, monkeypatch):
@@ -151,22 +153,26 @@ def test_a_limit_takes_the_first_rows(rows, small, tmp_path):
 
 
 def test_of_equal_sentences_the_smallest_is_left():
-    """Against a plain minimum, for all columns that decide."""
+    """Against a plain minimum, for all columns that decide; it has the licences of all."""
     draw = random.Random(2)
     rows = [
         {
             "id": draw.randrange(-9, 9), "text": "x", "origin": draw.choice("ab"),
-            "licence": draw.choice([None, "m"]), "file": draw.randrange(2), "row": n,
+            "licence": draw.choice([None, "m", "b; m"]), "file": draw.randrange(2), "row": n,
         }
         for n in range(200)
     ]  # fmt: skip
     kept, again = first_of_equal(pa.RecordBatch.from_pylist(rows, PLACED))
 
     def rank(row):
-        return row["origin"], row["licence"] is None, row["file"], row["row"]
+        return row["origin"], row["file"], row["row"]
 
-    ids = sorted({row["id"] for row in rows})
-    assert kept.to_pylist() == [min((r for r in rows if r["id"] == n), key=rank) for n in ids]
+    for row in kept.to_pylist():
+        equal = [r for r in rows if r["id"] == row["id"]]
+        several = {name for r in equal for name in (r["licence"] or "not stated").split("; ")}
+        licence = None if several == {"not stated"} else "; ".join(sorted(several))
+        assert row == {**min(equal, key=rank), "licence": licence}
+    assert kept.column("id").to_pylist() == sorted({row["id"] for row in rows})
     assert len(kept) + len(again) == len(rows)
 
 
