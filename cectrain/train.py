@@ -52,12 +52,12 @@ def train(
     prepare_hub()
     dataset = open_shards(data) if isinstance(data, Path) else data
     stages.check_data(dataset, config.data)
-    watched = read_pairs(watch, config.policy.max_chars) if watch else ()
+    rank0 = distributed.is_rank0()
+    log = log if rank0 else ignore
+    watched = read_pairs(watch, config.policy.max_chars, log) if watch else ()
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
     encoder = load_encoder(config)
-    rank0 = distributed.is_rank0()
-    log = log if rank0 else ignore
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, "cpu")
     identity = results.run_identity(config, dataset, encoder)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import click
 
+from cecdata.common.codec import Json
 from cecdata.common.progress import suggest, tell
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
@@ -92,7 +93,16 @@ def prepare_process() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers|peft)[.]")
 
 
-def _suggest(out: Path) -> None:
+def _show_results(out: Path, summary: dict[str, Json], *, as_json: bool) -> None:
+    """Print the results of a run on rank 0; the others have none."""
+    from cectrain.run.results import result_tables
+
+    if not summary:
+        return
+    if as_json:
+        click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
+        return
+    click.echo(result_tables(out, summary))
     model = quote(str(out))
     suggest(f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …")
 
@@ -138,18 +148,11 @@ def train(
     Example: cectrain train out/data --out out/train
     """
     prepare_process()
-    from cectrain.run.results import result_tables
     from cectrain.train import train as run_training
 
     config = configured(recipe, settings, **flags)
     summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=tell)
-    if not summary:  # not on rank 0
-        return
-    if as_json:
-        click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
-    else:
-        click.echo(result_tables(out, summary))
-        _suggest(out)
+    _show_results(out, summary, as_json=as_json)
 
 
 @click.command()
@@ -184,7 +187,6 @@ def sft(
     cectrain sft train.tsv --held-out dev.tsv --out out/sft
     """
     prepare_process()
-    from cectrain.run.results import shown_rate
     from cectrain.train import train as run_training
 
     keys = [setting.partition("=")[0].strip() for setting in settings]
@@ -214,12 +216,7 @@ def sft(
     if isinstance(pairs, LabelledPairs):
         tell(pairs.describe_pairs())
     summary = run_training(pairs, out, config, overwrite=overwrite, log=tell)
-    if not summary:
-        return
-    rate = shown_rate(summary, summary["heldout_exact_after_sft"])
-    line = f"held-out exact rate of {summary['heldout_rows']} sentences, %: {rate}"
-    click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)
-    _suggest(out)
+    _show_results(out, summary, as_json=as_json)
 
 
 @click.command()

@@ -63,7 +63,7 @@ class LabelledPairs:
         equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
         return (
             f"{self.rows(TRAIN):,} labelled pairs for training ({equal:,} without errors), "
-            f"{self.rows(HELD_OUT):,} for scoring" + (f". {self.remark}" if self.remark else "")
+            f"{self.rows(HELD_OUT):,} held out" + (f". {self.remark}" if self.remark else "")
         )
 
 
@@ -128,14 +128,21 @@ def held_out(
     """Draw the held-out pairs and clean sentences, from validation or from the tuning part.
 
     No pair is longer than `limit`. The clean sentences are those drawn last, so that they differ
-    from the pairs' sentences if there are enough.
+    from the pairs' sentences if there are enough. Raises InputError if no pair is short enough.
     """
     split, tuning = (TRAIN, True) if config.tuning else (HELD_OUT, None)
     count = 2 * (config.held_out + config.held_out_clean)  # for other clean sentences
     drawn = sample(dataset, split, count, seed, limit, tuning=tuning)
+    if count and not drawn:
+        raise all_too_long(dataset.path, limit)
     distinct = list(dict.fromkeys(pair.target for pair in drawn))
     clean = distinct[max(0, len(distinct) - config.held_out_clean) :]
     return tuple(drawn[: config.held_out]), tuple(clean)
+
+
+def all_too_long(path: Path, limit: int) -> InputError:
+    """Return the error for pairs of which none has at most `limit` characters."""
+    return InputError(f"{path}: no pair has at most {limit} characters: raise policy.max_chars")
 
 
 def ids_of(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:

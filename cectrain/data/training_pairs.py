@@ -4,7 +4,6 @@ file.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -141,9 +140,7 @@ def training_pairs(
         usable &= ~shards.in_tuning_part(shards.ids_of(table))
     positions = np.flatnonzero(usable)
     if not len(positions):
-        raise InputError(
-            f"{dataset.path}: no pair has at most {max_chars} characters: raise policy.max_chars"
-        )
+        raise shards.all_too_long(dataset.path, max_chars)
     if config.limit is not None:
         chosen = shards.order(len(positions), seed, -1 % 2**31)[: config.limit]
         positions = positions[np.sort(chosen)]
@@ -224,14 +221,22 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     return LabelledPairs(path, digests, parts, remark)
 
 
-def read_pairs(path: Path, limit: int) -> tuple[Pair, ...]:
-    """Return the pairs of a file whose sides have at most `limit` code points.
+def read_pairs(path: Path, limit: int, log: Callable[[str], object]) -> tuple[Pair, ...]:
+    """Return the pairs of a file whose sides have at most `limit` code points; log how many do not.
 
-    Raises InputError as `labelled_pairs` does.
+    Raises InputError as `labelled_pairs` does, and if no pair is short enough.
     """
     columns = _read(path)[0].select(shards.COLUMNS).to_pydict().values()
-    pairs = itertools.starmap(Pair, zip(*columns, strict=True))
-    return tuple(pair for pair in pairs if pair.length <= limit)
+    pairs = [Pair(*row) for row in zip(*columns, strict=True)]
+    short = tuple(pair for pair in pairs if pair.length <= limit)
+    if not short:
+        raise shards.all_too_long(path, limit)
+    if longer := len(pairs) - len(short):
+        log(
+            f"{path}: {longer:,} of {len(pairs):,} pairs are not scored, because they exceed "
+            f"policy.max_chars = {limit}"
+        )
+    return short
 
 
 def _read(path: Path) -> tuple[pa.Table, str]:

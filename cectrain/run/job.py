@@ -131,6 +131,10 @@ def prepare(
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, longest_candidate(config))
     heldout_pairs, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
+    log(
+        f"{len(heldout_pairs):,} held-out pairs and {len(clean):,} right sentences are scored, "
+        f"none of them longer than policy.max_chars = {limit}"
+    )
     pairs = training_pairs(dataset, config.data, limit, config.seed)
     pairs = replace(pairs, read=reader(policy))
     longer = dataset.rows(TRAIN) - len(pairs)

@@ -75,7 +75,6 @@ _PACKAGES = (  # noqa: SIM905 - a list would have a line for each
     "torch transformers trl"
 ).split()
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers of three policies
-_FEWEST = 20  # held-out sentences that a rate is printed of
 
 
 def publish(
@@ -209,31 +208,33 @@ def result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     """
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
-    tables = (_scores(summary), _samples(out / ANSWERS), (["run", "value"], facts))
+    answers = [json.loads(line) for line in (out / ANSWERS).read_text("utf-8").splitlines()]
+    wrong = [line for line in answers if line["source"] != line["target"]]
+    head = f"of {len(wrong):,} wrong and {len(answers) - len(wrong):,} right held-out sentences, %"
+    tables = (_scores(summary, head), _samples(wrong), (["run", "value"], facts))
     return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
 
 
-def _scores(summary: Mapping[str, Json]) -> tuple[list[str], list[list[str]]]:
+def _scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:
     """Return the held-out scores at the start, before and after PPO, and of the best policy."""
+    names = ("at_start", "after_sft", *(("after_ppo", "best") if summary["ppo_batches"] else ()))
     stages = {
         name.replace("_", " "): scores
-        for name in ("at_start", "after_sft", "after_ppo", "best")
+        for name in names
         if isinstance(scores := summary.get(f"heldout_{name}"), dict)
     }
     rows = [
         [
             name.removeprefix("heldout_"),
-            *(shown_rate(summary, scores.get(name)) for scores in stages.values()),
+            *(_percent(scores, name) for scores in stages.values()),
         ]
         for name in metrics_log.HELD_OUT
     ]
-    return ["held out, %", *stages], rows
+    return [head, *stages], rows
 
 
-def _samples(path: Path) -> tuple[list[str], list[list[str]]]:
+def _samples(wrong: list[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
     """Return three held-out sentences with errors, first those that are corrected otherwise now."""
-    lines = map(json.loads, path.read_text("utf-8").splitlines())
-    wrong = [line for line in lines if line["source"] != line["target"]]
     wrong.sort(key=lambda line: line["before"] == line["best"])
     names = ("source", "target", "before", "best")
     rows = [[line[name] for name in names] for line in wrong[:3]]
@@ -248,9 +249,7 @@ def _change(summary: Mapping[str, Json]) -> str:
     last = "heldout_best" if batch else "heldout_after_ppo"
     stages = (summary["heldout_after_sft"], summary.get(last))
     shown = (
-        " → ".join(
-            shown_rate(summary, scores.get(name)) for scores in stages if isinstance(scores, dict)
-        )
+        " → ".join(_percent(scores, name) for scores in stages if isinstance(scores, dict))
         for name in ("heldout_f1", "heldout_over_correction")
     )
     scores = "held-out f1 {} %, over-correction {} %".format(*shown)
@@ -262,8 +261,6 @@ def _change(summary: Mapping[str, Json]) -> str:
     )
 
 
-def shown_rate(summary: Mapping[str, Json], rate: Json) -> str:
-    """Return a held-out rate in percent; "–" if it is unknown, or of too few sentences."""
-    rows = summary["heldout_rows"]
-    enough = isinstance(rows, int) and rows >= _FEWEST
-    return html.percent(rate if enough and isinstance(rate, float) else None, 1)
+def _percent(scores: Mapping[str, Json], name: str) -> str:
+    rate = scores.get(name)
+    return html.percent(rate if isinstance(rate, float) else None, 1)

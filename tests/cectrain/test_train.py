@@ -402,11 +402,16 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     from cectrain.run.results import result_tables
 
     file = tmp_path / "people.tsv"
-    file.write_text("他己经来了。\t他已经来了。\n今天天气好。\t今天天气好。\n", "utf-8")
-    out = tmp_path / "out"
+    many = f"{'好' * 99}\t{'好' * 99}\n"
+    file.write_text(f"他己经来了。\t他已经来了。\n今天天气好。\t今天天气好。\n{many}", "utf-8")
+    (long := tmp_path / "long.tsv").write_text(many, "utf-8")
+    told, out = list[str](), tmp_path / "out"
     settings = ("ppo.learning_rate=0.5", "ppo.updates=2")
     harm = configured("builtin", "sft.steps=1", *settings)
-    summary = train(dataset_path, out, harm, watch=file)
+    with pytest.raises(InputError, match=r"long\.tsv: no pair has at most 30 characters"):
+        train(dataset_path, out, harm, watch=long)
+    summary = train(dataset_path, out, harm, watch=file, log=told.append)
+    assert f"{file}: 1 of 3 pairs are not scored" in "\n".join(told)
     assert summary["best_batch"] == 0
     assert summary["heldout_best"] == summary["heldout_after_sft"] != summary["heldout_after_ppo"]
     warm = load_file(out / ".cecdata" / "sft" / "checkpoint-1" / "model.safetensors")
