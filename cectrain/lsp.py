@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -19,11 +19,12 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec
 
-from cecdata.common.errors import CecError
+from cecdata.common.command_group import explain
+from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.progress import GivenUpError, asking
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import correct_document, edits_of, spell_target
 from cectrain.documents.protected import PROTECTED, find_word, keep_word
 from cectrain.documents.table import Reading, read_document
 
@@ -32,6 +33,8 @@ KEEP = "cectrain.keepWord"
 #: formats by an editor's name of their language; other documents are read by their own names
 _FORMATS = {"markdown": "a.md", "html": "a.html", "xml": "a.xml", "latex": "a.tex", "tex": "a.tex"}
 _REMEMBERED = 10_000  # passages
+_SETTINGS = ("model", "lm", "rescore", "script", "confidence", "protect", "terms", "dictionary")
+_LISTS = ("terms", "dictionary")  # settings that may name several files
 
 Load = Callable[[Mapping[str, Any]], Corrector]
 
@@ -73,7 +76,7 @@ class Server:
     def __init__(self, load: Load) -> None:
         self._load = load
         self._reader: _Remembering | None = None
-        self._settings: Mapping[str, Any] = {}
+        self._settings: Any = {}
         self._pool = ThreadPoolExecutor(1)  # models answer one after another
         self._waiting: dict[str, tuple[asyncio.Task[None], Event]] = {}
         self._findings: dict[str, tuple[int | None, list[_Finding]]] = {}
@@ -91,12 +94,11 @@ class Server:
         editor.command(KEEP)(partial(self._keep))
 
     def _begin(self, params: types.InitializeParams) -> None:
-        options = params.initialization_options
-        self._settings = options if isinstance(options, dict) else {}
+        self._settings = params.initialization_options
 
     def _configure(self, params: types.DidChangeConfigurationParams) -> None:
-        settings = params.settings if isinstance(params.settings, dict) else {}
-        self._settings = settings.get("cectrain", settings)
+        settings = params.settings
+        self._settings = settings.get("cectrain", settings) if settings else settings
         self._reader = None
         self._check_all()
 
@@ -138,10 +140,10 @@ class Server:
             edits = await loop.run_in_executor(self._pool, self._find, name, text, given_up)
         except GivenUpError:
             return
-        except CecError as error:
-            message = types.ShowMessageParams(types.MessageType.Error, f"cectrain: {error}")
-            self.editor.window_show_message(message)
-            return
+        except Exception as error:  # noqa: BLE001 - a task that ends with one says nothing
+            said = f"cectrain: {explain(error)}"
+            self.editor.window_show_message(types.ShowMessageParams(types.MessageType.Error, said))
+            edits = []
         findings = list(_findings(edits, text, document.position_codec))
         self._publish(uri, revision, findings)
 
@@ -157,12 +159,27 @@ class Server:
         return Path(self.editor.workspace.root_path or ".")
 
     def _rooted_settings(self) -> dict[str, Any]:
-        """Return the settings with names of files below the root of the workspace."""
-        settings, root = dict(self._settings), self._root()
-        for key in ("terms", "dictionary"):
-            settings[key] = [root / name for name in settings.get(key) or ()]
-        protect = root / (settings.get("protect") or PROTECTED)
-        settings["protect"] = protect if protect.exists() else None
+        """Return the settings with names of files below the root of the workspace.
+
+        Raises UsageError for an unknown setting, and for one of another type.
+        """
+        root = self._root()
+        settings: dict[str, Any] = {}
+        if (root / PROTECTED).exists():
+            settings["protect"] = root / PROTECTED
+        for key, value in (self._settings or {}).items():
+            if key not in _SETTINGS:
+                raise UsageError(f"unknown setting {key!r}: {did_you_mean(key, [*_SETTINGS])}")
+            if value in (None, "", []):
+                continue
+            parts = value if isinstance(value, list) and key in _LISTS else [value]
+            kind, meant = ((int, float), "a number") if key == "confidence" else (str, "a text")
+            if not all(isinstance(part, kind) for part in parts):
+                raise UsageError(f"the setting {key} must be {meant}, not {value!r}")
+            if key in _LISTS:
+                settings[key] = [root / name for name in parts]
+            else:
+                settings[key] = root / value if key == "protect" else value
         return settings
 
     def _publish(self, uri: str, number: int | None, findings: list[_Finding]) -> None:
@@ -176,7 +193,8 @@ class Server:
         """Return what can be done about the findings in a range, the best first."""
         uri = params.text_document.uri
         number, findings = self._findings.get(uri, (None, []))
-        if number != self.editor.workspace.get_text_document(uri).version:
+        document = self.editor.workspace.get_text_document(uri)
+        if number != document.version:
             return []  # the text has changed since
         actions: list[types.CodeAction] = []
         for finding in findings:
@@ -185,7 +203,8 @@ class Server:
                 continue
             targets = [finding.edit.target, *(a.target for a in finding.edit.alternatives)]
             for target in targets:
-                change = types.WorkspaceEdit({uri: [types.TextEdit(place, target)]})
+                written = spell_target(document.source, replace(finding.edit, target=target))
+                change = types.WorkspaceEdit({uri: [types.TextEdit(place, written)]})
                 title = f"{finding.edit.source or '∅'} → {target or '∅'}"
                 actions.append(_action(finding, title, target == targets[0], edit=change))
             title = f"Keep {finding.word} in this project"
@@ -195,7 +214,7 @@ class Server:
 
     def _keep(self, word: str) -> None:
         """Protect a word in the file of the project, and check again."""
-        keep_word(self._root() / (self._settings.get("protect") or PROTECTED), word)
+        keep_word(self._rooted_settings().get("protect") or self._root() / PROTECTED, word)
         self._reader = None
         self._check_all()
 

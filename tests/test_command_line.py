@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import io
 import os
 import pty
 import re
@@ -244,13 +243,6 @@ def test_the_traceback_of_a_bug_is_in_a_file(ran):
     kept.unlink()
 
 
-def test_a_question_that_nobody_answers_is_no_interrupt(monkeypatch, ran):
-    """An end of the input at a question is an error (1), not an interrupt."""
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    code, said = ran(lambda: click.confirm("Sure?", err=True))
-    assert (code, "before the question was answered" in said) == (1, True)
-
-
 @pytest.mark.parametrize("module", ["cecdata", "cecbench", "cectrain"])
 def test_a_module_is_a_program(module):
     """`python -m` runs the command line."""
@@ -288,6 +280,16 @@ def test_a_reader_that_has_gone(place, words):
         errors = running.stderr.read()
         said = [line for line in errors.splitlines() if not line.startswith("Compil")]
         assert (running.wait(120), said) == (0, [])
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: f"{words[0]}{words[-1]}")
+def test_a_closed_output_is_no_error(place, words):
+    """As `>/dev/null`: what is written to files is written, and the exit code is 0."""
+    program = [sys.executable, "-m", "cecdata", *words]
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *program]
+    done = subprocess.run(shell, capture_output=True, cwd=place, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("Compil")]
+    assert (done.returncode, [line for line in said if "Error" in line]) == (0, [])
 
 
 ROOT = Path(__file__).parents[1]

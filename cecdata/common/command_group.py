@@ -106,12 +106,7 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt as error:
             _print_interrupted(error)
             raise click.exceptions.Exit(INTERRUPTED) from None
-        except click.Abort as error:
-            if isinstance(error.__context__, EOFError):  # a question that nobody answered
-                said = InputError("standard input ended before the question was answered")
-                raise Failure(said) from error
-            raise
-        except (click.ClickException, click.exceptions.Exit):
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
             if isinstance(error, BrokenPipeError) and _reader_has_gone():
@@ -146,6 +141,9 @@ class SectionCommand(click.Command):
 def start(group: LazyGroup) -> None:
     """Run a console script and end the process with its exit code; SIGTERM is an interrupt."""
     signal.signal(signal.SIGTERM, _interrupt)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the shell's `>&-`; a file would take its number
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for good
     progress.command_runs = True
     code = run(group)
     if code == INTERRUPTED:

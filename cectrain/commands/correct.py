@@ -27,7 +27,7 @@ from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
 from cectrain.corrector.whole_text import Memory, sample_texts
 from cectrain.documents.protected import PROTECTED
-from cectrain.documents.table import Reading, find_format
+from cectrain.documents.table import WORD, Reading, find_format, find_suffix
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -261,6 +261,10 @@ def correct(
     cectrain correct --write --interactive 'docs/**/*.md'
     """
     files = checks or writes
+    if path is None and not files and sentences in {(), ("-",)}:
+        if not sentences and (sys.stdin is None or sys.stdin.isatty()):
+            raise click.UsageError("no text to correct: add SENTENCES or --file, or pipe text in")
+        sentences, path = (), Path("-")
     rewrites = writes or (path and (out or diff or column or find_format(path.name)))
     for wrong, message in (
         (
@@ -273,18 +277,25 @@ def correct(
         ),
         (out is not None and (path is None or files), "--out needs --file"),
         (path is not None and sentences, "--file and SENTENCES do not go together"),
-        (interactive and not writes and out is None, "--interactive needs --write or --out"),
+        (
+            interactive and not writes and (out is None or str(path) == "-"),
+            "--interactive needs --write or --out, and asks on standard input",
+        ),
         (form is not None and not checks, "--format is for --check"),
         (
-            sentences and not files and (encoding or column or date or comments),
-            "--encoding, --column, --date and --comments are for files, and SENTENCES are none",
+            sentences and not files and (encoding or column),
+            "--encoding and --column are for files, and SENTENCES are none",
+        ),
+        (
+            (date or comments) and not writes and not (path and find_format(path.name) is WORD),
+            "--date and --comments are for Word files that are written",
         ),
         (
             workers > 1 and (sentences or rewrites),
             "--workers is for a --file of lines, without --out and --diff",
         ),
         (
-            path and out and out.suffix and find_format(path.name) != find_format(out.name),
+            path and out and out.suffix and find_suffix(path.name) != find_suffix(out.name),
             f"--out {out} would have the format of --file {path}: give it the same suffix",
         ),
     ):
@@ -292,10 +303,6 @@ def correct(
             raise click.UsageError(message)
     if out is not None:
         check_path(out)
-    if not sentences and path is None:
-        if sys.stdin is None or sys.stdin.isatty():
-            raise click.UsageError("no text to correct: add SENTENCES or --file, or pipe text in")
-        path = Path("-")
     if settings["protect"] is None and Path(PROTECTED).is_file():
         settings["protect"] = Path(PROTECTED)
     report = KeptReport(simplified=settings["script"] == "simplified")

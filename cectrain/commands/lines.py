@@ -20,7 +20,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, tell
 from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
-from cectrain.commands.checking import open_input
+from cectrain.commands.checking import naming_file, open_input
 from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.whole_text import Memory
 from cectrain.documents.table import find_encoding
@@ -103,7 +103,7 @@ def print_corrections(
     number: Counter[str] = Counter()
     with contextlib.ExitStack() as stack:
         # Where the corrections appear on the terminal, they are the progress.
-        seen = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        seen = sys.stderr.isatty() and not sys.stdout.isatty()
         progress = stack.enter_context(Progress()) if seen else None
         spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct
         for origin, correction in spread(corrector, sources):
@@ -174,7 +174,7 @@ def read_file_lines(path: Path | None, encoding: str | None) -> Iterator[tuple[s
         return
     name = "standard input, line" if str(path) == "-" else f"{path}, line"
     try:
-        with open_input(str(path)) as stream:
+        with open_input(str(path)) as stream, naming_file(str(path)):
             for lines in read_arriving_lines(stream, encoding):
                 yield name, lines
     except (OSError, UnicodeDecodeError) as error:

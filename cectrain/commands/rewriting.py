@@ -16,9 +16,9 @@ from cecdata.common.errors import CecError, UsageError
 from cecdata.common.progress import tell
 from cecdata.common.text import escape_controls
 from cectrain.commands.checking import find_files, naming_file, open_document
-from cectrain.corrector.correction import Edit, Kept, apply, as_record
+from cectrain.corrector.correction import Edit, Kept, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import apply_placed, correct_document, edits_of
 from cectrain.documents.protected import find_word, keep_word
 from cectrain.documents.table import Reading
 
@@ -73,9 +73,9 @@ class Rewriter:
                 for correction, _ in corrections:
                     click.echo(json.dumps(as_record(correction), ensure_ascii=False))
             elif self.shape == "diff":
-                _print_diff(name, document.source, apply(document.source, edits))
+                _print_diff(name, document.source, apply_placed(document.source, edits))
             elif out is None:
-                click.echo(apply(document.source, edits), nl=False)
+                click.echo(apply_placed(document.source, edits), nl=False)
         except BrokenPipeError:
             discard_output()
         return True
@@ -120,7 +120,13 @@ class Questions:
         old = click.style(f"[{edit.source}]", fg="red", strikethrough=True)
         click.echo(line[0] + old + click.style(edit.target, fg="green", bold=True) + line[1])
         answers = click.Choice(["y", "n", "always", "never", "quit"])
-        answer = click.prompt(edit.message, type=answers, default="y")
+        try:
+            answer = click.prompt(edit.message, type=answers, default="y")
+        except click.Abort as error:
+            if not isinstance(error.__context__, EOFError):
+                raise
+            answer = "quit"
+            tell("the input ended: only the edits that were accepted are made")
         if answer == "always":
             self._always.add(change)
         elif answer == "never":

@@ -102,7 +102,7 @@ def lsp(**settings: Any) -> None:
         raise _missing(error, "lsp") from None
 
     def load(wanted: Mapping[str, Any]) -> Corrector:
-        return _compiled_corrector({**settings, **{k: v for k, v in wanted.items() if v}})
+        return _compiled_corrector({**settings, **wanted})
 
     Server(load).editor.start_io()
 

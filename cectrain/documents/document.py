@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from cecdata.common.errors import InputError
+from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import splice
 from cectrain.corrector.correction import Correction, Edit, apply
 from cectrain.corrector.whole_text import Memory
 
+Span = tuple[int, int] | tuple[int, int, str]
 OBJECT = "\ufffc"  # stands in a passage for code, a formula or an image: nothing changes it
 _BREAK = re.compile(r"[^\S\n]*\n\s*")  # one space, which parts no words between Han characters
 _IGNORE = re.compile(
@@ -30,7 +32,8 @@ _IGNORE = re.compile(
 class Part(NamedTuple):
     """A stretch of a passage: where it begins there and in the source, and its characters.
 
-    width: of each character in the source; 6 where it is written as JSON writes U+5DF1, `\\u5df1`.
+    width: of each character in the source; more than 1 where it is written by its number, as JSON
+    writes U+5DF1 as `\\u5df1`, and XML as `&#x5df1;`.
     """
 
     at: int
@@ -59,7 +62,7 @@ class Passage:
             for at, start, size, width in self.parts[max(first - 1, 0) : first + 1]:
                 if at <= edit.start <= at + size:
                     place = start + (edit.start - at) * width
-                    yield replace(edit, start=place, end=place, target=_write(edit.target, width))
+                    yield replace(edit, start=place, end=place)
                     return
             return
         even, rest = len(edit.source) == len(edit.target), edit.target
@@ -73,26 +76,44 @@ class Passage:
                 rest = ""
                 if source != target:
                     begin, end = start + (low - at) * width, start + (high - at) * width
-                    target = _write(target, width)
                     yield replace(edit, start=begin, end=end, source=source, target=target)
 
 
-def _write(text: str, width: int) -> str:
-    """Return a text as the source writes its characters."""
-    return text if width == 1 else json.dumps(text)[1:-1]
+def spell_target(source: str, edit: Edit) -> str:
+    """Return the target of an edit by numbers where the source has numbers for what it replaces.
+
+    >>> edit = Edit(start=1, end=9, source="己", target="已", confidence=1.0)
+    >>> spell_target("他&#x5DF1;经", edit), spell_target("他&#24049;经", edit)
+    ('&#x5DF2;', '&#24050;')
+    """
+    written = source[edit.start : edit.end]
+    if written == edit.source or written[:2] not in {"&#", "\\u"}:
+        return edit.target
+    if written[0] == "\\":
+        return json.dumps(edit.target)[1:-1]
+    form = "&#x%X;" if written[2] in "xX" else "&#%d;"
+    return "".join(form % ord(character) for character in edit.target)
 
 
-def join_parts(source: str, parts: Iterable[tuple[int, int] | str]) -> Passage:
-    """Return the passage of spans of a source and of signs that stand for something, in order."""
+def apply_placed(source: str, edits: Iterable[Edit]) -> str:
+    """Return the source of a document with edits at their places."""
+    return splice(source, ((e.start, e.end, spell_target(source, e)) for e in edits))
+
+
+def join_parts(source: str, parts: Iterable[Span | str]) -> Passage:
+    """Return the passage of spans of a source and of signs that stand for something, in order.
+
+    A span may have the text that it stands for: a Han character by its number can be corrected.
+    """
     texts: list[str] = []
     places: list[Part] = []
     length = 0
 
-    def add(text: str, start: int | None) -> None:
+    def add(text: str, start: int | None, width: int = 1) -> None:
         """Append a text; `start` is its place in the source, None where it has none."""
         nonlocal length
         if text and start is not None:
-            places.append(Part(length, start, len(text)))
+            places.append(Part(length, start, len(text), width))
         texts.append(text)
         length += len(text)
 
@@ -100,8 +121,12 @@ def join_parts(source: str, parts: Iterable[tuple[int, int] | str]) -> Passage:
         if isinstance(part, str):
             add(part, None)
             continue
-        done, end = part
-        for match in _BREAK.finditer(source, *part):
+        done, end, *meant = part
+        if meant:
+            is_character = len(meant[0]) == 1 and is_han(ord(meant[0]))
+            add(meant[0], done if is_character else None, end - done)
+            continue
+        for match in _BREAK.finditer(source, done, end):
             add(source[done : match.start()], done)
             add(" ", None)
             done = match.end()
@@ -145,9 +170,8 @@ class TextDocument:
 
     def write(self, edits: Sequence[Edit]) -> bytes:
         """Return the file with edits; raise InputError where its encoding lacks a character."""
-        changes = ((edit.start, edit.end, edit.target) for edit in edits)
         try:
-            return self.mark + splice(self.source, changes).encode(self.encoding)
+            return self.mark + apply_placed(self.source, edits).encode(self.encoding)
         except UnicodeEncodeError as error:
             sign = error.object[error.start]
             raise InputError(

@@ -16,7 +16,7 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from cecdata.common.errors import InputError
 from cectrain.documents import tags
-from cectrain.documents.document import OBJECT, Passage, join_parts
+from cectrain.documents.document import OBJECT, Passage, Span, join_parts
 
 _LONGEST = 100_000  # characters of a line; the time of the parser may grow with their square
 _CODE = re.compile(rf"<(?i:({tags.CODE}))\b[^<>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
@@ -76,7 +76,7 @@ def _locate(source: str, content: str, at: int) -> tuple[int, list[int]]:
     return at, places
 
 
-def _parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[tuple[int, int] | str]:
+def _parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[Span | str]:
     """Yield the places in the source of the prose between marks, and what stands for the marks."""
     done = 0
     for start, end, stand_in, signs in [*sorted(marks), _Mark(len(content), len(content))]:
@@ -85,7 +85,9 @@ def _parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[tupl
         for run in _RUN.finditer(content, done, max(start, done)):
             begin = places[run.start()]
             yield " " if begin < 0 or "\n" in run[0] else (begin, begin + len(run[0]))
-        yield stand_in if start >= done else ""
+        if start >= done:
+            begin = places[start] if start < end else -1
+            yield (begin, begin + end - start, stand_in) if begin >= 0 else stand_in
         done = max(done, end)
 
 

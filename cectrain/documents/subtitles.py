@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator
 
-from cectrain.documents.document import Passage, join_parts
+from cectrain.documents.document import Passage, Span, join_parts
 
 _CUE = re.compile(r"-->[^\n]*(?:\n|\Z)(?P<text>(?:[^\S\n]*[^\s][^\n]*(?:\n|\Z))*)")
 _DIALOGUE = re.compile(r"^Dialogue:(?:[^,\n]*,){9}(?P<text>[^\n]*)", re.MULTILINE)
-_TAG = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\\[Nnh]|[^\S\n]*\n")
+_TAG = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\\[Nnh]|[^\S\n]*\n|(?P<sign>&#\w+;)")
 _END = re.compile(r"[。！？…!?.][”’」』）)]*\s*\Z")
 _MOST = 4  # cues of a sentence; speech without marks is read cue by cue
 
-Parts = list[tuple[int, int] | str]
+Parts = list[Span | str]
 
 
 def find_passages(source: str) -> Iterator[Passage]:
@@ -45,6 +46,7 @@ def _parts(source: str, start: int, end: int) -> Parts:
     """Return the text of a cue between its tags."""
     parts: Parts = []
     for tag in _TAG.finditer(source, start, end):
-        parts += [(start, tag.start()), "" if tag[0][0] in "<{" else " "]
+        sign = (*tag.span(), html.unescape(tag[0])) if tag["sign"] else None
+        parts += [(start, tag.start()), sign or ("" if tag[0][0] in "<{" else " ")]
         start = tag.end()
     return [*parts, (start, end)]

@@ -28,23 +28,30 @@ class Format:
     """A kind of document.
 
     module: one of this room. function: what in it yields the passages of a text or, where files
-    are no text, reads their bytes.
+    are no text, reads their bytes. refusal: why no such file is read.
     """
 
     suffixes: tuple[str, ...]
-    module: str
+    module: str = ""
     function: str = "find_passages"
     is_binary: bool = False
+    refusal: str = ""
 
 
+_UNREAD = "is a document of a kind that is not read: save it as .docx or .txt"
 LINES = Format((), "document", "find_lines")
+WORD = Format((".docx", ".docm"), "word", "WordDocument", is_binary=True)
 FORMATS = (
     Format((".md", ".markdown", ".mdx"), "markdown"),
     Format((".html", ".htm", ".xhtml", ".xml", ".svg"), "tags"),
     Format((".tex", ".ltx"), "tex"),
-    Format((".docx", ".docm"), "word", "WordDocument", is_binary=True),
+    WORD,
     Format((".srt", ".vtt"), "subtitles"),
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
+    Format((".doc", ".dot", ".rtf", ".wps", ".odt", ".fodt", ".pages", ".pdf"), refusal=_UNREAD),
+    Format((".epub", ".ppt", ".pptx", ".odp", ".eml", ".mht", ".mhtml"), refusal=_UNREAD),
+    Format((".xls", ".xlsx", ".ods"), refusal="is a table that is not read: save it as .csv"),
+    Format((".parquet",), refusal="is a table: name its column"),
 )
 #: formats of tables, of which one column is read
 TABLES = (
@@ -73,6 +80,11 @@ def find_format(name: str) -> Format | None:
     return _find(name, FORMATS)
 
 
+def find_suffix(name: str) -> str:
+    """Return the suffix by which a name tells a format or a table; '' where it tells none."""
+    return Path(name).suffix.lower() if _find(name, (*FORMATS, *TABLES)) else ""
+
+
 def _find(name: str, formats: Sequence[Format]) -> Format | None:
     suffix = Path(name).suffix.lower()
     return next((form for form in formats if suffix in form.suffixes), None)
@@ -88,10 +100,12 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
             known = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
             raise InputError(f"has no columns: --column is for {known}")
         form = table
+    if form.refusal:
+        raise InputError(form.refusal)
     function: Any = getattr(import_module(f"cectrain.documents.{form.module}"), form.function)
     if reading.column is not None:
         function = partial(function, column=reading.column)
-    if form.module == "word":
+    if form is WORD:
         function = partial(function, date=reading.date, comments=reading.comments)
     if form.is_binary:
         document: Document = function(data)
@@ -109,7 +123,12 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
 
 
 def find_encoding(head: bytes) -> str:
-    """Return the encoding of a text that begins with these bytes; a character may be cut."""
+    """Return the encoding of a text that begins with these bytes; a character may be cut.
+
+    Raises InputError where the letters of ASCII are those of RTF or PDF.
+    """
+    if head.startswith((b"{\\rtf", b"%PDF-")):
+        raise InputError(_UNREAD)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     try:

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from cectrain.documents.document import OBJECT, Passage, join_parts
+from cectrain.documents.document import OBJECT, Passage, Span, join_parts
 
 CODE = (
     "code|command|computeroutput|filename|kbd|listing|literal|literallayout|math|option|pre|rp|rt|"
@@ -35,7 +35,7 @@ _UNREAD = {name: re.compile(rf"(?i)(?=</{name}\b)|\Z") for name in ("script", "s
 
 def find_passages(source: str, start: int = 0, end: int | None = None) -> Iterator[Passage]:
     """Yield the prose of a source, or of a part of it."""
-    parts: list[tuple[int, int] | str] = []
+    parts: list[Span | str] = []
     code, depth = "", 0  # the element of code that is open, and how often
     end = len(source) if end is None else end
     while match := _TOKEN.search(source, start, end):
@@ -48,7 +48,7 @@ def find_passages(source: str, start: int = 0, end: int | None = None) -> Iterat
             depth += (name == code and not is_alone) * (-1 if is_end else 1)
             code = code if depth else ""
         elif match["sign"]:
-            parts.append(html.unescape(match[0]))
+            parts.append((*match.span(), html.unescape(match[0])))
         elif not name:
             continue
         elif name in _IS_CODE or _UNTRANSLATED.search(match["attributes"]):

@@ -159,8 +159,9 @@ def test_errors_in_prose_are_corrected_and_all_else_stays(name, ending, encoding
     """Also where emphasis, a tag or a line's end parts the word; the encoding and its mark stay."""
     data = SAMPLES[name].replace("\n", ending).encode(encoding)
     made, edits = correct(name, data, encoding)
-    assert made.decode(encoding) == data.decode(encoding).replace("按", "安")
-    assert len(edits) == SAMPLES[name].count("按")
+    right = data.decode(encoding).replace("按", "安").replace("&#24049;", "&#24050;")
+    assert made.decode(encoding) == right
+    assert len(edits) == SAMPLES[name].count("按") + SAMPLES[name].count("&#24049;")
     assert len(made) == len(data)
 
 
@@ -226,6 +227,13 @@ def test_speech_without_marks_is_read_cue_by_cue():
         ("a.html", "<p translate=no>我门</p>我门", "<p translate=no>我门</p>我们"),
         ("a.html", "<P TRANSLATE = 'no'>我门</P>我门", "<P TRANSLATE = 'no'>我门</P>我们"),
         ("a.html", "<code/>我门<br/>我<!-- a -->门", "<code/>我们<br/>我<!-- a -->们"),
+        ("a.html", "<p>我&#x95e8;&nbsp;我&#38376;", "<p>我&#x4EEC;&nbsp;我&#20204;"),
+        ("a.xml", "<p>&#X6211;&#X95E8;&lt;&#25105;</p>", "<p>&#X6211;&#x4EEC;&lt;&#25105;</p>"),
+        ("a.md", "# 我&#x95E8;\n\n**&#25105;**&#38376;", "# 我&#x4EEC;\n\n**&#25105;**&#20204;"),
+        ("a.md", "`&#25105;&#38376;`&#38376;", "`&#25105;&#38376;`&#38376;"),
+        ("a.md", "|我&#38376;\\|我|\n|-|\n|我&#38376;|", "|我&#38376;\\|我|\n|-|\n|我&#20204;|"),
+        ("a.md", "<p>我&#38376;</p>\n\n我门", "<p>我&#20204;</p>\n\n我们"),
+        ("a.vtt", "1\n00:1 --> 00:2\n我&#38376;", "1\n00:1 --> 00:2\n我&#20204;"),
         (
             "a.tex",
             "\\textbf {我}门\\def\\x{我门}\\\\%我门",
@@ -345,7 +353,8 @@ def test_the_time_is_linear_in_the_file(name, part):
 
 def real_files(count):
     """Yield files of the documentation of this system and of this repository."""
-    suffixes = {suffix for form in FORMATS if not form.is_binary for suffix in form.suffixes}
+    texts = [form for form in FORMATS if form.module and not form.is_binary]
+    suffixes = {suffix for form in texts for suffix in form.suffixes}
     for folder in (ROOT / "docs", Path("/usr/share/doc")):
         paths = (path for path in sorted(folder.rglob("*")) if path.suffix in suffixes)
         yield from islice((p for p in paths if p.is_file() and p.stat().st_size < 100_000), count)
@@ -550,8 +559,12 @@ def test_a_copy_that_cannot_be_written_is_refused_at_the_start(folder, out, mess
         ("a.docx", "b.txt", True),
         ("a.md", "b.docx", True),
         ("a.srt", "b.md", True),
-        ("a.srt", "b.vtt", False),
+        ("a.srt", "b.vtt", True),
+        ("a.csv", "b.tsv", True),
+        ("a.csv", "b.parquet", True),
+        ("a.txt", "b.pdf", True),
         ("-", "b.docx", True),
+        ("-", "b.txt", False),
         ("a.MD", "b.md", False),
         ("a.md", "copy", False),
         ("a.txt", "a.log", False),
@@ -575,30 +588,61 @@ def test_a_copy_has_the_format_of_its_file(folder, name, out, is_refused):
         (("--file", "a.md", "--format", "github"), "--format is for --check"),
         (("甲", "--column", "text"), "are for files"),
         (("甲", "--encoding", "gb18030"), "are for files"),
-        (("甲", "--comments"), "are for files"),
-        (("甲", "--date", "2026-01-31"), "are for files"),
+        (("甲", "--comments"), "are for Word files"),
+        (("甲", "--date", "2026-01-31"), "are for Word files"),
         (("甲", "--workers", "2"), "--workers is for a --file of lines"),
         (("--check", "a.md", "--workers", "2"), "--workers is for a --file of lines"),
         (("--file", "a.md", "--workers", "2"), "--workers is for a --file of lines"),
+        (("--file", "a.md", "--comments"), "are for Word files"),
+        (("--comments",), "are for Word files"),
+        (("--date", "2026-01-31"), "are for Word files"),
+        (("--check", "a.md", "--comments"), "are for Word files"),
+        (("--file", "-", "--out", "b.txt", "--interactive"), "--interactive needs"),
     ],
 )
 def test_an_option_that_would_be_ignored_is_refused(folder, words, message):
     """With what it is for."""
     Path("a.md").write_text("他己经来了。", "utf-8")
-    done = run(*words)
+    done = run(*words, input="他己经来了。")
     assert done.exit_code == 2
     assert message in done.stderr
 
 
+@pytest.mark.parametrize("name", [(), ("--file", "-"), ("-",), ("--check", "-")])
+def test_standard_input_has_no_columns(folder, name):
+    """Rather than that all of them are read as one text, however it is named."""
+    done = run(*name, "--column", "text", input="id,text,note\n1,他己经来了。,己经\n")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "- has no columns" in done.stderr
+
+
+def test_standard_input_goes_into_a_copy(folder):
+    """By its sign, or because nothing else is named."""
+    for words in (("-",), ()):
+        assert run(*words, "--out", "b.txt", input="他己经来了。").exit_code == 0
+        assert Path("b.txt").read_text("utf-8") == "他已经来了。"
+        assert run(*words, input="他己经来了。").stdout == "他已经来了。\n"
+
+
 @pytest.mark.parametrize("option", ["--file", "--check", "--write"])
-@pytest.mark.parametrize("name", ["a.parquet", "a.doc", "a.ODT", "a.pdf"])
-def test_a_file_that_is_not_read_is_named_with_a_remedy(folder, option, name):
-    """Whatever its bytes are, if they are no text."""
-    Path(name).write_bytes(b"PAR1\xd0\xcf\x11\xe0")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a.parquet", "is a table: name its column"),
+        *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("doc", "ODT", "pdf", "rtf")),
+        *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("eml", "fodt", "pptx")),
+        ("a.xlsx", "save it as .csv"),
+        ("letter", "save it as .docx or .txt"),
+    ],
+)
+@pytest.mark.parametrize("data", ["{\\rtf1\\ansi \\u20182?\\u24049?}", "%PDF-1.4\n1 0 obj"])
+def test_a_file_that_is_not_read_is_named_with_a_remedy(folder, option, name, said, data):
+    """By its suffix or its first bytes, also where all bytes are those of a text."""
+    Path(name).write_text(data)
     done = run(option, name)
-    assert done.exit_code == 1
-    assert done.stderr.startswith(f"Error: {name} is not UTF-8")
-    assert "save a document or a table as text" in done.stderr
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"Error: {name} is ")
+    assert said in done.stderr
 
 
 def test_a_unified_diff_can_be_applied(folder):
@@ -676,6 +720,18 @@ def test_questions_are_asked_for_each_edit(folder):
     assert Path("a.txt").read_text("utf-8") == "他已经来了。\n他己经走了。"
 
 
+@pytest.mark.parametrize("answers", ["y\n", "y\nmaybe", "always\n"])
+def test_answers_count_where_the_input_ends(folder, answers):
+    """As those before `quit`; no later edit is made, in no later file."""
+    Path("a.txt").write_text("他己经来了。\n我门明天见。", "utf-8")
+    Path("b.txt").write_text("我门明天见。", "utf-8")
+    done = run("--write", "a.txt", "b.txt", "--interactive", input=answers)
+    assert done.exit_code == 0
+    assert "the input ended" in done.stderr
+    assert Path("a.txt").read_text("utf-8") == "他已经来了。\n我门明天见。"
+    assert Path("b.txt").read_text("utf-8") == "我门明天见。"
+
+
 @pytest.mark.parametrize("line", ["他己经来了。", "我们己*经*到了。", "我门明天见。"])
 def test_what_is_never_to_be_changed_is_never_asked_again(folder, line):
     """Behind another character neither: what is kept is the word, not what stands before it."""
@@ -691,6 +747,20 @@ def test_a_check_names_the_line_and_the_column_in_the_file(folder):
     Path("a.md").write_bytes(WRONG.encode("gb18030"))
     places = [line.split(" ")[0] for line in run("--check", "a.md").stdout.splitlines()]
     assert places == ["a.md:3:4:", "a.md:3:12:"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.jsonl", '{"text": "我\\u95e8走吧"}\n'), ("a.html", "我&#x95e8;走吧")]
+)
+def test_a_character_by_its_number_is_shown_as_it_is_read(folder, name, text):
+    """In each form of a check; in the file it is written by its number."""
+    Path(name).write_text(text)
+    column = ("--column", "text") if name == "a.jsonl" else ()
+    assert ": 门 → 们 (near-sound, 0." in run("--check", name, *column).stdout
+    record = json.loads(run("--check", "--format", "json", name, *column).stdout)
+    assert (record["source"], record["target"], record["type"]) == ("门", "们", "near-sound")
+    assert run("--write", name, *column).exit_code == 0
+    assert Path(name).read_text() in (text.replace("95e8", "4eec"), text.replace("95e8", "4EEC"))
 
 
 def test_one_bad_file_is_named_and_the_next_goes_on(folder):

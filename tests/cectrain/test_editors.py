@@ -113,8 +113,22 @@ def test_a_session_ends_without_an_error():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+WRONG_SETTINGS = (
+    ({"terms": ["no.txt"]}, "no.txt cannot be read"),
+    ({"terms": "no.txt"}, "no.txt cannot be read"),
+    ({"protect": "no.txt"}, "no.txt cannot be read"),
+    ({"protect": ["words.txt"]}, "protect"),
+    ({"dictionary": [1]}, "dictionary"),
+    ({"confidence": "0.9"}, "confidence"),
+    ({"script": 1}, "script"),
+    ({"enable": True}, "enable"),
+    ({"confidense": 0.9}, "did you mean 'confidence'"),
+    ({"model": "nope"}, "nope"),
+)
+
+
 def test_settings_of_a_workspace_replace_the_options(tmp_path):
-    """Names of files are below its root; what is wrong with them is shown."""
+    """Names of files are below its root; what is wrong with them is shown, and no finding is."""
     (tmp_path / "words.txt").write_text("明天\t后天\n", "utf-8")
 
     async def configure(editor, **settings):
@@ -126,9 +140,17 @@ def test_settings_of_a_workspace_replace_the_options(tmp_path):
             assert len(await editor.open("明天他己经来了。")) == 1
             await configure(editor, dictionary=["words.txt"])
             assert len(await editor.next()) == 2
-            await configure(editor, terms=["no.txt"])
-            message = await asyncio.wait_for(editor.messages.get(), 60)
-            assert "no.txt" in message.message
+            for wrong, said in WRONG_SETTINGS:
+                await configure(editor, **wrong)
+                message = await asyncio.wait_for(editor.messages.get(), 60)
+                assert said in message.message
+                assert await editor.next() == ()
+                await configure(editor, dictionary="words.txt", protect="", confidence=None)
+                assert len(await editor.next()) == 2
+            editor.client.workspace_did_change_configuration(
+                types.DidChangeConfigurationParams({"cectrain": None})
+            )
+            assert len(await editor.next()) == 1
 
     asyncio.run(change())
 
