@@ -1,7 +1,7 @@
 """What a language model adds to the corrector: F1, over-correction, recall of proposals, speed.
 
     python benchmarks/bench_rescore.py MODEL lemon/car lemon/cot lemon/gam lemon/mec cscd-ns/dev \
-        --data FOLDER --rows 300 [--lm words] [--probe 10] [--json FILE] [--svg FILE]
+        --data FOLDER --rows 300 [--lm TABLE] [--probe 10] [--json FILE] [--svg FILE]
 
 MODEL is what `cectrain correct --rescore` takes; its weights are those of `cectrain calibrate`, or
 the cautious ones. So many rows of each set are drawn by the seed. Scores are of whole sentences: a
@@ -146,7 +146,7 @@ def by_policy(plain: CombinedProposer, found: Confidences) -> Confidences:
     return [[next(logits) for _ in of_row] for of_row in found]
 
 
-def proposals(plain: CombinedProposer, rows: Sequence[Row], margin: float, lm: str) -> None:
+def proposals(plain: CombinedProposer, rows: Sequence[Row], margin: float, lm: str | None) -> None:
     """Print what a channel with this margin proposes."""
     settings = plain.channel.settings._replace(margin=margin)
     channel = ChannelProposer(open_tables(lm), settings=settings)
@@ -210,7 +210,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of benchmarks, as for `cecbench run`")
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--lm", default="words")
+    parser.add_argument("--lm")
     parser.add_argument("--probe", type=int, default=0)
     parser.add_argument("--margins", type=float, nargs="+", default=(), help="in nats")
     parser.add_argument("--json", type=Path)
