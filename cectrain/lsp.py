@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,12 @@ from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.progress import GivenUpError, asking
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document, edits_of, spell_target
+from cectrain.documents.document import (
+    correct_document,
+    edits_of,
+    find_line_starts,
+    spell_target,
+)
 from cectrain.documents.protected import PROTECTED, find_word, keep_word
 from cectrain.documents.table import Reading, read_document
 
@@ -221,7 +225,7 @@ class Server:
 
 def _findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> Iterator[_Finding]:
     """Yield the findings of a text, whose places an editor counts in its own units."""
-    starts = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
+    starts = find_line_starts(text)
 
     def position(place: int) -> types.Position:
         line = bisect_right(starts, place) - 1

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -17,34 +15,35 @@ import click
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.progress import tell
 from cecdata.common.text import escape_controls, named_folder, unreadable
-from cectrain.corrector.correction import Edit
+from cectrain.corrector.correction import Edit, edit_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import Document, correct_document, edits_of
+from cectrain.documents.document import (
+    Document,
+    correct_document,
+    edits_of,
+    find_line_starts,
+)
 from cectrain.documents.table import Reading, read_document
 
 
-@dataclass(frozen=True, slots=True)
-class Suspicion:
-    """A place that looks wrong: line and column from 1, in code points."""
-
-    file: str
-    line: int
-    column: int
-    edit: Edit
-
-
 def check(corrector: Corrector, names: Sequence[str], form: str, reading: Reading) -> bool:
-    """Print the suspicions of files, `-` for standard input; return whether all is well.
+    """Print what looks wrong in files, `-` for standard input; return whether all is well.
 
-    A file that cannot be read is named on stderr, and those after it are checked.
+    Lines and columns count from 1, in code points. A file that cannot be read is named on stderr,
+    and those after it are checked.
     """
     well = True
-    shown = {"text": _text, "github": _github, "json": _json}
+    show = {"text": _text, "github": _github, "json": _json}[form]
     for name in find_files(names):
         try:
-            for suspicion in _suspicions(corrector, name, reading):
+            document = open_document(name, reading)
+            with naming_file(name):
+                edits = edits_of(correct_document(corrector, document))
+            starts = find_line_starts(document.source)
+            for edit in edits:
                 well = False
-                click.echo(shown[form](suspicion))
+                line = bisect_right(starts, edit.start)
+                click.echo(show(name, line, edit.start - starts[line - 1] + 1, edit))
         except InputError as error:
             well = False
             tell(escape_controls(f"Error: {error}"))
@@ -112,43 +111,17 @@ def naming_file(name: str) -> Iterator[None]:
         raise InputError(f"{name} {error}") from error
 
 
-def _suspicions(corrector: Corrector, name: str, reading: Reading) -> Iterator[Suspicion]:
-    """Yield what looks wrong in a file. Raises InputError where it cannot be read."""
-    document = open_document(name, reading)
-    with naming_file(name):
-        edits = edits_of(correct_document(corrector, document))
-    starts = [
-        0,
-        *(match.end() for match in re.finditer(r"\r\n?|\n", document.source)),
-    ]
-    for edit in edits:
-        line = bisect_right(starts, edit.start)
-        column = edit.start - starts[line - 1] + 1
-        yield Suspicion(name, line, column, edit)
+def _text(name: str, line: int, column: int, edit: Edit) -> str:
+    return escape_controls(f"{name}:{line}:{column}: {edit.message}")
 
 
-def _text(place: Suspicion) -> str:
-    return escape_controls(f"{place.file}:{place.line}:{place.column}: {place.edit.message}")
+def _json(name: str, line: int, column: int, edit: Edit) -> str:
+    place = {"file": click.format_filename(name), "line": line, "column": column}
+    return json.dumps({**place, **edit_record(edit)}, ensure_ascii=False)
 
 
-def _json(place: Suspicion) -> str:
-    edit = place.edit
-    record = {
-        "file": click.format_filename(place.file),
-        "line": place.line,
-        "column": place.column,
-        "source": edit.source,
-        "target": edit.target,
-        "type": edit.type,
-        "confidence": edit.confidence,
-    }
-    return json.dumps(record, ensure_ascii=False)
-
-
-def _github(place: Suspicion) -> str:
+def _github(name: str, line: int, column: int, edit: Edit) -> str:
     """Return a command of GitHub's workflows, which shows a warning beside the line."""
     codes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
-    name = click.format_filename(place.file).translate(codes)
-    name = name.replace(":", "%3A").replace(",", "%2C")
-    message = place.edit.message.translate(codes)
-    return f"::warning file={name},line={place.line},col={place.column}::{message}"
+    file = click.format_filename(name).translate(codes).replace(":", "%3A").replace(",", "%2C")
+    return f"::warning file={file},line={line},col={column}::{edit.message.translate(codes)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,12 @@ from cecdata.common.text import escape_controls
 from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.corrector.correction import Edit, Kept, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import apply_placed, correct_document, edits_of
+from cectrain.documents.document import (
+    apply_placed,
+    correct_document,
+    edits_of,
+    find_line_starts,
+)
 from cectrain.documents.protected import find_word, keep_word
 from cectrain.documents.table import Reading
 
@@ -59,10 +65,12 @@ class Rewriter:
         """
         document = open_document(name, self.reading)
         with naming_file(name):
-            corrections = list(correct_document(self.corrector, document))
-            for correction, _ in corrections:
-                self.report(name, correction.kept)
-            edits = edits_of(corrections)
+            passages = list(correct_document(self.corrector, document))
+            starts = find_line_starts(document.source)
+            lines = [bisect_right(starts, passage.start) for passage in passages]
+            for line, passage in zip(lines, passages, strict=True):
+                self.report(f"{name}, line {line}", passage.correction.kept)
+            edits = edits_of(passages)
             if self.questions is not None:
                 edits = self.questions.choose(document.source, edits)
             data = document.write(edits)
@@ -70,8 +78,9 @@ class Rewriter:
             write_bytes(out, data)
         try:
             if self.shape == "json":
-                for correction, _ in corrections:
-                    click.echo(json.dumps(as_record(correction), ensure_ascii=False))
+                for line, passage in zip(lines, passages, strict=True):
+                    record = {"line": line, **as_record(passage.correction)}
+                    click.echo(json.dumps(record, ensure_ascii=False))
             elif self.shape == "diff":
                 _print_diff(name, document.source, apply_placed(document.source, edits))
             elif out is None:

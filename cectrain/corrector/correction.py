@@ -141,10 +141,14 @@ class Correction:
 
 def as_record(correction: Correction) -> dict[str, object]:
     """Return a correction as an object for JSON, each edit with its type."""
-    edits = [{**asdict(edit), "type": edit.type} for edit in correction.edits]
-    for edit in edits:
-        del edit["rule"]
-    return {**asdict(replace(correction, edits=())), "edits": edits}
+    return {**asdict(replace(correction, edits=())), "edits": [*map(edit_record, correction.edits)]}
+
+
+def edit_record(edit: Edit) -> dict[str, object]:
+    """Return an edit as an object for JSON."""
+    record = {**asdict(edit), "type": edit.type}
+    del record["rule"]
+    return record
 
 
 def apply(source: str, edits: Iterable[Edit]) -> str:

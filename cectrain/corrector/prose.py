@@ -9,6 +9,7 @@ sign stands, and ends at the next such sign.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ _NOT_PROSE = re.compile(
           (?:(?<=\n)[ \t>]*(?P=fence)[`~]*[ \t]*(?m:$)|\Z)
     | (?<!`)(?P<ticks>`{{1,3}})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)
     | <(?i:(?P<element>code|kbd|pre|script|style))\b[^<>]*>[^<]*</(?P=element)\s*>
-    | </?[A-Za-z][^<>]*>
+    | </?[A-Za-z][A-Za-z0-9:._-]*(?:[\s/](?:"[^"<>]*"|'[^'<>]*'|[^<>"'{_HAN}{_MARKS}])*)?>
     | \{{\{{(?:[^{{}}]|\{{\{{[^{{}}]*\}}\}}|\{{[^{{}}]*\}})*\}}\}}
     | <%[^%]*%> | \{{%[^%\n]*%\}} | \{{\\[^{{}}\n]*\}}
     | [$\#%]\{{[^{{}}\n]*\}}
@@ -69,20 +70,23 @@ _NOT_PROSE = re.compile(
     | \]\[[^\[\]\n]*\](?!\[)
     | (?m:^)[ \t>]*\[[^\[\]\n]+\]:[ \t]+\S+
     | \[\[[^\[\]|\n]*(?:\||\]\])
-    | (?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}://|(?<![A-Za-z0-9.-])(?:www\.|mailto:))
+    | (?P<link>
+          (?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}://|(?<![A-Za-z0-9.-])(?:www\.|mailto:))
           (?:{_ASCII_SITE}(?=[{_HAN}])
-          |(?:{_IN_ADDRESS}|\({_IN_ADDRESS}*\)|[,;!](?=[!-~]))+)
+          |(?:{_IN_ADDRESS}|\({_IN_ADDRESS}*\)|[,;!](?=[!-~]))+))
     | (?<![\w.%+-])(?P<mail>[\w.%+-]+)@
           (?:{_ASCII_SITE}(?!\.)|{_HAN_SITE}|[\w-]+(?:\.[\w-]+)+)
-    | (?:(?<![A-Za-z0-9])[A-Za-z]:[\\/]|\\\\(?=[\w.-]+\\)|(?<![\w~])~/|(?<![.\w/])\.{{1,2}}[\\/]
-        |(?<=[{_HAN}])\.{{1,2}}/|(?<![\w./<])/(?=[^\s/{_MARKS}]+/[^\s/])|(?<=[{_HAN}])/(?=(?:{_ROOTS})/))
-          (?:{_IN_PATH}|[ ](?=[\w.()-]+\\))*
+    | (?P<path>
+          (?:(?<![A-Za-z0-9])[A-Za-z]:[\\/]|\\\\(?=[\w.-]+\\)|(?<![\w~])~/|(?<![.\w/])\.{{1,2}}[\\/]
+          |(?<=[{_HAN}])\.{{1,2}}/|(?<![\w./<])/(?=[^\s/{_MARKS}]+/[^\s/])|(?<=[{_HAN}])/(?=(?:{_ROOTS})/))
+          (?:(?!(?<=[{_HAN}])/(?:{_ROOTS})/){_IN_PATH}|[ ](?=[\w.()-]+\\))*)
     | (?<!{_NAME})(?P<files>(?:{_NAME}|\(\d+\))*(?:\w|\(\d+\)){_SUFFIX})(?:/{_IN_ADDRESS}*)?
     | (?<!{_NAME}){_HAN_SITE}/{_IN_ADDRESS}*
     )
     """,
     re.VERBOSE,
 )
+_IN_MAIL = f"{string.ascii_letters}{string.digits}_.%+-"
 _SIGNS = re.compile(r"[`<{$%\\\[\]@:/~.=\ufffc]")  # each place that is no prose has one of these
 _FILE = re.compile(rf".*?(?:{_SUFFIX})+")
 # The prose before a name of ASCII, before the beginning of a path, and before a name of at most 40
@@ -91,7 +95,10 @@ _INTRODUCES = "请看|参见|详见|打开|下载|上传|查看|运行|执行|�
 _GLUED = re.compile(
     rf"[^/\\@]*[{_HAN}](?=[A-Za-z0-9]{{3,}}(?:[._%+-][A-Za-z0-9]+)*\Z|\.{{1,2}}/|~/|/(?:{_ROOTS})/|www\.)"
     rf"|[^/\\@]*(?:{_INTRODUCES})(?=[^./\\@]{{1,40}}{_SUFFIX}\Z)"
+    rf"|[^/\\@]*[到为成是用](?=\w*{_SUFFIX}\Z)"
 )
+# The last name of a path as far as it is ASCII; prose follows without a space.
+_LAST_NAME = re.compile(rf"[!-@\[-`{{-~]*[A-Za-z][!-~]*(?<=[A-Za-z0-9])(?=[{_HAN}])(?!.*{_SUFFIX})")
 
 
 class NotProse(NamedTuple):
@@ -119,7 +126,12 @@ def find_not_prose(text: str) -> Iterator[NotProse]:
                 yield NotProse(_without_prose(text, start, last), last, reason)
                 start = last
         elif match["mail"]:
-            yield NotProse(_without_prose(text, start, match.end("mail")), end, reason)
+            prose = match["mail"].rstrip(_IN_MAIL)
+            yield NotProse(start + (len(prose) if prose != match["mail"] else 0), end, reason)
+        elif match["path"] or match["link"]:
+            last = max(text.rfind("/", start, end), text.rfind("\\", start, end)) + 1
+            name = _LAST_NAME.match(text, max(last, start), end)
+            yield NotProse(start, name.end() if name else end, reason)
         else:
             yield NotProse(start, end, reason)
 

@@ -134,6 +134,11 @@ def join_parts(source: str, parts: Iterable[Span | str]) -> Passage:
     return Passage("".join(texts), tuple(places))
 
 
+def find_line_starts(source: str) -> list[int]:
+    """Return where the lines of a source begin; `bisect_right` gives the number of one."""
+    return [0, *(match.end() for match in re.finditer(r"\r\n?|\n", source))]
+
+
 def find_lines(source: str) -> Iterator[Passage]:
     """Yield each line as a passage: the format of text without markup."""
     for line in re.finditer(r"[^\n]+", source):
@@ -191,10 +196,16 @@ class Reader(Protocol):
         """Yield one correction a text."""
 
 
-def correct_document(
-    corrector: Reader, document: Document
-) -> Iterator[tuple[Correction, list[Edit]]]:
-    """Yield the correction of each passage, and its edits at their places in the source.
+class Corrected(NamedTuple):
+    """The correction of a passage, where that begins in the source, and the edits there."""
+
+    start: int
+    correction: Correction
+    edits: list[Edit]
+
+
+def correct_document(corrector: Reader, document: Document) -> Iterator[Corrected]:
+    """Yield the correction of each passage.
 
     Between `cec-ignore-start` and `cec-ignore-end` in comments, in a line with `cec-ignore`, and in
     the line after it, everything stays.
@@ -216,7 +227,8 @@ def correct_document(
         edits = tuple(edit for edit in placed if placed[edit])
         target = apply(passage.text, edits)
         places = [place for edit in edits for place in placed[edit]]
-        yield replace(reviewed, target=target, edits=edits), places
+        start = passage.parts[0].start if passage.parts else 0
+        yield Corrected(start, replace(reviewed, target=target, edits=edits), places)
 
 
 def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
@@ -225,7 +237,7 @@ def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
     return before >= 0 and edit.start < spans[before][1]
 
 
-def edits_of(corrections: Iterable[tuple[Correction, Sequence[Edit]]]) -> list[Edit]:
+def edits_of(passages: Iterable[Corrected]) -> list[Edit]:
     """Return the edits of a document, sorted; a footnote may stand within another passage."""
-    edits = (edit for _, placed in corrections for edit in placed)
+    edits = (edit for passage in passages for edit in passage.edits)
     return sorted(edits, key=lambda edit: (edit.start, edit.end))

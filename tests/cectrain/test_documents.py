@@ -677,6 +677,8 @@ def test_a_record_of_a_passage_has_its_own_offsets(folder, words, name, text):
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert any(record["edits"] for record in records)
     for record in records:
+        if "line" in record:
+            assert record["source"][:1] in text.splitlines()[record["line"] - 1]
         spans = [(edit["start"], edit["end"], edit["target"]) for edit in record["edits"]]
         assert splice(record["source"], spans) == record["target"]
         for edit in record["edits"]:
@@ -761,6 +763,18 @@ def test_a_character_by_its_number_is_shown_as_it_is_read(folder, name, text):
     assert (record["source"], record["target"], record["type"]) == ("门", "们", "near-sound")
     assert run("--write", name, *column).exit_code == 0
     assert Path(name).read_text() in (text.replace("95e8", "4eec"), text.replace("95e8", "4EEC"))
+
+
+def test_what_was_kept_has_its_line_in_the_file(folder):
+    """On stderr and in JSON; of a column, rows without a text are left out of neither count."""
+    rows = [{"t": "allright"}, {"t": None}, {}, {"t": "他己经来了。"}, {"t": "㻂㻃㻄他己经来了"}]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("--file", "a.jsonl", "--column", "t", "--json")
+    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [1, 4, 5]
+    assert "a.jsonl, line 5: characters 1 to 8 (8 characters) not changed" in done.stderr
+    pq.write_table(pa.Table.from_pylist(rows), "a.parquet")
+    done = run("--file", "a.parquet", "--column", "t", "--json")
+    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [1, 4, 5]
 
 
 def test_one_bad_file_is_named_and_the_next_goes_on(folder):

@@ -96,6 +96,19 @@ def test_each_is_found_whole(span, reason, text):
         ("下载.zip", ["下载.zip"]),
         ("请联系zhang@example.com我门", ["zhang@example.com"]),
         ("访问https://example.com查看我门", ["https://example.com"]),
+        ("我门的邮箱是a@b.com", ["a@b.com"]),
+        ("请发邮件给我门a1@qq.com，己经", ["a1@qq.com"]),
+        ("写信到x.y-z@b.com.cn我门，我门@己经.cn", ["x.y-z@b.com.cn", "我门@己经.cn"]),
+        ("文件/etc/hosts己经修改过了", ["/etc/hosts"]),
+        ("把/etc/hosts己经改成/etc/hosts2了", ["/etc/hosts", "/etc/hosts2"]),
+        ("在C:\\Windows\\System32己经找到", ["C:\\Windows\\System32"]),
+        ("放在 ~/bin我门再说，./build.sh己经", ["~/bin", "./build.sh"]),
+        ("在/home/我门/report己经版.docx里", ["/home/我门/report己经版.docx"]),
+        ("环境变良写到.env", [".env"]),
+        ("我门己经导出成.csv文件，格式是.docx", [".csv", ".docx"]),
+        ("<b>我门</b><a-b c='我门，' d>己经", ["<b>", "</b>", "<a-b c='我门，' d>"]),
+        ("见https://a.com/docs/b我门再看", ["https://a.com/docs/b"]),
+        ("写到a.txt，己经是b.md", ["a.txt", "b.md"]),
     ],
 )
 def test_only_the_target_of_a_link_and_the_name_of_a_file_are_no_prose(text, spans):
@@ -110,6 +123,8 @@ def test_only_the_target_of_a_link_and_the_name_of_a_file_are_no_prose(text, spa
         "他己经来了.Then he left. 3.5元/斤，12:30，A/B测试，版本2.0",
         "\\textbf{己经}，价格$5和$6，a<b，[1]，{一、二}，50%(己经)，`我门'",
         "<己经>，@我门，#己经#，己经...，我门——",
+        "如果a<b，那么我门己经完成了，并且c>d。",
+        "当a<b且我门c>d，或x<y 己经 y>z，i<n时我门>m",
     ],
 )
 def test_prose_with_signs_is_prose(text):
