@@ -8,7 +8,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from cecdata.common.errors import CecError
-from cectrain.corrector.correction import as_record
+from cectrain.corrector.correction import as_record, edit_record
 from cectrain.corrector.corrector import Corrector
 
 INSTRUCTIONS = (
@@ -24,9 +24,7 @@ def make_server(corrector: Corrector) -> MCPServer:
     @server.tool()
     def check(text: str) -> list[dict[str, Any]]:
         """List the places of a Chinese text that look wrong, each with its probable correction."""
-        edits = as_record(corrector.correct(text)[0])["edits"]
-        assert isinstance(edits, list)
-        return edits
+        return [*map(edit_record, corrector.correct(text)[0].edits)]
 
     @server.tool()
     def correct(

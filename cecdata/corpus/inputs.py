@@ -87,8 +87,8 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
         tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
         raise InputError(
             f"{path}: unknown suffix {suffix + compression!r}; known suffixes are {streams} (each "
-            f"also with {' '.join(COMPRESSIONS)}) and {tables}. For other suffixes, set --format "
-            "of `cecdata build`"
+            f"also with {' '.join(COMPRESSIONS)}) and {tables}. For other texts, rename "
+            "the file, or set --format of `cecdata build`"
         )
     # Arrow takes a relative name such as "s3:x" for an address.
     source = Source(

@@ -63,7 +63,8 @@ def unread(inputs: Iterable[File]) -> list[FileReport]:
 
 
 _ENCODING_HINT = (
-    " If it is a text file, name its encoding, which was not detected, as in --encoding gb18030."
+    " If it is a text file, its encoding was not detected: convert it to UTF-8, or name it for "
+    "`cecdata build`, as in --encoding gb18030."
 )
 
 

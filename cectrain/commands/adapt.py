@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 )
 @several("--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks")
 @click.option("--report", is_flag=True, help="List the new words and the doubtful sentences, too.")
-@click.option("--seed", default=1, help="Seed of the errors on which the model is tried.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def adapt(
     texts: tuple[str, ...],
@@ -44,7 +43,6 @@ def adapt(
     no_names: bool,
     decontaminate: tuple[str, ...] | None,
     report: bool,
-    seed: int,
     as_json: bool,
 ) -> None:
     """Adapt the corrector to a field from clean TEXTS of the field, without labels.
@@ -75,7 +73,6 @@ def adapt(
             policy=not no_policy,
             names=not no_names,
             decontaminate=decontaminate or (),
-            seed=seed,
         )
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(made)}, ensure_ascii=False))

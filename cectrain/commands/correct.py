@@ -18,7 +18,6 @@ from cecdata.common.progress import tell
 from cectrain.commands.checking import check, read_passages
 from cectrain.commands.lines import (
     KeptReport,
-    count_lines,
     print_corrections,
     read_file_lines,
     read_good_lines,
@@ -157,15 +156,6 @@ def corrector_for_text(
     return corrector.also(confidence=threshold)
 
 
-def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None) -> str | None:
-    """Return the encoding that a user names; raise BadParameter where Python has none."""
-    try:
-        "".encode(encoding or "utf-8")
-    except LookupError as error:
-        raise click.BadParameter(f"{encoding}: name one such as gb18030, big5, utf-16") from error
-    return encoding
-
-
 @click.command()
 @click.argument("sentences", nargs=-1)
 @corrector_options
@@ -198,11 +188,9 @@ def _known_encoding(_: click.Context, __: click.Parameter, encoding: str | None)
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write the corrected --file here.")
 @click.option(
-    "--encoding",
-    callback=_known_encoding,
-    help="Encoding of the files.  [default: UTF-8, or what their bytes show]",
+    "--encoding", help="Encoding of the files.  [default: UTF-8, or what their bytes show]"
 )
-@click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
+@click.option("--column", help="Column or key to correct in CSV, TSV or JSON lines.")
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
 @click.option(
@@ -328,12 +316,10 @@ def correct(
             well = rewriter.write_files(sentences) if writes else rewriter.correct(str(path), out)
         else:
             sources = read_file_lines(path, encoding) if path else [("sentence", [*sentences])]
-            total = len(sentences) + count_lines(path) if path is None or path.is_file() else None
             diff = diff or (sys.stdout.isatty() and not as_json)
             print_corrections(
                 corrector,
                 sources,
-                total,
                 report,
                 Memory(sample),
                 workers=workers,

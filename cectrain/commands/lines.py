@@ -87,7 +87,6 @@ def read_good_lines(path: Path, encoding: str | None) -> Iterator[str]:
 def print_corrections(
     corrector: Corrector,
     sources: Iterable[tuple[str, Sequence[str]]],
-    total: int | None,
     report: KeptReport,
     memory: Memory,
     *,
@@ -113,15 +112,7 @@ def print_corrections(
             record = json.dumps(as_record(reviewed), ensure_ascii=False) if as_json else None
             click.echo(record or show_edits(reviewed, diff=diff))
             if progress is not None:
-                progress("correct", 1, total)
-
-
-def count_lines(path: Path | None) -> int:
-    """Return the number of lines of a file, 0 without one."""
-    if path is None:
-        return 0
-    with path.open("rb") as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
+                progress("correct", 1, None)
 
 
 def show_edits(correction: Correction, *, diff: bool) -> str:

@@ -137,8 +137,8 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
 
 def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
     """Return terms, sorted and each once. Raises UsageError where one cannot be used."""
-    if isinstance(terms, str):
-        raise UsageError(f"terms must be a list of words, not the text {terms!r}")
+    if isinstance(terms, (str, Mapping)):
+        raise UsageError(f"terms must be a list of words or of Term(word, weight), not {terms!r}")
     made = [Term(term) if isinstance(term, str) else term for term in terms]
     for term in made:
         if not isinstance(term, Term):

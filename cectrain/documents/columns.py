@@ -1,18 +1,13 @@
-"""One column of a table: of CSV and TSV, JSON lines, and Parquet."""
+"""One column of a table: of CSV and TSV, and of JSON lines."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 from cecdata.common.errors import InputError, did_you_mean
 from cecdata.common.text import SEP
-from cecdata.hanzi.edits import splice
-from cectrain.corrector.correction import Edit
 from cectrain.documents.document import Part, Passage, join_parts
 
 _DELIMITERS = ",;\t|"
@@ -102,57 +97,3 @@ def _value(source: str, start: int, end: int) -> Passage:
         texts.append(text)
         at += len(text)
     return Passage("".join(texts), tuple(parts))
-
-
-class ParquetDocument:
-    """A Parquet file; its source is the texts of the column, one after another."""
-
-    def __init__(self, data: bytes, column: str) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            self._file = pq.ParquetFile(io.BytesIO(data))
-            self._table = self._file.read()
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"is no Parquet file ({error})") from error
-        self._data, self._column = data, _position(self._table.column_names, column)
-        values = self._table.column(self._column)
-        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-            raise InputError(f"has no text in the column {column!r}, but {values.type}")
-        self._texts: list[str | None] = values.to_pylist()
-        lengths = (len(text or "") + 1 for text in self._texts)
-        self._starts = [0, *accumulate(lengths)]
-        self.source = "".join(f"{text or ''}\n" for text in self._texts)
-
-    def passages(self) -> Iterator[Passage]:
-        """Yield each line of each text."""
-        for line in re.finditer(r"[^\n]+", self.source):
-            yield join_parts(self.source, [line.span()])
-
-    def write(self, edits: Sequence[Edit]) -> bytes:
-        """Return the table with edits, compressed and grouped as before."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if not edits:
-            return self._data
-        changes: dict[int, list[tuple[int, int, str]]] = {}
-        for edit in edits:
-            row = bisect_right(self._starts, edit.start) - 1
-            start = self._starts[row]
-            changes.setdefault(row, []).append((edit.start - start, edit.end - start, edit.target))
-        texts = [*self._texts]
-        for row, spans in changes.items():
-            texts[row] = splice(texts[row] or "", spans)
-        field = self._table.schema.field(self._column)
-        table = self._table.set_column(self._column, field, pa.array(texts, field.type))
-        groups = self._file.metadata
-        made = io.BytesIO()
-        pq.write_table(
-            table,
-            made,
-            compression=groups.row_group(0).column(self._column).compression,
-            row_group_size=groups.row_group(0).num_rows,
-        )
-        return made.getvalue()

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, UsageError
 from cecdata.common.text import unreadable
 
 if TYPE_CHECKING:
@@ -50,14 +50,12 @@ FORMATS = (
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
     Format((".doc", ".dot", ".rtf", ".wps", ".odt", ".fodt", ".pages", ".pdf"), refusal=_UNREAD),
     Format((".epub", ".ppt", ".pptx", ".odp", ".eml", ".mht", ".mhtml"), refusal=_UNREAD),
-    Format((".xls", ".xlsx", ".ods"), refusal="is a table that is not read: save it as .csv"),
-    Format((".parquet",), refusal="is a table: name its column"),
+    Format((".xls", ".xlsx", ".ods", ".parquet"), refusal="is not read: save it as .csv"),
 )
 #: formats of tables, of which one column is read
 TABLES = (
     Format((".csv", ".tsv"), "columns", "find_cells"),
     Format((".jsonl", ".ndjson"), "columns", "find_values"),
-    Format((".parquet",), "columns", "ParquetDocument", is_binary=True),
 )
 
 
@@ -73,6 +71,14 @@ class Reading:
     column: str | None = None
     date: str | None = None
     comments: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an encoding that Python lacks."""
+        try:
+            "".encode(self.encoding or "utf-8")
+        except LookupError as error:
+            wrong = f"{self.encoding} is no encoding: name one such as gb18030, big5, utf-16"
+            raise UsageError(wrong) from error
 
 
 def find_format(name: str) -> Format | None:

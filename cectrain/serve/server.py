@@ -46,6 +46,7 @@ _HERE = Path(__file__).parent
 _WORDS = json.loads((_HERE / "page.words.json").read_text("utf-8"))  # of the page, by language
 OPENAPI: dict[str, Any] = json.loads((_HERE / "openapi.json").read_text("utf-8"))
 _REQUEST = OPENAPI["components"]["schemas"]["Request"]["properties"]
+_PLACES = ("name", "encoding", "column")  # of the texts in a file
 _Work = Callable[[Callable[[], bool]], "str | bytes"]  # with whether nobody waits any more
 _TYPES: dict[str, Any] = {"array": list, "object": dict, "number": (int, float)}
 _LONGEST = _REQUEST["protect"]["items"]["maxLength"]  # a text is searched by the names' lengths
@@ -139,20 +140,20 @@ class Server:
             lambda body: partial(self._write_file, *self._read_query(request), body),
         )
 
-    def _read_query(self, request: Request) -> tuple[str, dict[str, Any]]:
-        """Return the name of a file, and its arguments for `Corrector.also`.
+    def _read_query(self, request: Request) -> tuple[str, Reading, dict[str, Any]]:
+        """Return the name of a file, how it is read, and its arguments for `Corrector.also`.
 
         A confidence below that of the corrector, as the slider has at first, changes nothing.
         """
         query = request.query_params
         wishes: dict[str, Any] = dict(query)
-        name = wishes.pop("name", "")
+        name, encoding, column = (wishes.pop(key, None) for key in _PLACES)
         if "protect" in wishes:
             wishes["protect"] = query.getlist("protect")
         with contextlib.suppress(KeyError, ValueError):  # text that is no number is refused below
             wishes["confidence"] = max(float(wishes["confidence"]), self._corrector.least)
-        _check_wishes(wishes, ("confidence", "protect"))
-        return name, wishes
+        _check_wishes(wishes, (*_PLACES, "confidence", "protect"))
+        return name or "", Reading(encoding, column), wishes
 
     async def _work(
         self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
@@ -231,13 +232,18 @@ class Server:
         return f'{{"corrections": [{", ".join(records)}]}}'
 
     def _write_file(
-        self, name: str, wishes: dict[str, Any], body: bytes, given_up: Callable[[], bool]
+        self,
+        name: str,
+        reading: Reading,
+        wishes: dict[str, Any],
+        body: bytes,
+        given_up: Callable[[], bool],
     ) -> bytes:
         """Return a file with its corrections; its name tells the format."""
         try:
             with asking(given_up):
                 corrector = self._corrector.also(**wishes)
-                document = read_document(name, body, Reading())
+                document = read_document(name, body, reading)
                 return document.write(edits_of(correct_document(corrector, document)))
         except InputError as error:
             raise UsageError(f"{name} {error}") from error

@@ -1,6 +1,5 @@
 """Only prose is corrected, and what was not edited stays the same byte for byte."""
 
-import io
 import json
 import os
 import re
@@ -16,8 +15,6 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -175,32 +172,12 @@ def test_one_column_of_a_table_is_corrected(name, ending):
     assert made.decode("gb18030") == right.replace("\n", ending)
 
 
-def test_a_column_of_parquet_is_corrected():
-    """Its types, metadata and other columns stay; without an error its bytes do."""
-    texts, others = ["按装\n按装", None, "", "他按装"], [1, 2, 3, 4]
-    schema = pa.schema([("n", pa.int8()), ("文", pa.large_string())], metadata={"a": "b"})
-    table = pa.table({"n": others, "文": texts}, schema)
-    file = io.BytesIO()
-    pq.write_table(table, file, compression="zstd", row_group_size=3)
-    made, _ = correct("a.parquet", file.getvalue(), None, "文")
-    right = [text and text.replace("按", "安") for text in texts]
-    read = pq.ParquetFile(io.BytesIO(made))
-    assert read.read().equals(
-        table.set_column(1, schema.field(1), pa.array(right, pa.large_string()))
-    )
-    assert read.schema_arrow.equals(schema, check_metadata=True)
-    assert read.metadata.row_group(0).num_rows == 3
-    assert read.metadata.row_group(0).column(1).compression == "ZSTD"
-    assert correct("a.parquet", made, None, "文") == (made, [])
-
-
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
         ("a.csv", "甲,乙\n", "has no column '文'.*available: 甲, 乙"),
         ("a.jsonl", '{"文本": "好"}\n', "has no column '文': did you mean '文本'"),
         ("a.jsonl", '{"文": "好"}\n{"文": \n', "no object of JSON in line 2"),
-        ("a.parquet", "甲", "is no Parquet file"),
         ("a.md", "甲", "has no columns: --column is for .csv"),
     ],
 )
@@ -561,7 +538,6 @@ def test_a_copy_that_cannot_be_written_is_refused_at_the_start(folder, out, mess
         ("a.srt", "b.md", True),
         ("a.srt", "b.vtt", True),
         ("a.csv", "b.tsv", True),
-        ("a.csv", "b.parquet", True),
         ("a.txt", "b.pdf", True),
         ("-", "b.docx", True),
         ("-", "b.txt", False),
@@ -628,7 +604,7 @@ def test_standard_input_goes_into_a_copy(folder):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("a.parquet", "is a table: name its column"),
+        ("a.parquet", "save it as .csv"),
         *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("doc", "ODT", "pdf", "rtf")),
         *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("eml", "fodt", "pptx")),
         ("a.xlsx", "save it as .csv"),
@@ -772,9 +748,6 @@ def test_what_was_kept_has_its_line_in_the_file(folder):
     done = run("--file", "a.jsonl", "--column", "t", "--json")
     assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [1, 4, 5]
     assert "a.jsonl, line 5: characters 1 to 8 (8 characters) not changed" in done.stderr
-    pq.write_table(pa.Table.from_pylist(rows), "a.parquet")
-    done = run("--file", "a.parquet", "--column", "t", "--json")
-    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [1, 4, 5]
 
 
 def test_one_bad_file_is_named_and_the_next_goes_on(folder):

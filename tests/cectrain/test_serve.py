@@ -200,7 +200,7 @@ def test_a_file_comes_back_corrected(server, name, body, status, expected):
         ("confidence=nan", 400, "to 1, not nan"),
         ("confidence=3", 400, "to 1, not 3"),
         ("protect=" + "己" * 65, 400, "at most 64 characters"),
-        ("lm=words", 400, "unknown key 'lm': known are confidence, protect"),
+        ("lm=words", 400, "unknown key 'lm': known are name, encoding, column, confidence"),
     ],
 )
 def test_a_file_has_its_own_wishes(server, query, status, expected):
@@ -220,6 +220,28 @@ def test_a_file_in_an_unknown_encoding_is_refused(server):
     assert answer[0] == 400
     assert error.startswith("a.txt is not UTF-8")
     assert "--encoding" not in error
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "expected"),
+    [
+        ("a.csv&column=b", "a,b\n他己经,他己经\n", "a,b\n他己经,他已经\n"),
+        ("a.csv&column=c", "a,b\n他己经,他己经\n", "a.csv has no column 'c'"),
+        ("a.txt&encoding=utf-16-le", "他己经", "他已经"),
+        ("a.txt&encoding=gb", "他己经", "gb is no encoding: name one such as gb18030"),
+        ("a.parquet", "PAR1", "a.parquet is not read: save it as .csv"),
+    ],
+)
+def test_a_file_may_say_how_it_is_read(server, query, body, expected):
+    """By its encoding and its column; what is wrong with them is said."""
+    coding = "utf-16-le" if "utf-16" in query else "utf-8"
+    kind = "application/octet-stream"
+    answer = ask(server, path=f"/file?name={query}", body=body.encode(coding), Content_Type=kind)
+    if answer[0] == 200:
+        assert answer[2].decode(coding) == expected
+    else:
+        assert answer[0] == 400
+        assert expected in json.loads(answer[2])["error"]
 
 
 NAMES = ("己经", "威")
