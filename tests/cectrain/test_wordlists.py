@@ -156,7 +156,7 @@ def test_replacements_are_exact_and_first():
         ({"model": "/dev/null"}, "no such folder"),
         ({"protect": "习小明"}, "must be a list"),
         ({"terms": "阿莫西林"}, "must be a list"),
-        ({"terms": {"阿莫西林": -20}}, "must be a list of words or of Term(word, weight)"),
+        ({"terms": {"阿莫西林": -20}}, "must be a list of words or of Term"),
         ({"terms": ["林"]}, "2 to 32 characters, not 1"),
         ({"terms": ["CT检查"]}, "Han characters only"),
         ({"terms": ["阿莫西林"], "model": "builtin"}, "only with combined and channel"),
