@@ -14,8 +14,7 @@ COMMANDS = {
         "lsp": ("serve", "Show the edits in an editor (language server protocol)."),
         "mcp": ("serve", "Let agents check and correct text (model context protocol)."),
         "adapt": ("adapt", "Adapt the corrector to a field from its own clean text."),
-        "lm": ("lm", "Compile an n-gram model for the noisy channel."),
-        "calibrate": ("lm", "Fit the weight of a causal language model for `correct --rescore`."),
+        "calibrate": ("calibrate", "Fit the weight of a language model for `correct --rescore`."),
     },
     "Train a policy": {
         "diagnose": ("train", "Measure before training whether the reward can teach a policy."),

@@ -223,7 +223,7 @@ def read(path: Path) -> Ngrams:
         if file.read(7) == b"mmap lm":
             raise InputError(
                 f"{path} is a binary file of KenLM. In a clone of the repository, convert it with "
-                f"`python tools/ngram/kenlm_trie.py {path}`, or {_FORMS}"
+                f"`python tools/ngram/kenlm_trie.py {path} --out FILE`, or {_FORMS}"
             )
     if path.name.endswith((".arpa", ".arpa.gz")):
         raise InputError(

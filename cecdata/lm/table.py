@@ -162,7 +162,7 @@ def load(path: Path) -> Ngrams:
 
     Raises `InputError` where the file is damaged or of another kind.
     """
-    mend = "Compile it again: cectrain lm MODEL --out TABLE"
+    mend = "Name the ARPA file that it was made of, or make it anew"
     about, columns = arrays.load(path, KIND, mend)
     try:
         pairs = _of_rows("pair", columns)

@@ -78,7 +78,7 @@ def corrector_options(function: F) -> F:
         ),
         click.option(
             "--lm",
-            help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file, or "
+            help="N-gram model of the noisy channel: an ARPA file, an n-gram table, or "
             "`words`, the packaged table of open texts.  [default: the mean of that one and of the "
             "packaged table of an input method]",
         ),

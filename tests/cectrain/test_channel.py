@@ -384,17 +384,11 @@ def test_a_model_of_single_characters_corrects(tmp_path: Path) -> None:
     ],
     ids=["empty", "zeros", "bytes", "text", "short", "number", "utf16", "kenlm", "zip"],
 )
-@pytest.mark.parametrize("command", ["correct", "lm"])
-def test_a_file_that_is_no_model_is_named(data: bytes, command: str, tmp_path: Path) -> None:
-    """`--lm` and `cectrain lm` end with an error that names the file, and print no text."""
+def test_a_file_that_is_no_model_is_named(data: bytes, tmp_path: Path) -> None:
+    """`--lm` ends with an error that names the file, and prints no text."""
     path = tmp_path / "model.lm"
     path.write_bytes(data)
-    if command == "correct":
-        done = correct("--lm", str(path), WRONG)
-    else:
-        out = tmp_path / "out.ngram"
-        done = CliRunner().invoke(cli, ["lm", str(path), "--out", str(out)])
-        assert not out.exists()
+    done = correct("--lm", str(path), WRONG)
     assert done.exit_code == 1, done.output
     assert "model.lm" in done.stderr
     assert done.stdout == ""

@@ -1,34 +1,10 @@
-"""`cectrain lm` and `cectrain calibrate`: language models beside the corrector."""
+"""`cectrain calibrate`: the weight of a language model beside the corrector."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
-
-
-@click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="File for the table.")
-def lm(model: Path, out: Path) -> None:
-    """Compile MODEL, an ARPA file of words, into a table for the noisy channel.
-
-    N-grams up to order 3 are used. The table holds the n-grams of the model, so the licence of the
-    model applies to it. It is read by --lm.
-
-    Example: cectrain lm words.arpa.gz --out words.ngram
-    """
-    from cecdata.lm.ngrams import read
-
-    made = read(model)
-    made.tables()  # raises where a table could not be used
-    out.parent.mkdir(parents=True, exist_ok=True)
-    made.save(out)
-    click.echo(
-        f"{out}: {len(made.words):,} words, {len(made.pairs):,} bigrams, "
-        f"{len(made.triples):,} trigrams"
-    )
 
 
 @click.command()
