@@ -14,6 +14,7 @@ from cecbench.systems import api, local, predictions
 from cecbench.systems.base import Context, Kind, System
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.plugins import find_points, load_point
+from cecdata.common.progress import tell
 
 GROUP = "cecbench.systems"
 BUILT_IN: tuple[Kind[Any], ...] = (
@@ -27,12 +28,17 @@ BUILT_IN: tuple[Kind[Any], ...] = (
 
 @cache
 def kinds() -> tuple[Kind[Any], ...]:
-    """Return every kind of system: the built-in ones, then those of packages by name.
+    """Return every kind of system that loads: the built-in ones, then those of packages by name.
 
-    Raises UsageError for one that does not load.
+    Warn of the others.
     """
-    names = find_points(GROUP).keys() - {kind.name for kind in BUILT_IN}
-    return (*BUILT_IN, *map(find_kind, sorted(names)))
+    found = list(BUILT_IN)
+    for name in sorted(find_points(GROUP).keys() - {kind.name for kind in BUILT_IN}):
+        try:
+            found.append(find_kind(name))
+        except UsageError as error:
+            tell(f"Warning: {error}")
+    return tuple(found)
 
 
 def find_kind(name: str) -> Kind[Any]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import normalise
@@ -52,7 +52,13 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
         "empty": np.asarray(pc.equal(pc.binary_length(pairs.table.column("source")), 0)),
         "same": (distance == 0) & ~_is(operator, UNCHANGED),
     }
-    rules |= {each.reason: each.rule(pairs, config) for each in active(config).values()}
+    for name, filter_of in active(config).items():
+        rules[filter_of.reason] = mask = np.asarray(filter_of.rule(pairs, config))
+        if mask.shape != distance.shape or mask.dtype != np.bool_:
+            raise UsageError(
+                f"filter {name}: its rule must return True or False for each of {len(distance):,} "
+                f"pairs, not {mask.dtype} of the shape {mask.shape}"
+            )
     bad = np.logical_or.reduce(list(rules.values()))
     if not config.keep_duplicates:
         rules["duplicate_pair"] = _find_repeats(pairs, ~bad)

@@ -8,7 +8,7 @@ import click
 
 from cecdata.commands.show import print_json
 from cecdata.common.errors import InputError
-from cecdata.common.progress import Progress
+from cecdata.common.progress import Progress, tell
 from cecdata.common.settings import require_known
 from cecdata.config import load
 
@@ -53,6 +53,8 @@ def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]
     from cecdata.builds.pairs import pairs_of
 
     rows, lines = pairs_of(sentence, config), []
+    if fewer := config.copies - len(rows):
+        tell(f"{fewer} of {config.copies} copies repeat another, or break a rule: they are rejected")
     for row in rows:
         changes = (f"{e['target'] or '∅'}→{e['source'] or '∅'} {e['kind']}" for e in row["edits"])
         start = f"{row['copy']:>3}  {row['operator']:<11}{row['source']}"
@@ -61,9 +63,10 @@ def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]
 
 
 def _candidates(name: str, text: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    from cecdata.operators.named import add_installed, find_operators
     from cecdata.operators.spans import LONGEST, SHORTEST
 
-    known = config.find_operators()
+    known = find_operators(add_installed(config.operators, [name]))
     require_known("operator", name, known)
     chosen = known[name]
     if chosen.action == "substitute" and len(text) != 1:

@@ -191,8 +191,14 @@ def discard_output() -> None:
 
 def explain(error: Exception) -> CecError:
     """Return what a user reads of any error: one line with its cause and what to do."""
+    from cecdata.common.plugins import find_culprit  # late: it takes 20 ms
+
     if isinstance(error, CecError):
         return error
+    if culprit := find_culprit(error):
+        said = f"{culprit}: {type(error).__name__}: {_first_line(error)}"
+        advice = f"This module is a plug-in, no part of CEC-Zero: mend it{_keep_traceback(error)}"
+        return CecError(f"{said}. {advice}")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         detail = f" ({_first_line(error)})" if str(error) else ""
         return CecError(
@@ -221,17 +227,21 @@ def _bug(error: Exception) -> CecError:
     place = ""
     if ours:
         place = f" at {Path(ours[-1].filename).relative_to(root).as_posix()}:{ours[-1].lineno}"
-    advice = ""
+    said = _first_line(error)
+    return CecError(
+        f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
+        f"This is a bug: please report it{_keep_traceback(error)}"
+    )
+
+
+def _keep_traceback(error: Exception) -> str:
+    """Write the traceback to a temporary file, and return what follows in the message."""
     with contextlib.suppress(OSError):
         descriptor, name = tempfile.mkstemp(prefix="cec-zero-traceback-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(without_userinfo("".join(traceback.format_exception(error))))
-        advice = f" and attach the traceback, {name}"
-    said = _first_line(error)
-    return CecError(
-        f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
-        f"This is a bug: please report it{advice}"
-    )
+        return f"; the traceback is in {name}"
+    return ""
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,6 +5,7 @@ user names.
 from __future__ import annotations
 
 import sys
+import traceback
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
@@ -26,6 +27,8 @@ class Named(Protocol):
 
 
 Entry = TypeVar("Entry", bound=Named)
+_OURS = {"cecdata", "cecbench", "cectrain"}
+_loaded: set[str] = set()  # packages that plug-ins were loaded from
 
 
 @cache
@@ -41,6 +44,7 @@ def load_point(point: EntryPoint, kind: type[Entry], what: str) -> Entry:
     """
     package = point.dist.name if point.dist else point.value
     origin = f"{what} {point.name} of the package {package}"
+    _loaded.add(point.module.partition(".")[0])
     try:
         entry = point.load()
     except Exception as error:  # another package may raise anything
@@ -67,6 +71,7 @@ def import_object(name: str, what: str) -> Any:
         raise UsageError(f'{what} {name!r}: must be "module:name", as in "mine.errors:SHORT"')
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
+    _loaded.add(module.partition(".")[0])
     try:
         return attrgetter(attribute)(import_module(module))
     except Exception as error:  # an imported module may raise anything
@@ -74,6 +79,17 @@ def import_object(name: str, what: str) -> Any:
             f"{what} {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
             "package, or start the command in the folder of the module"
         ) from error
+
+
+def find_culprit(error: BaseException) -> str:
+    """Return the module and line of the plug-in that an error came through, or ""."""
+    names = _loaded - _OURS
+    places = [
+        f"{name}, line {line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if (name := str(frame.f_globals.get("__name__"))).partition(".")[0] in names
+    ]
+    return places[-1] if places else ""
 
 
 def source_sha256(name: str) -> str:

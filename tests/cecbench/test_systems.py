@@ -1,6 +1,8 @@
 """Predictions and their rows, the extraction of answers, prompts, the table of systems."""
 
+import itertools
 import json
+import re
 import subprocess
 import sys
 import time
@@ -11,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench.benchmarks.readers import Example
+from cecbench.cli import cli
 from cecbench.run import Settings, evaluate
 from cecbench.systems import table
 from cecbench.systems.extract import extract
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common import plugins
+from cecdata.common.command_group import run
 from cecdata.common.errors import InputError, UsageError
 from cecdata.models import prompts
 
+ROOT = Path(__file__).parents[2]
 ROWS = [
     Example("a", "他己经来了。", "他已经来了。"),
     Example("b", "明天在见。", "明天再见。"),
@@ -296,8 +301,9 @@ def added(tmp_path, monkeypatch, request):
     return install
 
 
-def test_a_package_that_cannot_be_used_is_named(added):
-    """A system that does not load, is no Kind or has another name is refused with its package."""
+def test_a_package_that_cannot_be_used_is_named(added, capsys):
+    """A system that does not load, is no Kind or has another name is refused with its package; all
+    other systems work."""
     added(
         gone="gone = no_such_module:KIND",
         wrong="wrong = cecbench.systems.predictions:CopySystem",
@@ -312,8 +318,53 @@ def test_a_package_that_cannot_be_used_is_named(added):
     }.items():
         with pytest.raises(UsageError, match=says):
             table.find_kind(name)
-    with pytest.raises(UsageError, match="update or uninstall that package"):
-        table.kinds()
+    assert {"copy", "channel"} <= {kind.name for kind in table.kinds()}
+    said = capsys.readouterr().err
+    assert said.count("Warning: --system") == 3
+    assert "gone of the package gone cannot be loaded" in said
+
+
+def test_every_system_that_a_page_names_exists():
+    """The forms in the tables of both guides and of the reference are those of the table."""
+    for page in ("howto/score.md", "zh/score.md", "reference/systems.md"):
+        lines = (ROOT / "docs" / page).read_text("utf-8").splitlines()
+        start = next(
+            n for n, line in enumerate(lines) if re.match(r"\| (`--system`|form) \|", line)
+        )
+        rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+        forms = [form for row in rows for form in re.findall("`([^`]+)`", row.split("|")[1])]
+        assert len(forms) >= 9
+        for form in forms:
+            kind = table.find_kind(form.partition(":")[0])
+            assert (":" in form) == (":" in kind.form)
+
+
+PLUG_IN = """from cecbench.systems.base import Kind, NoOptions
+
+
+class System:
+    name, identity, block = "mine", {}, 0
+
+    def correct(self, sources):
+        raise OSError(2, "no such thing")
+
+
+KIND = Kind("mine", "has a fault", NoOptions, lambda *_: System(), recorded=False)
+"""
+
+
+def test_a_fault_of_a_system_is_its_own(added, tmp_path, capsys):
+    """The message has the module and line of the plug-in, whatever it raises, and no bug of ours;
+    a kind of another package that does not load is no obstacle."""
+    (tmp_path / "my_system.py").write_text(PLUG_IN, "utf-8")
+    (gold := tmp_path / "gold.tsv").write_text("他己经来了。\t他已经来了。\n", "utf-8")
+    added(mine="mine = my_system:KIND", gone="gone = no_such_module:KIND")
+    assert run(cli, ["run", "--system", "mine", "--benchmark", str(gold)]) == 1
+    said = capsys.readouterr().err
+    assert "my_system, line 8: FileNotFoundError: " in said
+    assert "plug-in, no part of CEC-Zero" in said
+    assert run(cli, ["run", "--system", "gone", "--benchmark", str(gold)]) == 2
+    assert run(cli, ["run", "--system", "copy", "--benchmark", str(gold)]) == 0
 
 
 @pytest.mark.parametrize(

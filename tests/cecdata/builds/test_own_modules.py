@@ -107,7 +107,7 @@ def test_ray_finds_the_module(build, tmp_path, tree_of):
     assert tree_of(tmp_path / "ray") == tree_of(tmp_path / "local")
 
 
-def test_an_installed_package_adds_an_operator(build, tmp_path, monkeypatch):
+def test_an_installed_package_adds_an_operator(build, cecdata, tmp_path, monkeypatch):
     """A recipe has its name alone, and the manifest its module and version."""
     monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "my_package-1.5.dist-info"
@@ -117,6 +117,8 @@ def test_an_installed_package_adds_an_operator(build, tmp_path, monkeypatch):
     (package / "entry_points.txt").write_text("[cecdata.operators]\nparticle = my_ops:OPERATOR\n")
     (tmp_path / "own.toml").write_text(RECIPE, "utf-8")
     assert build("out")[0] == 0
+    code, said, _ = cecdata("preview", "的", "--operator", "particle")
+    assert (code, said) == (0, "地\t1.0000\tparticle\n")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))
     assert manifest["configuration"]["operators"] == {"particle": "my_ops:OPERATOR"}
     assert manifest["versions"]["my_ops:OPERATOR"].startswith("1.5, sha256:")
@@ -139,6 +141,25 @@ def test_what_is_no_operator_is_refused(build, tmp_path, recipe, words):
     code, _, said = build("out")
     assert code == 2
     assert words in said
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ('raise ValueError("boom")', "my_ops, line 12: ValueError: boom. This module is a plug-in"),
+        ("return np.array([True])", "filter my_ops:FILTER: its rule must return True or False for"),
+        ("return np.ones(len(pairs.lengths))", "my_ops:FILTER: its rule must return True or False for"),
+    ],
+)
+def test_a_fault_of_a_filter_is_its_own(build, tmp_path, rule, words):
+    """The message names the user's module, and does not call the fault a bug of this package."""
+    body = 'return np.array([len(text) < 9 for text in pairs.column("target").to_pylist()])'
+    assert body in MODULE
+    (tmp_path / "my_ops.py").write_text(MODULE.replace(body, rule), "utf-8")
+    code, _, said = build("out")
+    assert code in (1, 2)
+    assert words in said
+    assert "a bug" not in said
 
 
 def test_a_manifest_imports_nothing(tmp_path, monkeypatch):
