@@ -54,7 +54,7 @@ def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]
 
     rows, lines = pairs_of(sentence, config), []
     if fewer := config.copies - len(rows):
-        tell(f"{fewer} of {config.copies} copies repeat another, or break a rule: they are rejected")
+        tell(f"{fewer} of {config.copies} copies are rejected: they repeat another or break a rule")
     for row in rows:
         changes = (f"{e['target'] or '∅'}→{e['source'] or '∅'} {e['kind']}" for e in row["edits"])
         start = f"{row['copy']:>3}  {row['operator']:<11}{row['source']}"

@@ -197,7 +197,7 @@ def explain(error: Exception) -> CecError:
         return error
     if culprit := find_culprit(error):
         said = f"{culprit}: {type(error).__name__}: {_first_line(error)}"
-        advice = f"This module is a plug-in, no part of CEC-Zero: mend it{_keep_traceback(error)}"
+        advice = f"This module is a plug-in, no part of CEC-Zero: mend it{_keep_traceback(error, "; its traceback is in")}"
         return CecError(f"{said}. {advice}")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         detail = f" ({_first_line(error)})" if str(error) else ""
@@ -230,17 +230,17 @@ def _bug(error: Exception) -> CecError:
     said = _first_line(error)
     return CecError(
         f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
-        f"This is a bug: please report it{_keep_traceback(error)}"
+        f"This is a bug: please report it{_keep_traceback(error, " and attach the traceback,")}"
     )
 
 
-def _keep_traceback(error: Exception) -> str:
-    """Write the traceback to a temporary file, and return what follows in the message."""
+def _keep_traceback(error: Exception, words: str) -> str:
+    """Write the traceback to a temporary file, and return the words and its name, else ""."""
     with contextlib.suppress(OSError):
         descriptor, name = tempfile.mkstemp(prefix="cec-zero-traceback-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(without_userinfo("".join(traceback.format_exception(error))))
-        return f"; the traceback is in {name}"
+        return f"{words} {name}"
     return ""
 
 
