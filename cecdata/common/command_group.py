@@ -197,8 +197,8 @@ def explain(error: Exception) -> CecError:
         return error
     if culprit := find_culprit(error):
         said = f"{culprit}: {type(error).__name__}: {_first_line(error)}"
-        advice = f"This module is a plug-in, no part of CEC-Zero: mend it{_keep_traceback(error, "; its traceback is in")}"
-        return CecError(f"{said}. {advice}")
+        advice = "This module is a plug-in, no part of CEC-Zero: tell its author"
+        return CecError(f"{said}. {advice}{_keep_traceback(error)}")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         detail = f" ({_first_line(error)})" if str(error) else ""
         return CecError(
@@ -230,17 +230,17 @@ def _bug(error: Exception) -> CecError:
     said = _first_line(error)
     return CecError(
         f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
-        f"This is a bug: please report it{_keep_traceback(error, " and attach the traceback,")}"
+        f"This is a bug: please report it{_keep_traceback(error)}"
     )
 
 
-def _keep_traceback(error: Exception, words: str) -> str:
-    """Write the traceback to a temporary file, and return the words and its name, else ""."""
+def _keep_traceback(error: Exception) -> str:
+    """Write the traceback to a temporary file, and return what follows in the message."""
     with contextlib.suppress(OSError):
         descriptor, name = tempfile.mkstemp(prefix="cec-zero-traceback-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(without_userinfo("".join(traceback.format_exception(error))))
-        return f"{words} {name}"
+        return f" and attach the traceback, {name}"
     return ""
 
 
