@@ -10,7 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -221,7 +221,7 @@ def texts(name: str) -> Iterator[Texts]:
     """
     is_other = Path(name).is_file() and not format_of(Path(name))[0]
     for source in resolve([name], "text" if is_other else None):
-        yield from _rows(source)
+        yield from _rows(replace(source, guessed=True))
 
 
 def _rows(source: Source) -> Iterator[Texts]:

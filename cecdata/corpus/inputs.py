@@ -92,7 +92,12 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
         )
     # Arrow takes a relative name such as "s3:x" for an address.
     source = Source(
-        path.absolute(), label or str(path), name, compression, suffix if suffix in known else ""
+        path.absolute(),
+        label or str(path),
+        name,
+        compression,
+        suffix if suffix in known else "",
+        guessed=form is None,
     )
     try:
         regular = stat.S_ISREG(path.stat().st_mode)

@@ -76,7 +76,7 @@ class Source:
     licence: str = ""  # of rows that name none; "": not stated
     problem: str = ""  # the reason why the file is rejected unread
     detail: str = ""
-    guessed: bool = False  # neither the user nor a suffix named the format
+    guessed: bool = False  # the user did not name the format
     groups: tuple[int, int] | None = None  # first and last + 1 of the row groups; None: all
     before: int = 0  # rows of the row groups before these
 

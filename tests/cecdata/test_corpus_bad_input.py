@@ -330,6 +330,9 @@ def test_csv_needs_a_header(tmp_path):
     for content in ("\ntext\n一\n", '"text\n', "他来了。\n明天见。\n", "句子，编号\n他来了。，1\n"):
         path.write_text(content)
         assert "first line must name the columns" in refused(path)
+    for row in ("马莎有11家分店。,news", "1,我们明天上午在会议室等他", "他来了。,他来了。"):
+        path.write_text(f"{row}\n" * 3)
+        assert "put a line such as 'text,origin' before it" in refused(path)
     path.write_text("")
     assert everything(path) == ([], [])
 

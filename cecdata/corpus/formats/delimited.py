@@ -36,7 +36,7 @@ from cecdata.corpus.sources import (
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _LOOK = 50  # lines that show the dialect
-_SENTENCE = re.compile("[，。！？；：…]")  # in the name of the only column: there is no header
+_SENTENCE = re.compile("[，。！？；：…]|[一-鿿]{12}")  # in the name of a column: it is no header
 _EDGES = re.compile(f"^[{WHITESPACE}{INVISIBLE}]+|[{WHITESPACE}{INVISIBLE}]+$")
 # A field that a writer has certainly quoted: in it are doubled quotation marks alone, or tabs or
 # line ends. The last line of several that show the dialect may end within a field.
@@ -195,10 +195,13 @@ def _read(usual: str, source: Source, text_column: str | None, batch_rows: int) 
             )
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
-        if len(header) == 1 and text_column is None and _SENTENCE.search(header[0]):
+        sentence = next(filter(_SENTENCE.search, header), "")
+        if sentence and text_column is None and DEFAULT_TEXT not in header:
+            line = f"put a line such as {usual.join(('text', 'origin'))!r} before it"
             raise InputError(
                 f"{source.label}: its first line must name the columns, but has the sentence "
-                f"{header[0][:40]!r}. If each line is a sentence, add --format text"
+                f"{sentence[:40]!r}: "
+                + (line if len(header) > 1 else "if each line is a sentence, add --format text")
             )
         picked = pick_columns(text_column, header, header, source.label)
         places = [

@@ -25,7 +25,7 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
     del text_column, batch_rows  # plain text has no columns; a block of bytes is a batch
     with open_source(source) as stream:
         for number, block in enumerate(blocks(stream, source)):
-            if number == 0 and source.guessed:
+            if number == 0:
                 _refuse_json(block, source)
             lines = split_lines(block.data)
             yield gather(source, lines, None, numbers(block.first_line, len(lines)), block.rejects)
@@ -34,24 +34,30 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
 def _records(source: Source) -> Iterator[Record | Reject]:
     """Yield the lines."""
     with open_source(source) as stream:
-        for block in blocks(stream, source):
+        for number, block in enumerate(blocks(stream, source)):
+            if number == 0:
+                _refuse_json(block, source)
             yield from block.rejects
             lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
             yield from map(Record, itertools.count(block.first_line), lines)
 
 
 def _refuse_json(block: Block, source: Source) -> None:
-    """Raise InputError if the first line is a JSON object: the user did not name the format."""
+    """Raise InputError if the first line is JSON, and the user did not name the format."""
     first = block.data.lstrip().partition(b"\n")[0]
-    try:
-        is_object = first.startswith(b"{") and isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return
-    if is_object:
+    if source.guessed and first.startswith((b"{", b"[{")) and _is_json(first):
         raise InputError(
-            f"{source.label}: standard input looks like JSON lines: add --format jsonl (with "
-            "--text-column), or --format text if each line is a sentence"
+            f"{source.label}: its first line is JSON: name the file *.jsonl or *.json, or add "
+            "--format jsonl, or --format text if each line is a sentence"
         )
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 FORMAT = Format(_read, _records, (".txt",), columns=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -278,6 +279,20 @@ def test_json_lines_through_standard_input(zygote, tmp_path):
     assert zygote.run(*words, "--format", "parquet", "--overwrite", stdin=path) == 1
     assert "name a file" in zygote.log.read_text("utf-8")
     assert zygote.run(*words, "--format", "xml", "--overwrite", stdin=path) == 2
+
+
+def test_json_under_the_name_of_a_text_is_refused(cecdata, tmp_path):
+    """As a corpus and as a benchmark, lines and a list, unless --format says that it is text."""
+    (tmp_path / "plain.txt").write_text("第0次列车准时到达。\n", "utf-8")
+    rows = [json.loads(line) for line in JSON_LINES.splitlines()]
+    for name, text in (("a.txt", JSON_LINES), ("b.txt", json.dumps(rows)), ("c.test", JSON_LINES)):
+        (tmp_path / name).write_text(text, "utf-8")
+        if name != "c.test":
+            code, _, words = build(cecdata, tmp_path / "out", tmp_path / name)
+            assert (code, f"{name}: its first line is JSON" in words) == (1, True)
+        code, _, words = cecdata("contamination", tmp_path / "plain.txt", tmp_path / name)
+        assert (code, f"{name}: its first line is JSON" in words) == (1, True)
+    assert build(cecdata, tmp_path / "out", tmp_path / "a.txt", "--format", "text")[0] == 0
 
 
 def test_a_format_stands_in_for_a_suffix(cecdata, tmp_path):

@@ -148,7 +148,7 @@ def test_what_is_no_operator_is_refused(build, tmp_path, recipe, words):
     [
         ('raise ValueError("boom")', "my_ops, line 12: ValueError: boom. This module is a plug-in"),
         ("return np.array([True])", "filter my_ops:FILTER: its rule must return True or False for"),
-        ("return np.ones(len(pairs.lengths))", "its rule must return True or False for each of 4 "),
+        ("return np.ones(len(pairs.lengths))", "its rule must return True or False for each of 3 "),
     ],
 )
 def test_a_fault_of_a_filter_is_its_own(build, tmp_path, rule, words):
