@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import VerificationError
-from cecdata.common.progress import Progress, suggest
+from cecdata.common.progress import Progress
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
@@ -72,10 +71,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     """
     from cecdata.report import write_report
 
-    page = write_report(dataset, sample=limit, to=out)
-    click.echo(page)
-    name = quote(str(dataset))
-    suggest(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
+    click.echo(write_report(dataset, sample=limit, to=out))
 
 
 @click.command()
