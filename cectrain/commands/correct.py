@@ -190,7 +190,7 @@ def corrector_for_text(
 @click.option(
     "--encoding", help="Encoding of the files.  [default: UTF-8, or what their bytes show]"
 )
-@click.option("--column", help="Column or key to correct in CSV, TSV or JSON lines.")
+@click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
 @click.option(
@@ -316,10 +316,15 @@ def correct(
             well = rewriter.write_files(sentences) if writes else rewriter.correct(str(path), out)
         else:
             sources = read_file_lines(path, encoding) if path else [("sentence", [*sentences])]
+            total = len(sentences) if path is None else None  # of a pipe
+            if path and path.is_file():
+                with path.open("rb") as lines:
+                    total = sum(1 for _ in lines)
             diff = diff or (sys.stdout.isatty() and not as_json)
             print_corrections(
                 corrector,
                 sources,
+                total,
                 report,
                 Memory(sample),
                 workers=workers,

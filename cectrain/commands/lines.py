@@ -87,6 +87,7 @@ def read_good_lines(path: Path, encoding: str | None) -> Iterator[str]:
 def print_corrections(
     corrector: Corrector,
     sources: Iterable[tuple[str, Sequence[str]]],
+    total: int | None,
     report: KeptReport,
     memory: Memory,
     *,
@@ -112,7 +113,7 @@ def print_corrections(
             record = json.dumps(as_record(reviewed), ensure_ascii=False) if as_json else None
             click.echo(record or show_edits(reviewed, diff=diff))
             if progress is not None:
-                progress("correct", 1, None)
+                progress("correct", 1, total)
 
 
 def show_edits(correction: Correction, *, diff: bool) -> str:

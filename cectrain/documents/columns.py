@@ -1,13 +1,16 @@
-"""One column of a table: of CSV and TSV, and of JSON lines."""
+"""One column of a table: of CSV and TSV, JSON lines, and Parquet."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator, Sequence
 
 from cecdata.common.errors import InputError, did_you_mean
 from cecdata.common.text import SEP
+from cecdata.hanzi.edits import splice
+from cectrain.corrector.correction import Edit
 from cectrain.documents.document import Part, Passage, join_parts
 
 _DELIMITERS = ",;\t|"
@@ -15,6 +18,7 @@ _QUOTED = re.compile(r'""|\n|[^"\n]+')
 _NUMBER = r"\\u[0-9a-fA-F]{4}"
 _ESCAPES = re.compile(rf"(?:(?!\\u[dD][89a-fA-F]){_NUMBER})+|(?:{_NUMBER}){{2}}|\\.|[^\\]+")
 _BETWEEN = re.compile(r"[\s,:]*")
+_END = "\x1e\n"  # of a text of Parquet in the source of its document
 
 
 def find_cells(source: str, column: str) -> Iterator[Passage]:
@@ -97,3 +101,39 @@ def _value(source: str, start: int, end: int) -> Passage:
         texts.append(text)
         at += len(text)
     return Passage("".join(texts), tuple(parts))
+
+
+class ParquetDocument:
+    """A Parquet file; its source is the texts of the column, one after another."""
+
+    def __init__(self, data: bytes, column: str) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            self._table = pq.read_table(io.BytesIO(data))
+            self._column = _position(self._table.column_names, column)
+            texts = self._table.column(self._column).cast(pa.large_string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            raise InputError(f"is no Parquet file with text in {column!r} ({error})") from error
+        self._data, self._texts = data, texts.to_pylist()
+        self.source = "".join(f"{text or ''}{_END}" for text in self._texts)
+
+    def passages(self) -> Iterator[Passage]:
+        """Yield each line of each text."""
+        for line in re.finditer(r"[^\n\x1e]+", self.source):
+            yield join_parts(self.source, [line.span()])
+
+    def write(self, edits: Sequence[Edit]) -> bytes:
+        """Return the table with edits; without one, the bytes that were read."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not edits:
+            return self._data
+        made = splice(self.source, [(edit.start, edit.end, edit.target) for edit in edits])
+        rows = zip(self._texts, made.split(_END)[:-1], strict=True)
+        field, file = self._table.schema.field(self._column), io.BytesIO()
+        texts = pa.array([text and new for text, new in rows], field.type)
+        pq.write_table(self._table.set_column(self._column, field, texts), file)
+        return file.getvalue()

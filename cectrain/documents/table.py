@@ -50,12 +50,14 @@ FORMATS = (
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
     Format((".doc", ".dot", ".rtf", ".wps", ".odt", ".fodt", ".pages", ".pdf"), refusal=_UNREAD),
     Format((".epub", ".ppt", ".pptx", ".odp", ".eml", ".mht", ".mhtml"), refusal=_UNREAD),
-    Format((".xls", ".xlsx", ".ods", ".parquet"), refusal="is not read: save it as .csv"),
+    Format((".xls", ".xlsx", ".ods"), refusal="is not read: save it as .csv"),
+    Format((".parquet",), refusal="is a table: name its column"),
 )
 #: formats of tables, of which one column is read
 TABLES = (
     Format((".csv", ".tsv"), "columns", "find_cells"),
     Format((".jsonl", ".ndjson"), "columns", "find_values"),
+    Format((".parquet",), "columns", "ParquetDocument", is_binary=True),
 )
 
 

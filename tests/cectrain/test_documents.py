@@ -1,5 +1,6 @@
 """Only prose is corrected, and what was not edited stays the same byte for byte."""
 
+import io
 import json
 import os
 import re
@@ -15,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -600,11 +603,31 @@ def test_standard_input_goes_into_a_copy(folder):
         assert run(*words, input="他己经来了。").stdout == "他已经来了。\n"
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str
+)
+def test_a_column_of_parquet_is_corrected(kind):
+    """Its types, metadata and other columns stay; without an error its bytes do."""
+    texts, others = ["按装\n按装", None, "", "他按装"], [1, 2, 3, 4]
+    schema = pa.schema([("n", pa.int8()), ("文", kind)], metadata={"a": "b"})
+    table = pa.table([pa.array(others, pa.int8()), pa.array(texts, kind)], schema=schema)
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    made, _ = correct("a.parquet", file.getvalue(), None, "文")
+    right = [text and text.replace("按", "安") for text in texts]
+    read = pq.read_table(io.BytesIO(made))
+    assert read.to_pydict() == {"n": others, "文": right}
+    assert read.schema.equals(schema, check_metadata=True)
+    assert correct("a.parquet", made, None, "文") == (made, [])
+    with pytest.raises(InputError, match="no Parquet file with text in '文'"):
+        correct("a.parquet", b"PAR1", None, "文")
+
+
 @pytest.mark.parametrize("option", ["--file", "--check", "--write"])
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("a.parquet", "save it as .csv"),
+        ("a.parquet", "is a table: name its column"),
         *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("doc", "ODT", "pdf", "rtf")),
         *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("eml", "fodt", "pptx")),
         ("a.xlsx", "save it as .csv"),
