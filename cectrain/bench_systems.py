@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecbench.systems.base import Answer, DeviceOptions, Kind
-from cecdata.common.command_group import Finite
+from cecbench.systems.base import SHARE, Answer, DeviceOptions, Kind
 from cecdata.common.settings import option
 from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED
 
@@ -35,7 +34,7 @@ class ModelOptions(DeviceOptions):
     confidence: float = option(
         0.0,
         "Make only edits with at least this confidence; 0 means the default of the corrector.",
-        type=Finite(min=0, max=1),
+        type=SHARE,
     )
     terms: str = option("", "File of terms, as in `cectrain correct --terms`; empty means none.")
     rescore: str = option(

@@ -17,9 +17,8 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions
+from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, SECONDS, Answer, Kind, PromptOptions
 from cecdata.common.codec import parse
-from cecdata.common.command_group import Finite
 from cecdata.common.durable import Journal
 from cecdata.common.errors import SHORTEST, UsageError, without
 from cecdata.common.settings import option
@@ -56,7 +55,7 @@ class ApiOptions(PromptOptions):
     timeout_s: float = option(
         120.0,
         "Time limit of a request in seconds, from connecting to the last byte of the answer.",
-        type=Finite(0, 86_400, min_open=True),
+        type=SECONDS,
     )
     retries: int = option(6, "Number of times that a failed request is sent again.", type=FROM_0)
     backoff_s: float = option(

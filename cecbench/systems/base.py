@@ -13,7 +13,6 @@ from typing import Generic, Protocol, TypeVar
 import click
 
 from cecbench.benchmarks.readers import Example
-from cecdata.common.command_group import Finite
 from cecdata.common.errors import USERINFO, UsageError
 from cecdata.common.settings import option
 from cecdata.models import prompts
@@ -70,7 +69,8 @@ class System(Protocol):
 
 
 FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
-NOT_NEGATIVE = Finite(min=0)
+SECONDS = click.FloatRange(0, 86_400, min_open=True)
+NOT_NEGATIVE, SHARE = click.FloatRange(min=0), click.FloatRange(0, 1)
 
 
 @dataclass(frozen=True)

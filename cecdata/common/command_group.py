@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import os
 import select
 import signal
@@ -48,17 +47,6 @@ class Failure(click.ClickException):
         """Print the message on stderr, red on a terminal."""
         text = "\n".join(map(escape_controls, f"Error: {self.message}".split("\n")))
         click.secho(text, fg="red", err=True, color=colour())
-
-
-class Finite(click.FloatRange):
-    """A number in a range; infinity and nan are refused."""
-
-    def convert(self, value: object, param: object, ctx: object) -> float:
-        """Return the number; fail with a usage error for infinity, nan and any other text."""
-        number: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)  # type: ignore[arg-type]
-        return number
 
 
 class LazyGroup(click.Group):

@@ -21,11 +21,8 @@ import click
     default="sample",
     help="Clean text, as CORPUS of `cecdata build`; `sample` is the packaged text.",
 )
-@click.option("--seed", default=1, help="Seed for choosing the sentences and making the errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
-def calibrate(
-    model: str, lm: str | None, sentences: int, corpus: str, seed: int, as_json: bool
-) -> None:
+def calibrate(model: str, lm: str | None, sentences: int, corpus: str, as_json: bool) -> None:
     """Fit the weights of `cectrain correct --rescore` for MODEL, a causal language model.
 
     The command makes the errors itself, and needs no labels. A model gets the weight 0 if it
@@ -42,8 +39,8 @@ def calibrate(
 
     scorer = open_scorer(model)
     proposer = CombinedProposer(lm=lm, rescore=scorer)
-    texts = calibration.sample(sentences, seed, corpus)
-    pairs = calibration.synthetic(texts, seed)
+    texts = calibration.sample(sentences, corpus=corpus)
+    pairs = calibration.synthetic(texts)
     with Progress():
         changes = calibration.judge_changes(proposer, scorer, open_scorer(lm), pairs)
     fitted = calibration.calibrate(changes, proposer.weights)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cecdata.common.command_group import Finite
 from cecdata.common.durable import check_path
 from cecdata.common.errors import how_to_install
 from cecdata.common.progress import tell
@@ -71,7 +70,7 @@ def corrector_options(function: F) -> F:
         ),
         click.option(
             "--confidence",
-            type=Finite(0, 1),
+            type=click.FloatRange(0, 1),
             show_default="0.4 for combined, 0.5 for others",
             help="Minimum confidence of an edit. A higher value makes fewer, surer edits. With "
             "--rescore the default is higher, as `cectrain calibrate` prints.",

@@ -186,8 +186,6 @@ def read_arriving_lines(stream: IO[bytes], encoding: str | None = None) -> Itera
     ended, size = False, 0
     while not ended:
         read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
-        if decoder is None and read in {b"\xff", b"\xfe"}:  # half a byte order mark
-            read += stream.read1(_PIPE)  # type: ignore[attr-defined]
         if decoder is None:
             name = encoding or find_encoding(read)
             decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()

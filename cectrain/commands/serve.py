@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.common.command_group import Finite
 from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
 from cectrain.commands.correct import corrector_of, corrector_options
 
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout-s",
     "seconds",
-    type=Finite(0.1),
-    default=60.0,
+    type=click.FloatRange(0.1),
+    default=300.0,
     help="Maximum time to read and answer a request, in seconds.",
 )
 @click.option(

@@ -40,7 +40,7 @@ class Format:
 
 _UNREAD = "is a document of a kind that is not read: save it as .docx or .txt"
 LINES = Format((), "document", "find_lines")
-WORD = Format((".docx", ".docm"), "word", "WordDocument", is_binary=True)
+WORD = Format((".docx",), "word", "WordDocument", is_binary=True)
 FORMATS = (
     Format((".md", ".markdown", ".mdx"), "markdown"),
     Format((".html", ".htm", ".xhtml", ".xml", ".svg"), "tags"),
@@ -48,7 +48,7 @@ FORMATS = (
     WORD,
     Format((".srt", ".vtt"), "subtitles"),
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
-    Format((".doc", ".dot", ".rtf", ".wps", ".odt", ".fodt", ".pages", ".pdf"), refusal=_UNREAD),
+    Format((".doc", ".docm", ".rtf", ".wps", ".odt", ".fodt", ".pages", ".pdf"), refusal=_UNREAD),
     Format((".epub", ".ppt", ".pptx", ".odp", ".eml", ".mht", ".mhtml"), refusal=_UNREAD),
     Format((".xls", ".xlsx", ".ods"), refusal="is not read: save it as .csv"),
     Format((".parquet",), refusal="is a table: name its column"),

@@ -157,8 +157,6 @@ def _read_parts(data: bytes) -> list[tuple[zipfile.ZipInfo, bytes]]:
         raise InputError(f"is no Word file, or a damaged one ({error})") from error
     if size > _MOST:
         raise InputError(f"unpacks to {size:,} bytes: at most {_MOST:,} are read")
-    if any(name.endswith("vbaProject.bin") for name in names):
-        raise InputError("has macros: save it as .docx, which has none")
     if not any(name.startswith("word/document") for name in names) or _TYPES not in names:
         raise InputError(f"is no Word file: it has no word/document.xml or no {_TYPES}")
     return parts

@@ -70,7 +70,7 @@ class Server:
         corrector: Corrector,
         *,
         max_bytes: int = 1 << 20,
-        seconds: float = 60.0,
+        seconds: float = 300.0,
         workers: int = 4,
     ) -> None:
         self._corrector, self._max_bytes, self._seconds = corrector, max_bytes, seconds

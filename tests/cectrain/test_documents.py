@@ -628,7 +628,7 @@ def test_a_column_of_parquet_is_corrected(kind):
     ("name", "said"),
     [
         ("a.parquet", "is a table: name its column"),
-        *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("doc", "ODT", "pdf", "rtf")),
+        *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("docm", "ODT", "pdf", "rtf")),
         *((f"a.{suffix}", "save it as .docx or .txt") for suffix in ("eml", "fodt", "pptx")),
         ("a.xlsx", "save it as .csv"),
         ("letter", "save it as .docx or .txt"),
