@@ -229,7 +229,7 @@ def test_a_file_in_an_unknown_encoding_is_refused(server):
         ("a.csv&column=c", "a,b\n他己经,他己经\n", "a.csv has no column 'c'"),
         ("a.txt&encoding=utf-16-le", "他己经", "他已经"),
         ("a.txt&encoding=gb", "他己经", "gb is no encoding: name one such as gb18030"),
-        ("a.parquet", "PAR1", "a.parquet is not read: save it as .csv"),
+        ("a.parquet", "PAR1", "a.parquet is a table: name its column"),
     ],
 )
 def test_a_file_may_say_how_it_is_read(server, query, body, expected):
