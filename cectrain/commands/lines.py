@@ -20,8 +20,9 @@ from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, tell
 from cecdata.common.text import unreadable
 from cecdata.hanzi.characters import is_han
+from cecdata.hanzi.edits import splice
 from cectrain.commands.checking import naming_file, open_input
-from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
+from cectrain.corrector.correction import REASONS, Correction, Edit, Kept, as_record
 from cectrain.corrector.whole_text import Memory
 from cectrain.documents.table import find_encoding
 
@@ -101,10 +102,9 @@ def print_corrections(
     processes among which they are spread.
     """
     number: Counter[str] = Counter()
-    with contextlib.ExitStack() as stack:
-        # Where the corrections appear on the terminal, they are the progress.
-        seen = sys.stderr.isatty() and not sys.stdout.isatty()
-        progress = stack.enter_context(Progress()) if seen else None
+    # Where the corrections appear on the terminal, they are the progress.
+    seen = sys.stderr.isatty() and not sys.stdout.isatty()
+    with Progress() if seen else contextlib.nullcontext() as progress:
         spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct
         for origin, correction in spread(corrector, sources):
             reviewed = memory.review(correction, corrector.least)
@@ -120,15 +120,14 @@ def show_edits(correction: Correction, *, diff: bool) -> str:
     """Return the target; with `diff` an edit shows its source in red brackets, then its target."""
     if not diff:
         return correction.target
-    parts: list[str] = []
-    done = 0
-    for edit in correction.edits:
-        parts.append(correction.source[done : edit.start])
-        if edit.source:
-            parts.append(click.style(f"[{edit.source}]", fg="red", strikethrough=True))
-        parts.append(click.style(edit.target, fg="green", bold=True))
-        done = edit.end
-    return "".join([*parts, correction.source[done:]])
+    marked = ((edit.start, edit.end, mark_edit(edit)) for edit in correction.edits)
+    return splice(correction.source, marked)
+
+
+def mark_edit(edit: Edit) -> str:
+    """Return an edit as [removed text] and replacement, in colour on a terminal."""
+    old = click.style(f"[{edit.source}]", fg="red", strikethrough=True) if edit.source else ""
+    return old + click.style(edit.target, fg="green", bold=True)
 
 
 class KeptReport:

@@ -17,6 +17,7 @@ from cecdata.common.errors import CecError, UsageError
 from cecdata.common.progress import tell
 from cecdata.common.text import escape_controls
 from cectrain.commands.checking import find_files, naming_file, open_document
+from cectrain.commands.lines import mark_edit
 from cectrain.corrector.correction import Edit, Kept, as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import (
@@ -126,8 +127,7 @@ class Questions:
         begin = source.rfind("\n", 0, edit.start) + 1
         end = source.find("\n", edit.end)
         line = source[begin : edit.start], source[edit.end : end if end >= 0 else None]
-        old = click.style(f"[{edit.source}]", fg="red", strikethrough=True)
-        click.echo(line[0] + old + click.style(edit.target, fg="green", bold=True) + line[1])
+        click.echo(line[0] + mark_edit(edit) + line[1])
         answers = click.Choice(["y", "n", "always", "never", "quit"])
         try:
             answer = click.prompt(edit.message, type=answers, default="y")
