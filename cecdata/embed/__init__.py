@@ -20,22 +20,13 @@ def _usem3() -> Encoder:
     return Usem3()
 
 
-@cache
-def _builtin() -> Encoder:
-    from cecdata.embed.builtin import BuiltinEncoder
-
-    return BuiltinEncoder()
-
-
-ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
-    {"builtin": _builtin, "usem3": _usem3}
-)
+ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType({"usem3": _usem3})
 
 
 def folders_of(name: str) -> list[str]:
     """Return the folder that an encoder is read from; nothing for a name in the table.
 
-    >>> folders_of("builtin"), folders_of("models/bge")
+    >>> folders_of("usem3"), folders_of("models/bge")
     ([], ['models/bge'])
     """
     return [] if name in ENCODERS else [name]

