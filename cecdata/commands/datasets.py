@@ -53,9 +53,15 @@ def verify(dataset: Path, as_json: bool) -> None:
 @click.command()
 @_DATASET
 @click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=200_000,
+    help="Number of pairs to read; from a larger dataset, a sample of this size is read.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), show_default="DATASET", help="Folder for the page."
 )
-def report(dataset: Path, out: Path | None) -> None:
+def report(dataset: Path, limit: int, out: Path | None) -> None:
     """Write DATASET/report.html, a page with counts, rates, confusions, and pairs to browse.
 
     \b
@@ -65,7 +71,7 @@ def report(dataset: Path, out: Path | None) -> None:
     """
     from cecdata.report import write_report
 
-    click.echo(write_report(dataset, to=out))
+    click.echo(write_report(dataset, sample=limit, to=out))
 
 
 @click.command()

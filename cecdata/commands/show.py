@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -79,14 +80,18 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
     lines = [f"{out}: {amount}{manifest.rows.kept:,} sentences of {manifest.rows.read:,} rows"]
     for name, files in manifest.outputs.items():
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
-        lines.append(f"  {name:<12}{rows:>14,} rows   {size:,} bytes in {len(files)} file(s)")
+        lines.append(f"  {name:<12}{rows:>14,} rows   {files_shown(size, len(files))}")
     for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs)):
         lines += (
             f"  rejected {what:<6}{count:>11,}  {reason}"
             for reason, count in counts.rejected.items()
         )
-    if not pool:
+    if pool:
+        lines.append(f"  cecdata build {quote(out)} --out OUT   ·   cecdata verify {quote(out)}")
+    else:
         lines += (*_operators(manifest), f"  {_cosine(manifest)}")
+        shown = f"cecdata report {quote(out)}   ·   cecdata verify {quote(out)}"
+        lines.append(f'  load_dataset("{out}")   ·   {shown}')
     return "\n".join(lines) + "\n"
 
 
@@ -106,6 +111,16 @@ def _operators(manifest: Manifest) -> list[str]:
             for name in dict.fromkeys((*rates, *manifest.operators))  # mixed: without a rate
         ),
     ]
+
+
+def files_shown(size: int, count: int) -> str:
+    """Return the size of a number of files.
+
+    >>> files_shown(2_621_440, 2), files_shown(1_536, 1)
+    ('2.5 MiB in 2 files', '1.5 KiB in 1 file')
+    """
+    number, unit = (size / 2**20, "MiB") if size >= 2**20 else (size / 2**10, "KiB")
+    return f"{number:.1f} {unit} in {count} file{'s' * (count != 1)}"
 
 
 def _cosine(manifest: Manifest) -> str:
