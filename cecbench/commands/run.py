@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -23,7 +24,7 @@ from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
 from cecdata.common.command_group import SectionCommand
 from cecdata.common.html import percent
-from cecdata.common.progress import Progress
+from cecdata.common.progress import Progress, suggest
 
 
 @click.command(
@@ -74,6 +75,8 @@ def run(
     the same command continues an interrupted run. The systems `copy`, `channel`,
     `combined` and `predictions:FILE` write a run only if --out is given.
     """
+    # without folders of its own, `cecbench report` reads the runs below the default one
+    report = "cecbench report" if out is None else f"cecbench report {out.parent}"
     if out is None and check_spec(system)[0].recorded:
         out = Path("out/bench/runs") / _plain(benchmark) / _plain(system)
     settings = Settings(
@@ -95,6 +98,8 @@ def run(
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
         print_run(values)
+        if out is not None:
+            suggest(report, f"cecbench compare {quote(str(out))} OTHER")
 
 
 def print_run(values: RunScore) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import VerificationError
-from cecdata.common.progress import Progress
+from cecdata.common.progress import Progress, suggest
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
@@ -71,7 +72,10 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     """
     from cecdata.report import write_report
 
-    click.echo(write_report(dataset, sample=limit, to=out))
+    page = write_report(dataset, sample=limit, to=out)
+    click.echo(page)
+    name = quote(str(dataset))
+    suggest(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,6 +96,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     from cecdata.audit import read_errors
     from cecdata.common.durable import sha256_of, write_text
     from cecdata.common.errors import UsageError
+    from cecdata.common.progress import suggest
     from cecdata.config import load
     from cecdata.fit import STRENGTH, recipe_text
     from cecdata.fit import fit as estimate
@@ -123,6 +125,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
         print_json(facts)
     else:
         print_facts(facts)
+        suggest(f"cecdata build CORPUS --recipe {quote(str(out))} --out OUT")
 
 
 def _notes(fitted: Fitted) -> list[str]:

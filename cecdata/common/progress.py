@@ -88,6 +88,12 @@ def say(text: str) -> None:
         tell(text)
 
 
+def suggest(*commands: str) -> None:
+    """Print commands to type next on stderr, if that is a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(f"next: {'   ·   '.join(commands)}", err=True)
+
+
 POLL_S = 0.1  # between two questions of what waits
 
 _is_given_up: ContextVar[Callable[[], bool]] = ContextVar("is_given_up", default=lambda: False)

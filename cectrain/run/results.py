@@ -209,9 +209,9 @@ def result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
     answers = [json.loads(line) for line in (out / ANSWERS).read_text("utf-8").splitlines()]
-    wrong = sum(line["source"] != line["target"] for line in answers)
-    head = f"of {wrong:,} wrong and {len(answers) - wrong:,} right held-out sentences, %"
-    tables = (_scores(summary, head), (["run", "value"], facts))
+    wrong = [line for line in answers if line["source"] != line["target"]]
+    head = f"of {len(wrong):,} wrong and {len(answers) - len(wrong):,} right held-out sentences, %"
+    tables = (_scores(summary, head), _samples(wrong), (["run", "value"], facts))
     return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
 
 
@@ -231,6 +231,14 @@ def _scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[lis
         for name in metrics_log.HELD_OUT
     ]
     return [head, *stages], rows
+
+
+def _samples(wrong: list[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """Return three held-out sentences with errors, first those that are corrected otherwise now."""
+    wrong.sort(key=lambda line: line["before"] == line["best"])
+    names = ("source", "target", "before", "best")
+    rows = [[line[name] for name in names] for line in wrong[:3]]
+    return ["written", "right", "before PPO", "published"], rows
 
 
 def _change(summary: Mapping[str, Json]) -> str:

@@ -591,7 +591,7 @@ def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill
 
 
 def test_a_training_run_has_tables(tmp_path):
-    """Scores before and after PPO, and the numbers of the run."""
+    """Scores before and after PPO, a sentence with its answers, and the numbers of the run."""
     from cectrain.run.results import result_tables
 
     answers = {"source": "他己经来了。", "target": "他已经来了。", "before": "他己经来了。"}
@@ -605,7 +605,7 @@ def test_a_training_run_has_tables(tmp_path):
     tables = result_tables(tmp_path, summary)
     assert "31.2" in tables
     assert "1,234" in tables
-    assert "of 1 wrong and 0 right held-out sentences" in tables
+    assert "| 他己经来了。 | 他已经来了。 |" in tables
 
 
 def test_each_worker_has_cores_and_a_gpu_of_its_own(monkeypatch):
