@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -189,6 +190,7 @@ def corrector_for_text(
     "--encoding", help="Encoding of the files.  [default: UTF-8, or what their bytes show]"
 )
 @click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
+@click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
 @click.option(
     "--interactive",
@@ -224,6 +226,7 @@ def correct(
     out: Path | None,
     encoding: str | None,
     column: str | None,
+    date: datetime | None,
     comments: bool,
     interactive: bool,
     as_json: bool,
@@ -271,8 +274,8 @@ def correct(
             "--encoding and --column are for files, and SENTENCES are none",
         ),
         (
-            comments and not writes and not (path and find_format(path.name) is WORD),
-            "--comments is for Word files that are written",
+            (date or comments) and not writes and not (path and find_format(path.name) is WORD),
+            "--date and --comments are for Word files that are written",
         ),
         (
             workers > 1 and (sentences or rewrites),
@@ -290,7 +293,8 @@ def correct(
     if settings["protect"] is None and Path(PROTECTED).is_file():
         settings["protect"] = Path(PROTECTED)
     report = KeptReport(simplified=settings["script"] == "simplified")
-    reading = Reading(encoding, column, comments)
+    day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
+    reading = Reading(encoding, column, day, comments)
     texts: Iterable[str] = ()
     if files or (path and (column or find_format(path.name))):
         texts = read_passages(sentences or [str(path)], reading)

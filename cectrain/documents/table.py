@@ -65,12 +65,13 @@ TABLES = (
 class Reading:
     """How files are read.
 
-    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables. comments:
-    whether tracked changes say why.
+    encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables. date: of
+    tracked changes, in the form of ISO 8601; None: now. comments: whether they say why.
     """
 
     encoding: str | None = None
     column: str | None = None
+    date: str | None = None
     comments: bool = False
 
     def __post_init__(self) -> None:
@@ -113,7 +114,7 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     if reading.column is not None:
         function = partial(function, column=reading.column)
     if form is WORD:
-        function = partial(function, comments=reading.comments)
+        function = partial(function, date=reading.date, comments=reading.comments)
     if form.is_binary:
         document: Document = function(data)
         return document

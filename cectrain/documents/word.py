@@ -51,11 +51,11 @@ Change = tuple[int, int, Edit]  # start and end in a text
 class WordDocument:
     """A Word file; its source has a line for each paragraph.
 
-    comments: whether the changes say why.
+    date: of the changes, in the form of ISO 8601; None: now. comments: whether they say why.
     """
 
-    def __init__(self, data: bytes, comments: bool = False) -> None:
-        date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def __init__(self, data: bytes, date: str | None = None, comments: bool = False) -> None:
+        date = date or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._marks = {f"{_W}author": "CEC-Zero", f"{_W}date": date}
         self._data, self._comments = data, comments
         self._parts = _read_parts(data)

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import zipfile
-from datetime import datetime, timezone
 from pathlib import Path
 from random import Random
 
@@ -102,7 +101,8 @@ def word_file(body=BODY, **more):
 
 def correct(data, corrector=None, *, comments=False):
     """Return a corrected file, and its edits."""
-    document = read_document("a.docx", data, Reading(comments=comments))
+    reading = Reading(date="2026-01-02T03:04:05Z", comments=comments)
+    document = read_document("a.docx", data, reading)
     edits = edits_of(correct_document(corrector or Corrector(Corrects()), document))
     return document.write(edits), edits
 
@@ -176,14 +176,13 @@ def test_of_two_hundred_files_only_the_prose_changes():
 
 
 def test_a_change_has_its_author_its_date_and_a_number_of_its_own():
-    """Without an edit, the file stays as it is."""
-    begin = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    """The same date gives the same bytes; without an edit, the file stays as it is."""
     made, _ = correct(word_file())
     text = b"".join(parts_of(made).values()).decode("utf-8", "ignore")
     marks = re.findall(r'<w:(?:ins|del) w:id="(\d+)" w:author="CEC-Zero" w:date="([^"]*)"', text)
-    (date,) = {date for _, date in marks}
-    assert begin <= date <= f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    assert {date for _, date in marks} == {"2026-01-02T03:04:05Z"}
     assert len({number for number, _ in marks} | {"3", "4", "7"}) == len(marks) + 3
+    assert correct(word_file())[0] == made
     assert read_document("a.docx", made, Reading()).write([]) == made
 
 
@@ -232,6 +231,7 @@ def test_a_comment_says_why(more):
         assert settle(after[part], accept=False) == settle(before[part], accept=False)
     assert f'"/{name}" ContentType="{OFFICE}.comments+xml"' in after["[Content_Types].xml"].decode()
     assert after["word/_rels/document.xml.rels"].decode().count(f"{RELATED}/comments") == 1
+    assert correct(data, comments=True)[0] == made
 
 
 ENTITIES = (
@@ -289,16 +289,16 @@ def test_however_a_file_is_damaged_it_is_refused_or_read():
 
 
 def test_the_command_line_writes_a_copy(tmp_path, monkeypatch):
-    """With tracked changes, whose text the diff shows."""
+    """With the date that is given."""
     monkeypatch.chdir(tmp_path)
     Path("a.docx").write_bytes(word_file("<w:p><w:r><w:t>他己经来了。</w:t></w:r></w:p>"))
-    options = ("--model", "channel", "--lm", "words")
+    options = ("--model", "channel", "--lm", "words", "--date", "2026-01-02")
     done = CliRunner().invoke(
         cli, ["correct", *options, "--file", "a.docx", "--out", "b.docx", "--diff"]
     )
     assert "-他己经来了。\n" in done.stdout
     text = parts_of(Path("b.docx").read_bytes())["word/document.xml"].decode()
-    assert '<w:ins w:id="4" w:author="CEC-Zero" w:date="' in text
+    assert '<w:ins w:id="4" w:author="CEC-Zero" w:date="2026-01-02T00:00:00Z">' in text
 
 
 MACRO = """<?xml version="1.0" encoding="UTF-8"?>
