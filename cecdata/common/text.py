@@ -64,7 +64,8 @@ def name_compression(head: bytes) -> str:
     """Return what follows the name of a file that begins so, or "" where it is not compressed."""
     for command, pattern in _COMPRESSED.items():
         if pattern.match(head):
-            return f"is compressed: decompress it first, with `{command} FILE > NEW`"
+            more = ", or save a document, such as a Word file, as text" * (command == "unzip -p")
+            return f"is compressed: decompress it first, with `{command} FILE > NEW`{more}"
     return ""
 
 

@@ -595,6 +595,13 @@ def test_standard_input_has_no_columns(folder, name):
     assert "- has no columns" in done.stderr
 
 
+def test_a_document_on_standard_input_is_named_as_one(folder):
+    """Rather than that its XML is unpacked; its name is not known there."""
+    done = run(input=b"PK\3\4\xff")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "save a document, such as a Word file, as text" in done.stderr
+
+
 def test_standard_input_goes_into_a_copy(folder):
     """By its sign, or because nothing else is named."""
     for words in (("-",), ()):
