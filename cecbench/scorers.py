@@ -186,9 +186,14 @@ def _place_rows(path: Path) -> Iterator[tuple[str, _Four]]:
 
 
 def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
-    """Yield the rows without their places; raise InputError if two have the same id."""
+    """Yield the rows without their places.
+
+    Raises InputError if one is not of texts, or if two have the same id.
+    """
     places: dict[str, str] = {}
     for where, row in rows:
+        if not all(isinstance(text, str) for text in row):
+            raise InputError(f"{where}: id, source, target and prediction must be texts, not {row}")
         if places.setdefault(row[0], where) is not where:
             raise InputError(
                 f"{where}: id {row[0]!r} is also the id of {places[row[0]].rpartition(', ')[2]}: "

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.corpus.pairs import PAIRS, read_texts
+from cecdata.corpus.pairs import ALIKE, PAIRS, read_texts
 from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
 from cecdata.hanzi.edits import Corruption, align
 from cecdata.operators import OPERATORS, Operator
@@ -61,7 +62,14 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
 def read_errors(path: Path) -> Errors:
     """Read all errors of a file of pairs; raise InputError if there is none."""
-    errors = errors_of(read_pairs(path))
+    pairs = list(read_pairs(path))
+    errors = errors_of(iter(pairs))
+    unlike = sum(Levenshtein.normalized_similarity(*pair) < ALIKE for pair in pairs)
+    if 2 * unlike > len(pairs):
+        raise InputError(
+            f"{path}: in {unlike:,} of {len(pairs):,} pairs, more than half of the characters "
+            "differ. Check that source and target belong together"
+        )
     if not errors.tokens and not errors.others:
         raise InputError(f"{path}: none of the {errors.pairs} pairs has an error")
     return errors

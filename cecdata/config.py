@@ -179,7 +179,14 @@ def load(recipe: str = "paper", **flags: object) -> Config:
         settings[name] = {**old, **value} if merge else value  # type: ignore[dict-item]
     if type(settings.get("cosine")) is int:  # in TOML a number need not be quoted
         settings["cosine"] = str(settings["cosine"])
-    return from_tree(Config, settings, recipe)
+    config = from_tree(Config, settings, recipe)
+    for name in ("cosine", "encoder", "min_cosine"):
+        rule = "left out, because the filter cosine is off"
+        require(flags.get(name) is None or "cosine" in config.filters, name, flags.get(name), rule)
+    for name in config.rate if "rate" in own else ():
+        rule = "left out, because the operator has no prior"
+        require(name in config.prior, f"rate.{name}", config.rate[name], rule)
+    return config
 
 
 def from_manifest(configuration: Mapping[str, Json]) -> Config:

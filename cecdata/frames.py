@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from cecdata.builds.build import build as build_dataset
 from cecdata.builds.output import sync_copy
@@ -74,6 +73,8 @@ def build(
     """
     if paths is not None and column is not None:
         settings["text_column"] = column
+    if paths is None and "text_column" in settings:
+        raise UsageError("text_column=… is for paths: name the column of a frame by column=…")
     config = load(recipe, **settings)
     how: dict[str, Any] = {"workers": workers, "engine": engine, "overwrite": overwrite}
     if paths is None:
@@ -153,16 +154,15 @@ def _check_list(name: str, values: Any, kinds: tuple[type, ...]) -> list[Any]:
 def _lazy(frame: Any) -> pl.LazyFrame:
     if isinstance(frame, pl.LazyFrame):
         return frame
-    if isinstance(frame, (pa.Table, pa.RecordBatch)):
-        frame = pl.from_arrow(frame)
-    elif type(frame).__module__.split(".")[0] == "pandas":
-        frame = pl.from_pandas(frame)
-    elif hasattr(frame, "to_polars"):  # of the package `datasets`
-        frame = frame.to_polars()
     if isinstance(frame, pl.Series):
         frame = frame.alias("text").to_frame()
-    if isinstance(frame, pl.DataFrame):
-        return frame.lazy()
+    elif hasattr(frame, "to_polars"):  # of the package `datasets`
+        frame = frame.to_polars()
+    try:
+        if hasattr(frame, "__dataframe__") or hasattr(frame, "__arrow_c_stream__"):
+            return pl.DataFrame(frame).lazy()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"frame has a column with values of several types ({error})") from error
     raise UsageError(
         "frame must be a table of Polars, pandas or Arrow, or a dataset of `datasets`, not a "
         f"{type(frame).__name__}; pass lists of texts as texts=…, files as paths=…"
@@ -178,7 +178,8 @@ def _select_columns(lazy: pl.LazyFrame, column: str | None) -> pl.LazyFrame:
     strings = [name for name, kind in schema.items() if kind in _TEXT]
     name = column or ("text" if "text" in strings or len(strings) != 1 else strings[0])
     if name not in strings:
-        raise InputError(f"the frame has no string column {name!r}; {did_you_mean(name, strings)}")
+        known = did_you_mean(name, strings)
+        raise InputError(f"the frame has no string column {name!r}: name one by column=…; {known}")
     origin = pl.col("origin") if "origin" in strings and name != "origin" else pl.lit(ORIGIN)
     licences = [n for n in ("licence", "license") if n in strings and n != name][:1]
     more = [pl.col(n).alias("licence") for n in licences]

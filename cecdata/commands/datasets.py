@@ -11,7 +11,7 @@ import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import VerificationError
-from cecdata.common.progress import Progress, suggest
+from cecdata.common.progress import Progress, suggest, tell
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
@@ -104,3 +104,5 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
     with Progress():
         rows = write(dataset, split, file, form, **options)
     click.echo(f"{file}: {rows:,} rows of {split}")
+    if not rows:
+        tell(f"Warning: the split {split} of {dataset} has no pairs")

@@ -36,6 +36,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
     Raises UsageError for an unknown name, and InputError for a file that cannot be read or is not
     TOML.
     """
+    require(isinstance(recipe, str), "recipe", recipe, "a name, or a path in a str")
     if recipe in shipped:
         text = files(package).joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
     elif recipe.endswith(".toml"):

@@ -45,6 +45,7 @@ NAMES = {
 
 #: the columns of a table of pairs whose first line does not name them
 PAIRS = {2: ("source", "target"), 3: ("id", "source", "target")}
+ALIKE = 0.5  # least share of characters that the sides of a pair have in common
 _IS_HALF = re.compile("[\\ud800-\\udfff]").search  # as an escape in JSON
 _UNITS = {"json": "record", "parquet": "row"}  # of places in messages; elsewhere lines
 

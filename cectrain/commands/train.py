@@ -26,6 +26,7 @@ DEFAULT = "warm-consensus"  # of every command with --recipe, so that all speak 
 _LABELLED = ("data.fresh=false", "data.clean_share=0.0")
 DATA = click.argument("data", type=click.Path(path_type=Path))  # of `cecdata build`
 _ONLY_PPO = ("ppo.", "reward.", "encoder", "constants", "diagnose_pairs")  # use these settings
+_ONLY_CONSENSUS = ("encoder", "constants", "diagnose_pairs", "reward.alpha", "reward.tau")
 _EPOCHS = 3  # passes over labelled pairs, without sft.steps
 
 
@@ -79,6 +80,20 @@ def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Confi
     named = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     values = (f"{key}={json.dumps(v, ensure_ascii=False)}" for key, v in named.items())
     return load(recipe, [*settings, *values])
+
+
+def _refuse_unused(settings: tuple[str, ...], config: Config) -> None:
+    """Raise UsageError for a setting of a part that the run does not have."""
+    of_parts = {
+        "no supervised steps": () if config.sft.steps else ("sft.",),
+        "neither PPO nor a reward": () if config.ppo.updates else _ONLY_PPO,
+        "a reward of its own": () if config.reward.is_consensus else _ONLY_CONSENSUS,
+    }
+    for setting in settings:
+        key = setting.partition("=")[0].strip()
+        for part, names in of_parts.items():
+            if key.startswith(names) and setting not in ("sft.steps=0", "ppo.updates=0"):
+                raise click.UsageError(f"--set {key}: the run has {part}: leave the setting out")
 
 
 def prepare_process() -> None:
@@ -151,6 +166,7 @@ def train(
     from cectrain.train import train as run_training
 
     config = configured(recipe, settings, **flags)
+    _refuse_unused(settings, config)
     summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=tell)
     _show_results(out, summary, as_json=as_json)
 
@@ -190,11 +206,7 @@ def sft(
     from cectrain.train import train as run_training
 
     keys = [setting.partition("=")[0].strip() for setting in settings]
-    if unused := [key for key in keys if key.startswith(_ONLY_PPO)]:
-        raise click.UsageError(
-            f"--set {unused[0]}: `cectrain sft` has neither PPO nor a reward: leave the setting "
-            "out, or use `cectrain train`"
-        )
+    given = settings
     if recipe == DEFAULT:  # its rate and length suit the built-in policy
         longest = () if flags["policy__name"] in (None, BUILTIN) else ("policy.max_chars=128",)
         settings = ("sft.learning_rate=null", *longest, *settings)
@@ -213,6 +225,7 @@ def sft(
             config = replace(config, sft=replace(config.sft, steps=steps))
     if not config.sft.steps:
         raise click.UsageError("the recipe has no supervised steps: add --set sft.steps=2000")
+    _refuse_unused(given, config)
     if isinstance(pairs, LabelledPairs):
         tell(pairs.describe_pairs())
     summary = run_training(pairs, out, config, overwrite=overwrite, log=tell)

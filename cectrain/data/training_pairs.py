@@ -19,7 +19,7 @@ from rapidfuzz.distance import Levenshtein
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.pairs import PAIRS, read_texts
+from cecdata.corpus.pairs import ALIKE, PAIRS, read_texts
 from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR, SENTENCE
 from cectrain.config import DataConfig
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
 # number of columns → what they are, where no first line names them; a label is no id
 _SCHEMA = pa.schema([PAIR.field(name) for name in shards.COLUMNS])
-_ALIKE = 0.5  # least share of characters that the sides of a pair have in common
 _COPIES = 2**15  # values of the column `copy`
 
 
@@ -255,7 +254,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
                 raise InputError(f"{where}: the {name} is empty: write a pair, or remove the line")
         source, target = texts["source"], texts["target"]
         operator = UNCHANGED if source == target else "labelled"
-        if Levenshtein.normalized_similarity(source, target) < _ALIKE:
+        if Levenshtein.normalized_similarity(source, target) < ALIKE:
             doubtful.append(number)
         rows.append((seen[target] % _COPIES, source, target, operator))
         seen[target] += 1

@@ -13,7 +13,7 @@ from cecbench import scorers
 from cecbench.cherrant import costs
 from cecbench.cli import cli
 from cecbench.scorers import SCORERS, score, score_file
-from cecdata.common.errors import UsageError
+from cecdata.common.errors import InputError, UsageError
 
 ROWS = (
     ("1", "他己经来了。", "他已经来了。", "他已经来了。"),
@@ -220,6 +220,13 @@ def test_columns_of_different_lengths_are_refused() -> None:
 
 SIGNED = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "今天好", "今天好", "今天好")]
 OTHER = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好", "今天好", "今天好")]
+
+
+@pytest.mark.parametrize("wrong", [None, float("nan"), 3])
+def test_what_is_no_text_is_refused(wrong) -> None:
+    """The message has the row: a prediction that is missing is none."""
+    with pytest.raises(InputError, match="rows, line 2: id, source, target and prediction must be"):
+        cecbench.score(["甲", "乙"], ["甲", "乙"], ["甲", wrong])
 
 
 def test_two_systems_on_one_benchmark_share_their_signature() -> None:

@@ -146,6 +146,17 @@ def test_a_recipe_that_cannot_be_read(tmp_path):
     assert load(str(typed)).cosine == "20000"
 
 
+def test_a_setting_without_effect_is_refused(tmp_path):
+    """A rate without a prior, and what only the filter cosine reads."""
+    path = tmp_path / "own.toml"
+    path.write_text("[prior]\nsplit = 1.0\n[rate]\nsplit = 0.05\nswap = 0.05\n", "utf-8")
+    with pytest.raises(UsageError, match=r"rate\.swap must be left out"):
+        load(str(path))
+    for name, value in (("encoder", "builtin"), ("cosine", "all"), ("min_cosine", 0.5)):
+        with pytest.raises(UsageError, match=f"{name} must be left out, because the filter cosine"):
+            load(filters=("levenshtein",), **{name: value})
+
+
 def test_prior_without_rate_is_refused():
     """An operator that is to strike needs a rate."""
     with pytest.raises(UsageError, match=r"rate\.noise"):

@@ -84,6 +84,12 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
         ({"frame": {"text": ["好"]}}, "not a dict; pass lists of texts as texts="),
         ({"frame": ["好"]}, "pass lists of texts as texts="),
         ({"texts": ["好"], "column": "text"}, "leave it out with texts="),
+        (
+            {"frame": pl.Series(["好"]), "text_column": "text"},
+            "name the column of a frame by column=",
+        ),
+        ({"texts": ["好"], "recipe": {"copies": 2}}, "recipe must be a name, or a path"),
+        ({"texts": ["好"], "filters": (), "encoder": "builtin"}, "encoder must be left out"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(given, said):
@@ -115,8 +121,10 @@ def test_scan_has_every_pair_with_its_split_and_types(built):
 
 def test_a_frame_without_a_sentence_is_refused_as_a_frame(frame):
     """The message names the frame and its columns, not the temporary file."""
-    with pytest.raises(InputError, match="no string column 'txt'"):
+    with pytest.raises(InputError, match="no string column 'txt': name one by column="):
         cecdata.build(frame=frame, column="txt")
+    with pytest.raises(InputError, match="values of several types"):
+        cecdata.build(frame=pytest.importorskip("pandas").DataFrame({"text": ["好", 3]}))
     with pytest.raises(InputError, match="the frame: no sentence is left"):
         cecdata.build(texts=["短"])
 

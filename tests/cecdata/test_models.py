@@ -158,6 +158,13 @@ def test_a_model_beyond_the_memory_is_refused_before_it_is_loaded(folder):
         open_scorer(folder)
 
 
+def test_a_run_that_is_not_finished_is_no_model(tmp_path):
+    """The message says so, and does not ask for files that the end of the run writes."""
+    (tmp_path / ".cecdata").mkdir()
+    with pytest.raises(InputError, match="the run in this folder is not finished"):
+        open_scorer(tmp_path)
+
+
 def gguf(path, **values):
     """Write the head of a GGUF file that has no tensors."""
     pairs = {"general.architecture": "llama", **values}

@@ -109,6 +109,7 @@ def test_neighbouring_errors_count_on_both_sides():
         ("A1\t己经\t已经\t1\n", "has 4 columns"),  # A1 is never taken for a source
         ("一样\t一样\n", "pairs has an error"),
         ("", "pairs has an error"),
+        ("text\torigin\n" + "我们去公园。\tcmrc2018\n" * 3, "source and target belong together"),
         ("错\t对\n", "UTF-8"),
     ],
 )

@@ -219,10 +219,11 @@ def test_options_that_do_not_fit(dataset, words, message, tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_split_without_rows(build, form, tmp_path):
-    """Gives an empty file, or a table with all columns."""
+def test_a_split_without_rows(build, form, tmp_path, capsys):
+    """Gives an empty file, or a table with all columns, and a warning."""
     out = build(train=[[]], validation=[[]])
-    export(out, "train", tmp_path / "x", form)
+    assert run(cli, ["export", str(out), str(tmp_path / "x"), "--format", form]) == 0
+    assert "has no pairs" in capsys.readouterr().err
     if form == "verl":
         assert pq.read_table(tmp_path / "x").num_rows == 0
     else:
