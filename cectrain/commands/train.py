@@ -93,7 +93,7 @@ def _refuse_unused(settings: tuple[str, ...], config: Config) -> None:
         key = setting.partition("=")[0].strip()
         for part, names in of_parts.items():
             if key.startswith(names) and setting not in ("sft.steps=0", "ppo.updates=0"):
-                raise click.UsageError(f"--set {key}: the run has {part}: leave the setting out")
+                raise click.UsageError(f"{key} has no effect, as the run has {part}: leave it out")
 
 
 def prepare_process() -> None:
@@ -166,7 +166,7 @@ def train(
     from cectrain.train import train as run_training
 
     config = configured(recipe, settings, **flags)
-    _refuse_unused(settings, config)
+    _refuse_unused((*settings, *(name for name, value in flags.items() if value)), config)
     summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=tell)
     _show_results(out, summary, as_json=as_json)
 

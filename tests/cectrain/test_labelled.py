@@ -196,10 +196,13 @@ def test_settings_of_supervised_training_are_never_ignored(start, tmp_path, caps
     for setting in ("ppo.updates=10", "reward.alpha=0.4", "encoder=usem3"):
         assert run(cli, [*common, str(tmp_path / "none"), "--set", setting]) == 2
         assert "neither PPO nor a reward" in capsys.readouterr().err
-    for setting, more in (("sft.batch=9", "sft.steps=0"), ("encoder=usem3", "reward.reward=x:y")):
-        argv = ["train", "none", "--out", "none", "--set", setting, "--set", more]
-        assert run(cli, argv) == 2
-        assert f"--set {setting.partition('=')[0]}: the run has" in capsys.readouterr().err
+    for name, *words in (
+        ("sft.batch", "--set", "sft.batch=9", "--set", "sft.steps=0"),
+        ("encoder", "--encoder", "usem3", "--set", "reward.reward=x:y"),
+        ("ppo.groups", "--set", "ppo.groups=8", "--set", "ppo.updates=0"),
+    ):
+        assert run(cli, ["train", "none", "--out", "none", *words]) == 2
+        assert f"{name} has no effect, as the run has" in capsys.readouterr().err
 
 
 ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumerate(PAIRS[:6])]
