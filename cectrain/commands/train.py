@@ -82,8 +82,8 @@ def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Confi
     return load(recipe, [*settings, *values])
 
 
-def _refuse_unused(settings: tuple[str, ...], config: Config) -> None:
-    """Raise UsageError for a setting of a part that the run does not have."""
+def _name_unused(settings: tuple[str, ...], config: Config) -> None:
+    """Warn of a setting of a part that the run does not have; studies share settings."""
     of_parts = {
         "no supervised steps": () if config.sft.steps else ("sft.",),
         "neither PPO nor a reward": () if config.ppo.updates else _ONLY_PPO,
@@ -93,7 +93,7 @@ def _refuse_unused(settings: tuple[str, ...], config: Config) -> None:
         key = setting.partition("=")[0].strip()
         for part, names in of_parts.items():
             if key.startswith(names) and setting not in ("sft.steps=0", "ppo.updates=0"):
-                raise click.UsageError(f"{key} has no effect, as the run has {part}: leave it out")
+                tell(f"Warning: {key} has no effect, as the run has {part}")
 
 
 def prepare_process() -> None:
@@ -166,7 +166,7 @@ def train(
     from cectrain.train import train as run_training
 
     config = configured(recipe, settings, **flags)
-    _refuse_unused((*settings, *(name for name, value in flags.items() if value)), config)
+    _name_unused((*settings, *(name for name, value in flags.items() if value)), config)
     summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=tell)
     _show_results(out, summary, as_json=as_json)
 
@@ -206,7 +206,11 @@ def sft(
     from cectrain.train import train as run_training
 
     keys = [setting.partition("=")[0].strip() for setting in settings]
-    given = settings
+    if unused := [key for key in keys if key.startswith(_ONLY_PPO)]:
+        raise click.UsageError(
+            f"--set {unused[0]}: `cectrain sft` has neither PPO nor a reward: leave the setting "
+            "out, or use `cectrain train`"
+        )
     if recipe == DEFAULT:  # its rate and length suit the built-in policy
         longest = () if flags["policy__name"] in (None, BUILTIN) else ("policy.max_chars=128",)
         settings = ("sft.learning_rate=null", *longest, *settings)
@@ -225,7 +229,6 @@ def sft(
             config = replace(config, sft=replace(config.sft, steps=steps))
     if not config.sft.steps:
         raise click.UsageError("the recipe has no supervised steps: add --set sft.steps=2000")
-    _refuse_unused(given, config)
     if isinstance(pairs, LabelledPairs):
         tell(pairs.describe_pairs())
     summary = run_training(pairs, out, config, overwrite=overwrite, log=tell)

