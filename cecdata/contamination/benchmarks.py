@@ -66,10 +66,11 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
         )
     paths_by_name: list[tuple[str, Path]] = []
     for name in entries:
-        path, start = Path(name), Path(Path(name).absolute().name)
-        below = files_below(path) if path.is_dir() and not _is_dataset(path) else [path]
+        path, start, below = Path(name), Path(Path(name).absolute().name), [Path(name)]
+        if path.is_dir() and not _is_dataset(path):
+            below = [file for file in files_below(path) if file.stat().st_size]
         if not below:
-            raise InputError(f"{name}: no file is in this folder")
+            raise InputError(f"{name}: no file with text is in this folder")
         for file in below:
             if not (file.is_file() or _is_dataset(file)):  # a pipe cannot be read twice
                 raise InputError(f"{file}: there is no such file or folder")
