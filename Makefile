@@ -39,8 +39,8 @@ $(DOCS): $(BASE) requirements/docs.lock
 # Otherwise both processes of the tests would compile the same kernels at the same time.
 $(KERNELS): $(DEV) $(shell grep -rlE '^@(compiled|entry|inlined|called)' cec*/ --include=*.py)
 	@echo "compiling the kernels …"
-	@$(BIN)/cecdata build sample --limit 1500 --out $@.tmp --copies 1 --recipe typed --encoder builtin \
-		--cosine all --mask --quality han --quality repeated --near-duplicates \
+	@$(BIN)/cecdata build sample --limit 1500 --out $@.tmp --copies 1 --recipe typed \
+		--cosine 300 --mask --quality han --quality repeated --near-duplicates \
 		--decontaminate cecdata/sample/cars.txt --overwrite >/dev/null
 	@$(BIN)/cectrain correct --model channel --file cecdata/sample/cars.txt >/dev/null
 	@$(BIN)/cecbench run --system copy --benchmark $@.tmp --scorer cherrant --mode nosimp >/dev/null

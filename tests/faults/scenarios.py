@@ -20,7 +20,7 @@ LINES = (
     "合同第{n}条规定，双方应当在十日内付清全部货款。",
     "这款游戏的第{n}关难度很大，需要好友一起帮忙。",
 )
-FLAGS = ("--filters", "levenshtein,cosine", "--encoder", "usem3")
+FLAGS = ("--filters", "levenshtein,cosine", "--cosine", "40")
 
 
 @dataclass(frozen=True, slots=True)
