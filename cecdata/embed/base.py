@@ -22,14 +22,15 @@ _AT_ONCE = 16_384  # rows that are widened to float32 at a time
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Cosines of pairs, [pairs] float32.
+    """Cosines of pairs, [pairs] float32, and the distinct targets of these pairs.
 
-    `targets`, where the encoder embedded all of them, are the number of the first pair of each
-    distinct target, [T], and the target's vector, [T, dimension].
+    first_pair: the number of the first pair of each target, [T]. vectors: those of the targets,
+    [T, dimension].
     """
 
     cosine: npt.NDArray[np.float32]
-    targets: tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
+    first_pair: npt.NDArray[np.int64]
+    vectors: npt.NDArray[np.float32]
 
 
 class Encoder(ABC):
@@ -65,7 +66,7 @@ class Encoder(ABC):
         wide = clean.astype(np.float64)[target_of]
         cosine = np.einsum("pd,pd->p", noisy.astype(np.float64), wide)
         first_pair = np.unique(target_of, return_index=True)[1]
-        return Scored(cosine.astype(np.float32), targets=(first_pair, clean))
+        return Scored(cosine.astype(np.float32), first_pair, clean)
 
 
 def folder_of(encoder: str) -> str:

@@ -62,7 +62,7 @@ def choose_policy(config: Config, sentences: int) -> Policy:
 def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     """Fill the column `cosine` for the sampled sentences' pairs; it stays null elsewhere.
 
-    `embedded` gets the vectors of these sentences, where the encoder computed them.
+    `embedded` gets the vectors of these sentences.
     """
     policy = choose_policy(config, sentences)
     if policy.encoder is None or not len(pairs.table):
@@ -80,9 +80,7 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     for start in range(0, len(sample), size):
         scored = policy.encoder.score(sample.slice(start, size))
         values[chosen[start : start + size]] = scored.cosine
-        if scored.targets is not None:
-            first_pair, vectors = scored.targets
-            embedded.append((ids[start + first_pair], vectors))
+        embedded.append((ids[start + scored.first_pair], scored.vectors))
         step("cosine", len(scored.cosine), round(policy.share * sentences * config.copies))
     unknown = np.ones(len(pairs.table), np.bool_)
     unknown[chosen] = False

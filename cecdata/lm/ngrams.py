@@ -189,14 +189,14 @@ def locate(named: str | Path | None = None) -> tuple[Path, ...]:
 
 def find(named: str | Path | None = None) -> Ngrams:
     """Return the model that `locate` finds: of several files, or for a field, their mean."""
-    models = [load_shipped() if path == _PACKAGED[0] else read(path) for path in locate(named)]
+    models = [*map(read, locate(named))]
     field = models.pop() if models[-1].share else None
     return mean_of(models or default_models(), field) if field or len(models) > 1 else models[0]
 
 
 def default_models() -> list[Ngrams]:
     """Return the models whose mean is the default."""
-    return [load_shipped() if path == _PACKAGED[0] else read(path) for path in locate()]
+    return [*map(read, locate())]
 
 
 def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
@@ -217,6 +217,8 @@ def load_shipped() -> Ngrams:
 
 def read(path: Path) -> Ngrams:
     """Return the model in a file; raise InputError where it is missing, damaged or no model."""
+    if path == _PACKAGED[0]:
+        return load_shipped()
     if is_arpa(_file(path)):
         return _read_arpa(path)
     with path.open("rb") as file:

@@ -29,6 +29,7 @@ from cecdata.lm.table import Ngrams
 from cectrain import config
 from cectrain.adapt.text import Doubt, FieldText, find_doubts, gather_text
 from cectrain.adapt.trial import Score, Trial
+from cectrain.corrector.calibration import SEED
 from cectrain.corrector.channel.tables import tables_of
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.field import write_field
@@ -77,7 +78,6 @@ def adapt(
     policy: bool = True,
     names: bool = True,
     decontaminate: Sequence[str] = (),
-    seed: int = 1,
 ) -> Report:
     """Write the folder of a field that is learned from its text, and return what was learned.
 
@@ -87,14 +87,14 @@ def adapt(
     """
     with gather_text(texts, names=names, decontaminate=decontaminate) as text:
         if text.count >= FEWEST:
-            return _learn(text, out, seed, policy=policy)
+            return _learn(text, out, policy=policy)
         amount = "1 different sentence" if text.count == 1 else f"{text.count} different sentences"
         refusal = f"it has {amount}, and {FEWEST} are needed"
         write_field(out, None, None, None, text.count, {"kept": refusal})
         return Report(text.count, text.left_out, refusal)
 
 
-def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
+def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     """Count, weigh, train, try and write."""
     held_out = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
@@ -107,12 +107,12 @@ def _learn(text: FieldText, out: Path, seed: int, *, policy: bool) -> Report:
     weights = [*((1 - share) * weight for weight in WEIGHTS), share]
     tables = tables_of(mixture.model(weights, "field"))
     candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
-    work, trained = out / WORK / f"{_name(text)} {seed}", None
+    work, trained = out / WORK / _name(text), None
     if policy:
-        trained = train_policy(text, suspected | set(held_out), work, seed)
+        trained = train_policy(text, suspected | set(held_out), work)
         name = f"{COMBINED}:{trained}"
         candidates[BOTH] = FieldProposer(name, tables, base, weights=base.weights)
-    compared = Trial(held_out, seed).compare(base, [*candidates.values()])
+    compared = Trial(held_out).compare(base, [*candidates.values()])
     scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
     used = choose_parts(scores)
     refusal = "" if used != NOTHING else "what ships corrects its held-out sentences better"
@@ -202,7 +202,7 @@ def steps_for(sentences: int) -> int:
     return max(40, min(400, round(40 * math.log2(sentences / 100))))
 
 
-def train_policy(text: FieldText, without: Collection[str], work: Path, seed: int) -> Path:
+def train_policy(text: FieldText, without: Collection[str], work: Path) -> Path:
     """Return the folder of the model that was trained on all sentences but some.
 
     work: a folder for pairs and the run, which a later call resumes. Raises MissingPackageError
@@ -212,11 +212,11 @@ def train_policy(text: FieldText, without: Collection[str], work: Path, seed: in
 
     sentences = [s for s in text.first(READ) if s not in without]
     write_text(work / "sentences.txt", "\n".join(sentences) + "\n")
-    data = load_data("typed", copies=COPIES, filters=("levenshtein",), seed=seed)
+    data = load_data("typed", copies=COPIES, filters=("levenshtein",), seed=SEED)
     build([str(work / "sentences.txt")], work / "pairs", data)
     steps = steps_for(text.count)
     settings = config.load(
-        RECIPE, [f"sft.steps={steps}", "ppo.updates=0", "sft.log_every=1", f"seed={seed}"]
+        RECIPE, [f"sft.steps={steps}", "ppo.updates=0", "sft.log_every=1", f"seed={SEED}"]
     )
 
     def count_step(phase: str, _number: int, _values: object) -> None:

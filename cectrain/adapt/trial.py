@@ -25,9 +25,9 @@ class Score:
 class Trial:
     """Held-out sentences and the same with errors, made by a recipe."""
 
-    def __init__(self, sentences: Sequence[str], seed: int) -> None:
+    def __init__(self, sentences: Sequence[str]) -> None:
         copies = min(MOST_COPIES, -(-PAIRS // len(sentences)))
-        self.pairs = synthetic(sentences, seed, copies)
+        self.pairs = synthetic(sentences, copies)
         self.targets = sorted({target for _, target in self.pairs})
 
     def compare(self, base: Proposer, models: Sequence[Proposer]) -> list[tuple[Score, float]]:

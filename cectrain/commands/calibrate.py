@@ -39,7 +39,7 @@ def calibrate(model: str, lm: str | None, sentences: int, corpus: str, as_json: 
 
     scorer = open_scorer(model)
     proposer = CombinedProposer(lm=lm, rescore=scorer)
-    texts = calibration.sample(sentences, corpus=corpus)
+    texts = calibration.sample(sentences, corpus)
     pairs = calibration.synthetic(texts)
     with Progress():
         changes = calibration.judge_changes(proposer, scorer, open_scorer(lm), pairs)

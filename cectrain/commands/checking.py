@@ -52,7 +52,11 @@ def check(corrector: Corrector, names: Sequence[str], form: str, reading: Readin
 
 def find_files(names: Iterable[str]) -> list[str]:
     """Return the files of names and patterns, each once, also where ./a.md and a.md are named."""
-    return list({Path(file): file for name in names for file in _match_files(name)}.values())
+    files: dict[Path, str] = {}
+    for name in names:
+        for file in _match_files(name):
+            files.setdefault(Path(file), file)
+    return list(files.values())
 
 
 def read_passages(names: Iterable[str], reading: Reading) -> Iterator[str]:

@@ -28,7 +28,7 @@ from cectrain.corrector.correction import Change
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.rescoring import MEASURED, TOGETHER, TRUSTED, Known, Rescorer, Weights
 
-RECIPE = "typed"  # of the synthetic pairs
+RECIPE, SEED = "typed", 1  # of the synthetic pairs
 Doubles = NDArray[np.float64]
 Pair = tuple[str, str]  # source and target
 
@@ -65,7 +65,7 @@ class Calibration(NamedTuple):
     right: int
 
 
-def synthetic(texts: Iterable[str], seed: int = 1, copies: int = 1) -> list[Pair]:
+def synthetic(texts: Iterable[str], copies: int = 1) -> list[Pair]:
     """Return pairs of these sentences, half of them without errors, some of each sentence."""
     import cecdata
 
@@ -76,13 +76,13 @@ def synthetic(texts: Iterable[str], seed: int = 1, copies: int = 1) -> list[Pair
         unchanged=0.5,
         holdout=0.0,
         filters=("levenshtein",),
-        seed=seed,
+        seed=SEED,
     )
     return list(made.select("source", "target").iter_rows())  # type: ignore[union-attr]
 
 
-def sample(count: int, seed: int = 1, corpus: str = "sample") -> list[str]:
-    """Return so many texts of a corpus that `cecdata build` takes, drawn by the seed.
+def sample(count: int, corpus: str = "sample") -> list[str]:
+    """Return so many texts of a corpus that `cecdata build` takes, drawn at random.
 
     Raises InputError where it cannot be read, or has no text.
     """
@@ -90,7 +90,7 @@ def sample(count: int, seed: int = 1, corpus: str = "sample") -> list[str]:
     texts = [text for part in read_texts for text in part if text.strip()]
     if not texts:
         raise InputError(f"{corpus} has no readable text: name a file with clean sentences")
-    return random.Random(seed).sample(texts, min(count, len(texts)))
+    return random.Random(SEED).sample(texts, min(count, len(texts)))
 
 
 def judge_changes(

@@ -668,11 +668,11 @@ def test_a_corpus_is_read_as_a_build_reads_it(tmp_path):
     texts = ["今天天气很好。", "他的病情已经好转。"] * 20
     (tmp_path / "a.txt").write_text("\n".join(texts), "gb18030")
     (tmp_path / "a.jsonl").write_text('{"text": "今天天气很好。"}\n', "utf-8")
-    assert set(sample(40, 1, str(tmp_path / "a.txt"))) == set(texts)
-    assert sample(40, 1, str(tmp_path / "a.jsonl")) == ["今天天气很好。"]
+    assert set(sample(40, str(tmp_path / "a.txt"))) == set(texts)
+    assert sample(40, str(tmp_path / "a.jsonl")) == ["今天天气很好。"]
     (tmp_path / "empty.txt").write_text("\n", "utf-8")
     with pytest.raises(InputError, match=r"empty\.txt"):
-        sample(40, 1, str(tmp_path / "empty.txt"))
+        sample(40, str(tmp_path / "empty.txt"))
 
 
 def test_interpreted_channel_reads_what_the_compiled_one_reads(shipped: Corrector, monkeypatch):

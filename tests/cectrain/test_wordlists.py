@@ -264,7 +264,7 @@ def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     assert done.exit_code == 1
     assert done.stdout.startswith("a.md:2:2: 己 → 已 (same-stroke, 0.")
     assert done.stdout.count("\n") == 1
-    assert run("--check", "b.md", "c.md", "./c.md").stdout.startswith("./c.md:1:2: ")
+    assert run("--check", "b.md", "./c.md", "c.md").stdout.startswith("./c.md:1:2: ")
     assert run("--check", "b.md", "./c.md", "c.md").stdout.count("\n") == 1
     (tmp_path / "[1]").mkdir()  # a folder that exists is no pattern
     (tmp_path / "[1]/a.md").write_text("他己经来了。\n", "utf-8")
