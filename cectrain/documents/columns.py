@@ -112,10 +112,13 @@ class ParquetDocument:
 
         try:
             self._table = pq.read_table(io.BytesIO(data))
-            self._column = _position(self._table.column_names, column)
-            texts = self._table.column(self._column).cast(pa.large_string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            raise InputError(f"is no Parquet file with text in {column!r} ({error})") from error
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"is no Parquet file ({error})") from error
+        self._column = _position(self._table.column_names, column)
+        texts = self._table.column(self._column)
+        kind = texts.type.value_type if pa.types.is_dictionary(texts.type) else texts.type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise InputError(f"has no text in the column {column!r}, but {texts.type}")
         self._data, self._texts = data, texts.to_pylist()
         self.source = "".join(f"{text or ''}{_END}" for text in self._texts)
 

@@ -626,7 +626,9 @@ def test_a_column_of_parquet_is_corrected(kind):
     assert read.to_pydict() == {"n": others, "文": right}
     assert read.schema.equals(schema, check_metadata=True)
     assert correct("a.parquet", made, None, "文") == (made, [])
-    with pytest.raises(InputError, match="no Parquet file with text in '文'"):
+    with pytest.raises(InputError, match="has no text in the column 'n', but int8"):
+        correct("a.parquet", made, None, "n")
+    with pytest.raises(InputError, match="is no Parquet file"):
         correct("a.parquet", b"PAR1", None, "文")
 
 

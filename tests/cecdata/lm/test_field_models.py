@@ -136,7 +136,12 @@ def test_default_is_the_mean_of_the_two_that_ship():
     assert locate("words") == locate()[:1]
     models = [read(path) for path in locate()]
     assert models[1].licence == "LGPL-2.1-or-later"
-    assert set(find().words) == {word for model in models for word in model.words}
+    found = find()
+    assert set(found.words) == {word for model in models for word in model.words}
+    of_open_texts, of_input_method, of_both = (
+        np.exp(model.word_log_prob[model.words.index("法律")]) for model in (*models, found)
+    )
+    assert of_both == pytest.approx(0.3 * of_open_texts + 0.7 * of_input_method, rel=1e-5)
 
 
 def test_field_joins_the_default(tmp_path):
