@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs/reports/examples.md"
 HEAD = """# Sixty examples
 
 Sentences that were written for this page, with ordinary errors and with none, and what
-`cectrain correct` makes of them with the n-gram model that ships. The number is the confidence of
+`cectrain correct` makes of them with the n-gram models that ship. The number is the confidence of
 an edit. `python tools/docs/examples.py` writes this page.
 
 """
@@ -59,7 +59,7 @@ def page() -> str:
     """Return the page in Markdown."""
     with SENTENCES.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    answers = Corrector(lm="words").correct([row["source"] for row in rows])
+    answers = Corrector().correct([row["source"] for row in rows])
     outcomes = [outcome(r["source"], r["target"], a) for r, a in zip(rows, answers, strict=True)]
     counts = Counter(outcomes)
     lines = ["| outcome | sentences | meaning |", "| --- | --- | --- |"]
