@@ -71,13 +71,16 @@ class Run:
 def _values(file: Path) -> RunScore:
     try:
         data = file.read_bytes()
-        values = parse(data)
+        values: Any = parse(data)
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror}): name a run's folder") from None
-    except ValueError as error:
-        raise InputError(f"{file} is not JSON ({error}): run `cecbench run` again") from None
+    except ValueError:
+        values = None
     if not isinstance(values, dict) or not isinstance(version := values.get("format"), int):
-        raise InputError(f"{file} is not a score that `cecbench run` wrote")
+        raise InputError(
+            f"{file} is not the score of a run: name a run's folder. `cecbench run --system "
+            "predictions:FILE --benchmark NAME --out FOLDER` makes one of a file of predictions"
+        )
     if version != FORMAT:
         raise InputError(
             f"{file} has format {version}, not {FORMAT}: upgrade, or run `cecbench run` again"
@@ -99,20 +102,24 @@ def read_run(path: Path) -> Run:
     values, file = _values(score), folder / PREDICTIONS
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
-    data = file.read_bytes()
-    if hashlib.sha256(data).hexdigest() != values.get("predictions_sha256"):
-        raise VerificationError(
-            f"{file} does not match {SCORE}, so it was damaged or edited. To replace it, run the "
-            "same `cecbench run` again"
-        )
     rows = []
-    for number, text in enumerate(data.strip(b"\n").split(b"\n"), 1):
+    for number, text in enumerate(_read_predictions(file, values).strip(b"\n").split(b"\n"), 1):
         try:
             line = decode(_Line, parse(text), "row")
         except ValueError as error:
             raise InputError(f"{file}, line {number} is not a row of a run ({error})") from None
         rows.append(Row(line.id, line.source, line.reference, line.prediction))
     return Run(folder, values, tuple(rows))
+
+
+def _read_predictions(file: Path, values: RunScore) -> bytes:
+    data = file.read_bytes()
+    if hashlib.sha256(data).hexdigest() != values.get("predictions_sha256"):
+        raise VerificationError(
+            f"{file} does not match {SCORE}, so it was damaged or edited. To replace it, run the "
+            "same `cecbench run` again; to score other predictions, put them into another folder"
+        )
+    return data
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
@@ -137,10 +144,15 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def signed_name(predictions: Path) -> str:
-    """Return the name in the signature of a run whose predictions a file is; else UNNAMED."""
+    """Return the name in the signature of a run whose predictions a file is; else UNNAMED.
+
+    Raises VerificationError where they are not as the run wrote them.
+    """
     if predictions.name != PREDICTIONS or not (predictions.parent / SCORE).is_file():
         return UNNAMED
-    return str(_values(predictions.parent / SCORE)["signature.benchmark"]).rpartition("@")[0]
+    values = _values(predictions.parent / SCORE)
+    _read_predictions(predictions, values)
+    return str(values["signature.benchmark"]).rpartition("@")[0]
 
 
 def rescore_run(run: Run) -> Score:

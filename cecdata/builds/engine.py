@@ -128,7 +128,7 @@ def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
     Ray's cluster is that of $RAY_ADDRESS, or one on this machine until the block ends.
     """
     require_known("engine", name, ("local", "ray"))
-    require(workers >= 1, "workers", workers, "at least 1")
+    require(isinstance(workers, int) and workers >= 1, "workers", workers, "at least 1")
     if name == "local":
         yield Threads(workers)
         return

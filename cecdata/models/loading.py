@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cecdata.common.durable import STATE
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, UsageError
 from cecdata.common.machine import free_memory
 from cecdata.common.progress import say
 from cecdata.models.gguf import find_conversion, keep_conversion
@@ -227,6 +227,10 @@ def _check_model(name: str, model: Any, tokenizer: Any) -> None:
 def pick_device(torch: ModuleType, wanted: str) -> str:
     """Return the torch device of a name; `auto` is the first GPU, or the processor without one."""
     if wanted != "auto":
+        try:
+            torch.empty(0, device=wanted)
+        except (RuntimeError, AssertionError) as error:
+            raise UsageError(f"device {wanted} cannot be used: {first_line(error)}") from error
         return wanted
     if torch.cuda.is_available():
         return "cuda"

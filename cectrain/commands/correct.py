@@ -25,7 +25,7 @@ from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
 from cectrain.corrector.whole_text import Memory, sample_texts
 from cectrain.documents.protected import PROTECTED
-from cectrain.documents.table import WORD, Reading, find_format, find_suffix
+from cectrain.documents.table import WORD, Reading, find_format, find_suffix, list_suffixes
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -93,19 +93,24 @@ def corrector_options(function: F) -> F:
     return function
 
 
-def corrector_of(
+def open_corrector(
     protect: Path | None, terms: Sequence[Path], dictionary: Sequence[Path], **settings: Any
 ) -> Corrector:
-    """Return the corrector that `corrector_options` describe, loaded."""
+    """Return the corrector that `corrector_options` describe; its model is not loaded yet."""
     from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
 
-    corrector = Corrector(
+    return Corrector(
         protect=read_names(protect) if protect else (),
         terms=read_terms(terms),
         dictionary=read_dictionary(dictionary),
         **settings,
     )
+
+
+def corrector_of(**settings: Any) -> Corrector:
+    """Return the corrector that `corrector_options` describe, loaded."""
+    corrector = open_corrector(**settings)
     corrector.correct("好")  # loads the tables and compiles the kernels before a client waits
     # where a language model has no weights of its own
     if note := corrector.proposer.note:
@@ -190,6 +195,13 @@ def corrector_for_text(
     "--encoding", help="Encoding of the files.  [default: UTF-8, or what their bytes show]"
 )
 @click.option("--column", help="Column or key to correct in CSV, TSV, JSON lines or Parquet.")
+@click.option(
+    "--suffix",
+    type=click.Choice(list_suffixes(), case_sensitive=False),
+    metavar="SUFFIX",
+    help="Read standard input, or files whose names do not tell it, as a file whose name ends so, "
+    "such as .md or .csv.",
+)
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")
 @click.option(
@@ -226,6 +238,7 @@ def correct(
     out: Path | None,
     encoding: str | None,
     column: str | None,
+    suffix: str | None,
     date: datetime | None,
     comments: bool,
     interactive: bool,
@@ -252,7 +265,8 @@ def correct(
         if not sentences and (sys.stdin is None or sys.stdin.isatty()):
             raise click.UsageError("no text to correct: add SENTENCES or --file, or pipe text in")
         sentences, path = (), Path("-")
-    rewrites = writes or (path and (out or diff or column or find_format(path.name)))
+    name = f"{path.name if path else ''}{suffix or ''}"
+    rewrites = writes or (path and (out or diff or column or find_format(name)))
     for wrong, message in (
         (
             checks and (path is not None or as_json or diff or not sentences),
@@ -270,11 +284,11 @@ def correct(
         ),
         (form is not None and not checks, "--format is for --check"),
         (
-            sentences and not files and (encoding or column),
-            "--encoding and --column are for files, and SENTENCES are none",
+            sentences and not files and (encoding or column or suffix),
+            "--encoding, --column and --suffix are for files, and SENTENCES are none",
         ),
         (
-            (date or comments) and not writes and not (path and find_format(path.name) is WORD),
+            (date or comments) and not writes and find_format(name) is not WORD,
             "--date and --comments are for Word files that are written",
         ),
         (
@@ -282,7 +296,7 @@ def correct(
             "--workers is for a --file of lines, without --out and --diff",
         ),
         (
-            path and out and out.suffix and find_suffix(path.name) != find_suffix(out.name),
+            path and out and out.suffix and find_suffix(name) != find_suffix(out.name),
             f"--out {out} would have the format of --file {path}: give it the same suffix",
         ),
     ):
@@ -292,11 +306,12 @@ def correct(
         check_path(out)
     if settings["protect"] is None and Path(PROTECTED).is_file():
         settings["protect"] = Path(PROTECTED)
+    open_corrector(**settings)  # so that a wrong setting is found before a long file is read
     report = KeptReport(simplified=settings["script"] == "simplified")
     day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
-    reading = Reading(encoding, column, day, comments)
+    reading = Reading(encoding, column, day, comments, suffix)
     texts: Iterable[str] = ()
-    if files or (path and (column or find_format(path.name))):
+    if files or (path and (column or find_format(name))):
         texts = read_passages(sentences or [str(path)], reading)
     elif path and path.is_file():
         texts = read_good_lines(path, encoding)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cecdata.common.errors import UsageError
 from cecdata.common.progress import stop_if_given_up
+from cecdata.common.settings import require
 from cecdata.hanzi.characters import is_han, is_standard
 from cectrain.corrector import forms
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
@@ -84,19 +85,16 @@ class Corrector:
         rescore: str | LanguageModel | None = None,
         script: str = "simplified",
     ) -> None:
-        if confidence is not None and not 0 <= confidence <= 1:
-            raise UsageError(f"confidence must be from 0 to 1, not {confidence}")
-        if batch < 1:
-            raise UsageError(f"batch must be ≥ 1, not {batch}")
         check_script(script)
         self._confidence, self._script = confidence, script
         self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
         self._settings = Settings(confidence, lm, self._words.terms, rescore, batch, device)
         self._model, self._loaded = model, None if isinstance(model, str) else model
         if isinstance(model, str):
-            kind, _ = find_model(model)
-            refuse_unsupported(kind, terms=bool(self._words.terms), rescore=rescore is not None)
-        elif self._words.terms:
+            refuse_unsupported(find_model(model)[0], self._settings)
+            return
+        require(hasattr(model, "propose"), "model", model, "the name of a model, or a Proposer")
+        if self._words.terms:
             self._loaded = model.with_terms(self._words.terms)
 
     def __getstate__(self) -> dict[str, object]:

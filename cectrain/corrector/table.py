@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.plugins import find_points, load_point
+from cecdata.common.settings import require
 from cecdata.models.hub import refuse_missing_folder
 from cectrain.corrector.correction import Proposer
 from cectrain.corrector.field import is_field, read_field
@@ -41,6 +43,25 @@ class Settings:
     batch: int = 64
     device: str = "auto"
 
+    def __post_init__(self) -> None:
+        """Raise UsageError or InputError for what no model takes, before one is loaded."""
+        is_share = isinstance(self.least, (float, Real)) and 0 <= self.least <= 1
+        require(self.least is None or is_share, "confidence", self.least, "from 0 to 1")
+        is_count = isinstance(self.batch, (int, Integral)) and self.batch >= 1
+        require(is_count, "batch", self.batch, "a whole number of at least 1")
+        require(isinstance(self.device, str), "device", self.device, "a name such as cuda:1")
+        if self.lm is not None:
+            from cecdata.lm.ngrams import locate  # late: it loads numba
+
+            locate(self.lm)
+        if isinstance(self.rescore, str):
+            from cecdata.lm.language_model import find_kind
+
+            find_kind(self.rescore)
+        else:
+            judges = self.rescore is None or hasattr(self.rescore, "log_ratios")
+            require(judges, "rescore", self.rescore, "a language model, or its name")
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -49,7 +70,7 @@ class Model:
     form: how `--model` writes it: `NAME`, `NAME:ARGUMENT`, or `NAME[:ARGUMENT]` where the argument
     may be missing. meaning: half a sentence for the help. load: the model for the argument, which
     is '' where it is missing. check: raises UsageError or InputError for a wrong argument, before
-    anything is loaded. takes: which of `terms`, `rescore` and `prevalence` it has.
+    anything is loaded. takes: which of `lm`, `terms`, `rescore` and `prevalence` it has.
     """
 
     form: str
@@ -88,8 +109,6 @@ def _load_combined(folder: str, settings: Settings) -> CombinedProposer:
 def _load_field(folder: str, settings: Settings) -> Proposer:
     from cectrain.corrector.field_proposer import FieldProposer
 
-    if settings.lm:
-        raise UsageError(f"{folder} has n-grams of its own: leave out --lm")
     weights, table, policy = read_field(folder)
     elsewhere = _load_combined("", settings)
     if table is None:
@@ -131,9 +150,9 @@ BUILT_IN = (
         "the noisy channel and a policy together, by default the built-in one",
         _load_combined,
         _check_folder,
-        frozenset({"terms", "rescore", "prevalence"}),
+        frozenset({"lm", "terms", "rescore", "prevalence"}),
     ),
-    Model("channel", "the noisy channel alone", _load_channel, takes=frozenset({"terms"})),
+    Model("channel", "the noisy channel alone", _load_channel, takes=frozenset({"lm", "terms"})),
     Model("builtin", "the built-in policy alone (needs torch)", _load_policy),
     Model(
         "tagger:MODEL",
@@ -180,10 +199,10 @@ def find_model(spec: str) -> tuple[Model, str]:
     return model, argument
 
 
-def refuse_unsupported(model: Model, terms: bool, rescore: bool) -> None:
+def refuse_unsupported(model: Model, settings: Settings) -> None:
     """Raise UsageError where a model does not take what is asked of it."""
-    for name, asked in (("terms", terms), ("rescore", rescore)):
-        if asked and name not in model.takes:
+    for name in ("lm", "terms", "rescore"):
+        if getattr(settings, name) and name not in model.takes:
             takers = " and ".join(
                 model_of_name.name for model_of_name in BUILT_IN if name in model_of_name.takes
             )

@@ -78,8 +78,8 @@ class Wordlists:
 
         Raises UsageError where the lists contradict each other.
         """
-        if isinstance(protect, str):
-            raise UsageError(f"protect must be a list of names, not the text {protect!r}")
+        if isinstance(protect, str) or not isinstance(protect, Iterable):
+            raise UsageError(f"protect must be a list of names, not {protect!r}")
         if not isinstance(dictionary, Mapping):
             raise UsageError(f"dictionary must map wrong texts to right ones, not {dictionary!r}")
         names, more = list(protect), terms_of(terms)
@@ -137,7 +137,7 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
 
 def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
     """Return terms, sorted and each once. Raises UsageError where one cannot be used."""
-    if isinstance(terms, (str, Mapping)):
+    if isinstance(terms, (str, Mapping)) or not isinstance(terms, Iterable):
         raise UsageError(f"terms must be a list of words or of Term(word, weight), not {terms!r}")
     made = [Term(term) if isinstance(term, str) else term for term in terms]
     for term in made:

@@ -1,4 +1,4 @@
-"""One column of a table: of CSV and TSV, JSON lines, and Parquet."""
+"""One column of a table: of CSV and TSV, JSON lines, and Parquet; and the texts of any JSON."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _DELIMITERS = ",;\t|"
 _QUOTED = re.compile(r'""|\n|[^"\n]+')
 _NUMBER = r"\\u[0-9a-fA-F]{4}"
 _ESCAPES = re.compile(rf"(?:(?!\\u[dD][89a-fA-F]){_NUMBER})+|(?:{_NUMBER}){{2}}|\\.|[^\\]+")
+_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"(\s*:)?')
 _BETWEEN = re.compile(r"[\s,:]*")
 _END = "\x1e\n"  # of a text of Parquet in the source of its document
 
@@ -83,6 +84,13 @@ def find_values(source: str, column: str) -> Iterator[Passage]:
             raise InputError(f"has no object of JSON in line {number} ({error})") from error
         if number == 1:
             _position(keys, column)
+
+
+def find_strings(source: str) -> Iterator[Passage]:
+    """Yield the texts of JSON that are no keys."""
+    for match in _STRING.finditer(source):
+        if match[2] is None:
+            yield _value(source, *match.span(1))
 
 
 def _skip(source: str, at: int) -> int:

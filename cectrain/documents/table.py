@@ -48,6 +48,7 @@ FORMATS = (
     WORD,
     Format((".srt", ".vtt"), "subtitles"),
     Format((".ass", ".ssa"), "subtitles", "find_dialogues"),
+    Format((".json", ".jsonl", ".ndjson"), "columns", "find_strings"),
     Format((".doc", ".docm", ".rtf", ".wps", ".odt", ".fodt", ".pages", ".pdf"), refusal=_UNREAD),
     Format((".epub", ".ppt", ".pptx", ".odp", ".eml", ".mht", ".mhtml"), refusal=_UNREAD),
     Format((".xls", ".xlsx", ".ods"), refusal="is not read: save it as .csv"),
@@ -66,13 +67,15 @@ class Reading:
     """How files are read.
 
     encoding: of texts; None: UTF-8, or the one that their bytes show. column: of tables. date: of
-    tracked changes, in the form of ISO 8601; None: now. comments: whether they say why.
+    tracked changes, in the form of ISO 8601; None: now. comments: whether they say why. suffix: as
+    if every name ended so.
     """
 
     encoding: str | None = None
     column: str | None = None
     date: str | None = None
     comments: bool = False
+    suffix: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for an encoding that Python lacks."""
@@ -81,6 +84,12 @@ class Reading:
         except LookupError as error:
             wrong = f"{self.encoding} is no encoding: name one such as gb18030, big5, utf-16"
             raise UsageError(wrong) from error
+
+
+def list_suffixes() -> list[str]:
+    """Return the suffixes of the documents and tables that are read."""
+    read = (form for form in (*FORMATS, *TABLES) if not form.refusal)
+    return [*dict.fromkeys(suffix for form in read for suffix in form.suffixes)]
 
 
 def find_format(name: str) -> Format | None:
@@ -102,11 +111,12 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     """Return the document in the bytes of a file; raise InputError where they are none."""
     from cectrain.documents.document import TextDocument
 
+    name += reading.suffix or ""
     form = find_format(name) or LINES
     if reading.column is not None:
         if (table := _find(name, TABLES)) is None:
             known = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
-            raise InputError(f"has no columns: --column is for {known}")
+            raise InputError(f"has no columns: --column is for {known}; of a pipe, add --suffix")
         form = table
     if form.refusal:
         raise InputError(form.refusal)

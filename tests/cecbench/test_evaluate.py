@@ -236,7 +236,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
         (["report", "nowhere"], 1, "no such run"),
-        (["compare", "{own}", "{own}"], 1, "is not JSON"),
+        (["compare", "{own}", "{own}"], 1, "is not the score of a run: name a run's folder"),
     ],
 )
 def test_expected_failures_end_with_their_code_and_no_traceback(bench, arguments, code, says):

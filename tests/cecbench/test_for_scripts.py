@@ -85,6 +85,19 @@ def test_the_same_rows_are_signed_alike(limit: tuple[str, ...], tmp_path: Path) 
         assert said("score", str(own), "--json")["signature"] == mine["signature"]
 
 
+def test_edited_predictions_are_not_signed_as_those_of_their_run(table: Path) -> None:
+    """Nobody takes them for the run's; under another folder they are a file like any other."""
+    out = table.parent / "run"
+    said("run", "--system", "copy", "--benchmark", str(table), "--out", str(out), "--json")
+    edited = out / "predictions.jsonl"
+    edited.write_text(edited.read_text("utf-8") + "\n", "utf-8")
+    done = CliRunner().invoke(cli, ["score", str(edited)])
+    assert done.exit_code == 4
+    assert "put them into another folder" in done.output
+    copy = edited.rename(table.parent / edited.name)
+    assert said("score", str(copy), "--json")["rows"] == len(ROWS)
+
+
 @pytest.mark.parametrize("scorer", sorted(SCORERS))
 def test_score_prints_the_headline_first_and_every_number(scorer: str, table: Path) -> None:
     """Without --json the headline comes first, then all other numbers, one line for each group."""

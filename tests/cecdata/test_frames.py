@@ -81,6 +81,7 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
         ({"paths": pl.DataFrame({"text": ["好"]})}, r"paths\[0\] must be a path, not a Series"),
         ({"texts": ["好"], "engine": "spark"}, "no engine 'spark'"),
         ({"texts": ["好"], "workers": 0}, "workers must be at least 1; it is 0"),
+        ({"texts": ["好"], "workers": "2"}, "workers must be at least 1; it is '2'"),
         ({"frame": {"text": ["好"]}}, "not a dict; pass lists of texts as texts="),
         ({"frame": ["好"]}, "pass lists of texts as texts="),
         ({"texts": ["好"], "column": "text"}, "leave it out with texts="),

@@ -127,8 +127,8 @@ def test_field_is_a_model_everywhere(field):
     assert json.loads(done.stdout)["target"] == "桥头驺骥司应当更换蹄铁。"
     (answer,) = make_corrector("field", str(out), ModelOptions()).correct(["更换啼铁后交还主人"])
     assert answer.text == "更换蹄铁后交还主人"
-    with pytest.raises(UsageError, match="leave out --lm"):
-        Corrector(str(out), lm="words").correct("好")
+    with pytest.raises(UsageError, match="lm can be used only with combined and channel"):
+        Corrector(str(out), lm="words")
 
 
 def test_text_of_other_fields_is_corrected_as_without_the_field(field):

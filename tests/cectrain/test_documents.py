@@ -122,6 +122,7 @@ SRT = """\
 
 """
 VTT = "WEBVTT 己经\n\nNOTE 己经\n我门\n\n" + SRT.replace(",000", ".000").replace("<i>", "<v 我门>")
+JSON = '{"己经": ["按装\\n", {"我门": "他\\"按装\\""}],\n "甲" : true}\n{"己经" :"\\u5df1经"}\n'
 ASS = """\
 [Script Info]
 Title: 己经
@@ -132,7 +133,7 @@ Dialogue: 0,0:00:01.00,0:00:02.00,己经,我门,0,0,0,,{\\i1 己经}我们，按
 Dialogue: 0,0:00:02.00,0:00:03.00,己经,,0,0,0,,装好。
 """
 SAMPLES = {"a.md": MARKDOWN, "a.html": HTML, "a.xml": XML, "a.tex": TEX, "a.txt": "按装\n他按装\n"}
-SAMPLES |= {"a.srt": SRT, "a.vtt": VTT, "a.ass": ASS}
+SAMPLES |= {"a.srt": SRT, "a.vtt": VTT, "a.ass": ASS, "a.json": JSON, "a.jsonl": JSON}
 CSV = 'sep=;\n我门;文;己经\n己经;"他;""按装"";\n按装";我门\n己经; 按装 ;\n己经;;"我\n门"\n'
 TSV = "我门\t文\n己经\t按装\n己经\n"
 ROWS = [
@@ -160,8 +161,8 @@ def test_errors_in_prose_are_corrected_and_all_else_stays(name, ending, encoding
     data = SAMPLES[name].replace("\n", ending).encode(encoding)
     made, edits = correct(name, data, encoding)
     right = data.decode(encoding).replace("按", "安").replace("&#24049;", "&#24050;")
-    assert made.decode(encoding) == right
-    assert len(edits) == SAMPLES[name].count("按") + SAMPLES[name].count("&#24049;")
+    assert made.decode(encoding) == right.replace("\\u5df1", "\\u5df2")
+    assert len(edits) == sum(map(SAMPLES[name].count, ("按", "&#24049;", "\\u5df1")))
     assert len(made) == len(data)
 
 
@@ -567,6 +568,7 @@ def test_a_copy_has_the_format_of_its_file(folder, name, out, is_refused):
         (("--file", "a.md", "--format", "github"), "--format is for --check"),
         (("甲", "--column", "text"), "are for files"),
         (("甲", "--encoding", "gb18030"), "are for files"),
+        (("甲", "--suffix", ".md"), "are for files"),
         (("甲", "--comments"), "are for Word files"),
         (("甲", "--date", "2026-01-31"), "are for Word files"),
         (("甲", "--workers", "2"), "--workers is for a --file of lines"),
@@ -593,6 +595,26 @@ def test_standard_input_has_no_columns(folder, name):
     done = run(*name, "--column", "text", input="id,text,note\n1,他己经来了。,己经\n")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "- has no columns" in done.stderr
+    assert "add --suffix" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "place"),
+    [
+        (".csv", "id,text\n己经,他己经来了。\n", "2:5:"),
+        (".json", '{"己经": "他\\u5df1经来了。"}', "1:10:"),
+        (".MD", "`己经`，他**己**经来了。\n", "1:9:"),
+    ],
+)
+def test_the_format_of_a_pipe_is_named_by_a_suffix(folder, suffix, text, place):
+    """And that of a file whose own name does not tell it; a wrong one is refused."""
+    words = ("--suffix", suffix, *(("--column", "text") if suffix == ".csv" else ()))
+    right = text.replace("他己", "他已").replace("**己", "**已").replace("5df1", "5df2")
+    Path("text").write_text(text, "utf-8")
+    for name in ((), ("--file", "-"), ("--file", "text")):
+        assert run(*name, *words, input=text).stdout == right
+    assert run("--check", "-", *words, input=text).stdout.startswith(f"-:{place} 己 → 已")
+    assert run("--suffix", "csv", input=text).exit_code == 2
 
 
 def test_a_document_on_standard_input_is_named_as_one(folder):

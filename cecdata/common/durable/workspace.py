@@ -280,14 +280,21 @@ def refuse_another(saved: bytes, identity: Mapping[str, object], where: str) -> 
 def differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:
     r"""Return the differences of two identities, one indented line for each of the first twelve.
 
+    Of parts of two kinds, only the kinds are compared: their other keys are not the same things.
+
     >>> differences({"seed": 42, "prior": {"noise": 0.2}}, {"seed": 7, "prior": {"noise": 0.2}})
     '\n  seed: 42 → 7'
+    >>> differences({"system": {"kind": "copy"}}, {"system": {"kind": "channel", "pairs": 2}})
+    '\n  system.kind: "copy" → "channel"'
     """
     old, new = dict(_flat(was, "")), dict(_flat(now, ""))
+    differing = [key for key in dict.fromkeys((*old, *new)) if old.get(key) != new.get(key)]
+    kinds = [key for key in differing if key.endswith(".kind") and key in old and key in new]
+    parts = tuple(kind.removesuffix("kind") for kind in kinds)
     lines = [
         f"\n  {key}: {old.get(key, '(not set)')} → {new.get(key, '(not set)')}"
-        for key in dict.fromkeys((*old, *new))
-        if (key in old) != (key in new) or old.get(key) != new.get(key)
+        for key in differing
+        if key in kinds or not key.startswith(parts)
     ]
     more = f"\n  … and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     return "".join(lines[:_SHOWN]) + more
