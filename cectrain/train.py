@@ -54,7 +54,7 @@ def train(
     stages.check_data(dataset, config.data)
     rank0 = distributed.is_rank0()
     log = log if rank0 else ignore
-    watched = read_pairs(watch, config.policy.max_chars, log) if watch else ()
+    watched = read_pairs(watch) if watch else ()
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
     encoder = load_encoder(config)

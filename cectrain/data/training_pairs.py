@@ -220,22 +220,10 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     return LabelledPairs(path, digests, parts, remark)
 
 
-def read_pairs(path: Path, limit: int, log: Callable[[str], object]) -> tuple[Pair, ...]:
-    """Return the pairs of a file whose sides have at most `limit` code points; log how many do not.
-
-    Raises InputError as `labelled_pairs` does, and if no pair is short enough.
-    """
+def read_pairs(path: Path) -> tuple[Pair, ...]:
+    """Return the pairs of a file. Raises InputError as `labelled_pairs` does."""
     columns = _read(path)[0].select(shards.COLUMNS).to_pydict().values()
-    pairs = [Pair(*row) for row in zip(*columns, strict=True)]
-    short = tuple(pair for pair in pairs if pair.length <= limit)
-    if not short:
-        raise shards.all_too_long(path, limit)
-    if longer := len(pairs) - len(short):
-        log(
-            f"{path}: {longer:,} of {len(pairs):,} pairs are not scored, because they exceed "
-            f"policy.max_chars = {limit}"
-        )
-    return short
+    return tuple(Pair(*row) for row in zip(*columns, strict=True))
 
 
 def _read(path: Path) -> tuple[pa.Table, str]:

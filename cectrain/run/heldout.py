@@ -13,7 +13,7 @@ from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode, seal_object, unseal_object
 from cecdata.common.errors import VerificationError
 from cectrain import checkpoints
-from cectrain.corrector.policy import Policy, corrections, reader
+from cectrain.corrector.policy import Policy, PolicyProposer, corrections, reader
 from cectrain.data.shards import Pair
 
 _WEIGHTS, _SCORES = "model.safetensors", "scores.json"  # in a checkpoint of the best policy
@@ -65,8 +65,22 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
     """
     read = reader(policy)
     sources = [read(text) for text in (*(pair.source for pair in pairs), *clean)]
-    answers = corrections(policy, sources)
     targets = [read(text) for text in (*(pair.target for pair in pairs), *clean)]
+    return _score(pairs, sources, targets, corrections(policy, sources))
+
+
+def evaluate_as_used(policy: Policy, pairs: Sequence[Pair]) -> HeldOut:
+    """Return the scores of a policy's corrections, as `cecbench run --system policy:OUT` does."""
+    from cectrain.corrector.corrector import Corrector
+
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    corrected = Corrector(PolicyProposer(policy)).correct(sources)
+    return _score(pairs, sources, targets, [correction.target for correction in corrected])
+
+
+def _score(
+    pairs: Sequence[Pair], sources: Sequence[str], targets: Sequence[str], answers: Sequence[str]
+) -> HeldOut:
     rows = [
         Row(str(n), s, t, a)
         for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))

@@ -55,7 +55,8 @@ class Job:
     def watch(self, policy: Policy, batch: int) -> None:
         """Log the policy's scores on the watched pairs."""
         if self.watched and distributed.is_rank0():
-            scores = heldout.evaluate(policy, self.watched, ())
+            policy = replace(policy, max_chars=self.config.policy.max_chars)
+            scores = heldout.evaluate_as_used(policy, self.watched)
             self.metrics.write("watch", batch, metrics_log.of_held_out(scores))
 
     def score_before_ppo(self) -> HeldOut:

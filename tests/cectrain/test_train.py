@@ -395,23 +395,23 @@ def test_the_best_policy_is_kept(tmp_path):
 
 
 def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
-    """A run whose PPO does harm leaves the weights before it, says so, and watches other pairs."""
+    """A run whose PPO does harm leaves the weights before it, says so, and watches other pairs with
+    the numbers of cecbench, those longer than the policy reads as well.
+    """
     import torch
     from safetensors.torch import load_file
 
+    from cecbench.run import Settings, evaluate
     from cectrain.run.results import result_tables
 
     file = tmp_path / "people.tsv"
-    many = f"{'好' * 99}\t{'好' * 99}\n"
-    file.write_text(f"他己经来了。\t他已经来了。\n今天天气好。\t今天天气好。\n{many}", "utf-8")
-    (long := tmp_path / "long.tsv").write_text(many, "utf-8")
-    told, out = list[str](), tmp_path / "out"
+    many = "今天天气好，我们去公园玩。" * 9
+    pairs = ((many + "他己经来了。", many + "他已经来了。"), (many, many), ("我门走。", "我们走。"))
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), "utf-8")
+    out = tmp_path / "out"
     settings = ("ppo.learning_rate=0.5", "ppo.updates=2")
     harm = configured("builtin", "sft.steps=1", *settings)
-    with pytest.raises(InputError, match=r"long\.tsv: no pair has at most 30 characters"):
-        train(dataset_path, out, harm, watch=long)
-    summary = train(dataset_path, out, harm, watch=file, log=told.append)
-    assert f"{file}: 1 of 3 pairs are not scored" in "\n".join(told)
+    summary = train(dataset_path, out, harm, watch=file)
     assert summary["best_batch"] == 0
     assert summary["heldout_best"] == summary["heldout_after_sft"] != summary["heldout_after_ppo"]
     warm = load_file(out / ".cecdata" / "sft" / "checkpoint-1" / "model.safetensors")
@@ -419,8 +419,15 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     assert all(torch.equal(published[name], warm[name]) for name in warm)
     words = result_tables(out, summary)
     assert "published is the policy before it" in words
-    steps = [line["step"] for line in metrics_log.lines(out / "metrics.jsonl", "watch")]
-    assert steps == [0, 2]
+    lines = metrics_log.lines(out / "metrics.jsonl", "watch")
+    assert [line["step"] for line in lines] == [0, 2]
+    scores = evaluate(
+        Settings(benchmark=str(file), system=f"policy:{out}", out=tmp_path / "scores")
+    )
+    assert 100 * lines[0]["heldout_f1"] == pytest.approx(scores["S_C_f1"])
+    clean = scores["breakdown"]["clean"]
+    assert lines[0]["heldout_over_correction"] == clean["over_correction_rate"]
+    assert clean["sentences"] == 1
 
 
 def test_lines_say_how_far_a_phase_is(tmp_path):
