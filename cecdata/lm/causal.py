@@ -24,7 +24,7 @@ from cecdata.common.errors import InputError
 from cecdata.common.progress import stop_if_given_up
 from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, apply_change, encodable
 from cecdata.models.hub import checkpoint_identity
-from cecdata.models.loading import load_causal
+from cecdata.models.loading import load_causal, name_cache
 from cecdata.models.vocabulary import HAN, decode_tokens, writes_chinese
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class CausalScorer(LanguageModel):
         window = int(getattr(text, "sliding_window", None) or self.context)
         self._longest = min(self.context, window)
         self._reach = reach
+        self._cache_name = name_cache(self._model.base_model)
         *_, digest = checkpoint_identity(name, model).values()
         self.identity = f"{digest} {self.dtype} {reach}"
         self._passes: dict[tuple[int, ...], tuple[Tensor, Any]] = {}  # states, and their cache
@@ -188,7 +189,7 @@ class CausalScorer(LanguageModel):
             ids[n, : len(row)] = self._torch.tensor(row)
         cache = self._cache_class() if self._mixed else None
         states = self._model.base_model(
-            input_ids=ids.to(self.device), past_key_values=cache, use_cache=self._mixed
+            input_ids=ids.to(self.device), use_cache=self._mixed, **{self._cache_name: cache}
         ).last_hidden_state
         if self._mixed:
             if len(self._passes) == _PASSES:
@@ -338,8 +339,8 @@ class CausalScorer(LanguageModel):
                 input_ids=ids[:, begun:].to(self.device),
                 attention_mask=mask[:, None, begun:].to(self.device),
                 position_ids=positions[:, begun:].to(self.device),
-                past_key_values=cache,
                 use_cache=self._mixed,
+                **{self._cache_name: cache},
             )
             parts.append(output.last_hidden_state)
         return self._torch.cat(parts, 1)
@@ -393,7 +394,7 @@ class CausalScorer(LanguageModel):
         """
         taken = inspect.signature(self._model.base_model.forward).parameters
         stateful = getattr(self._model, "_is_stateful", False)
-        if stateful or not {"attention_mask", "position_ids", "past_key_values"} <= taken.keys():
+        if stateful or not {"attention_mask", "position_ids", self._cache_name} <= taken.keys():
             return False
         self._compete(self._torch.ones(self._vocabulary, dtype=self._torch.bool))
         text, changes = _PROBE

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -236,6 +237,11 @@ def pick_device(torch: ModuleType, wanted: str) -> str:
         return "cuda"
     mps = getattr(torch.backends, "mps", None)
     return "mps" if mps is not None and mps.is_available() else "cpu"
+
+
+def name_cache(model: Any) -> str:
+    """Return the name of a model's argument for its cache: transformers 5.24 has another."""
+    return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
 
 
 def in_batches(

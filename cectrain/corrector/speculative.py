@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cecdata.models.loading import name_cache
+
 if TYPE_CHECKING:
     import torch
 
@@ -188,14 +190,15 @@ def _forward(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tens
         seen.keys.batch_select_indices(torch.tensor([b.row for b in branches]).to(model.device))
     ids = torch.tensor([tokens + [0] * (width - len(tokens)) for tokens in fed])
     starts = torch.tensor([branch.at for branch in branches])
+    cache = name_cache(model.model)
     output = model.model(
         input_ids=ids.to(model.device),
         attention_mask=mask.long().to(model.device),
         position_ids=(starts[:, None] + places).to(model.device),
-        past_key_values=seen.keys,
         use_cache=True,
+        **{cache: seen.keys},
     )
-    seen.keys, seen.mask, seen.width = output.past_key_values, mask, width
+    seen.keys, seen.mask, seen.width = output[cache], mask, width
     # The head, a third of a small model's work, computes only positions of proposed tokens.
     first = torch.tensor([len(branch.given) - 1 for branch in branches])
     asked = torch.arange(max(len(branch.draft()) for branch in branches) + 1)

@@ -9,11 +9,13 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cecdata.common.errors import InputError, MissingPackageError
 from cecdata.lm import open_scorer
+from cecdata.models.loading import name_cache
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -252,6 +254,13 @@ def test_a_missing_package_is_named_before_anything_is_imported(tmp_path):
     extra = next(line for line in project.splitlines() if line.startswith("lm = "))
     assert all(f'"{name}>=' in extra for name in ("accelerate", "gguf", "torch", "transformers"))
     assert issubclass(MissingPackageError, ImportError)
+
+
+def test_the_cache_has_the_name_of_the_installed_version():
+    """Of transformers, which renamed it; by the other name, nothing is read once."""
+    before = SimpleNamespace(forward=lambda past_key_values: past_key_values)
+    assert name_cache(before) == "past_key_values"
+    assert name_cache(SimpleNamespace(forward=lambda cache: cache)) == "cache"
 
 
 def test_an_instruction_reaches_a_model_without_a_system_role(folder):
