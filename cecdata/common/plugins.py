@@ -29,6 +29,7 @@ class Named(Protocol):
 Entry = TypeVar("Entry", bound=Named)
 _OURS = {"cecdata", "cecbench", "cectrain"}
 _loaded: set[str] = set()  # packages that plug-ins were loaded from
+find_packages = cache(packages_distributions)  # which reads a file of each package
 
 
 @cache
@@ -102,5 +103,5 @@ def source_sha256(name: str) -> str:
 def release_of(name: str) -> str:
     """Return the version of the package of "module:name", and the SHA-256 of its source."""
     digest = source_sha256(name)
-    packages = packages_distributions().get(name.partition(":")[0].partition(".")[0], ())
+    packages = find_packages().get(name.partition(":")[0].partition(".")[0], ())
     return ", ".join([*map(version, packages), f"sha256:{digest}"])

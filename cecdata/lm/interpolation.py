@@ -6,7 +6,7 @@ model alone is neither free nor impossible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 
 import numpy as np
@@ -25,7 +25,7 @@ class _Numbered:
 
     def __init__(self, model: Ngrams, vocabulary: dict[str, int]) -> None:
         self.size = len(vocabulary)
-        to = np.array([vocabulary[word] for word in model.words], np.int64)
+        to = np.fromiter(map(vocabulary.__getitem__, model.words), np.int64)
         lacking = np.ones(self.size, np.bool_)
         lacking[to] = False
         self.log_prob = np.zeros(self.size)
@@ -37,26 +37,15 @@ class _Numbered:
         self.backoff[to] = model.word_backoff
         pairs, triples = to[model.pairs], to[model.triples]
         self.pairs, order = _sort_keys(pairs[:, 0] * self.size + pairs[:, 1])
-        self.pair_log_prob = model.pair_log_prob[order]
-        self.pair_backoff = model.pair_backoff[order]
+        self.pair_values = np.stack([model.pair_log_prob[order], model.pair_backoff[order]])
         first = triples[:, 0] * self.size + triples[:, 1]
         self.triples, order = _sort_keys(first * self.size + triples[:, 2])
         self.triple_log_prob = model.triple_log_prob[order]
 
     def of_pairs(self, keys: Longs) -> Doubles:
-        """Return log P of the second word of each pair after the first."""
+        """Return [log P of the second word after the first, back-off] of each pair, [2, N]."""
         alone = self.backoff[keys // self.size] + self.log_prob[keys % self.size]
-        return _look_up(self.pairs, self.pair_log_prob, keys, alone)
-
-    def of_triples(self, keys: Longs) -> Doubles:
-        """Return log P of the third word of each triple after the others."""
-        less = self.pair_backoffs(keys // self.size)
-        less += self.of_pairs(keys % (self.size * self.size))
-        return _look_up(self.triples, self.triple_log_prob, keys, less)
-
-    def pair_backoffs(self, keys: Longs) -> Doubles:
-        """Return the back-off of each pair, 0 for one that is not listed."""
-        return _look_up(self.pairs, self.pair_backoff, keys, np.zeros(len(keys)))
+        return _look_up(self.pairs, self.pair_values, keys, np.stack([alone, 0 * alone]))
 
 
 class Mixture:
@@ -81,10 +70,12 @@ class Mixture:
         pairs, whole = middle * len(self._words) + right, (middle > 0) & (right > 0)
         first, later = pairs[whole & (left < 1)], whole & (left > 0)
         triples = left[later] * len(self._words) ** 2 + pairs[later]
-        *others, own = (
-            np.exp(np.append(model.of_pairs(first), model.of_triples(triples)))
-            for model in self._numbered
-        )
+        chances = []
+        for model in self._numbered:
+            less = model.of_pairs(triples // model.size)[1] + model.of_pairs(pairs[later])[0]
+            last = _look_up(model.triples, model.triple_log_prob, triples, less)
+            chances.append(np.exp(np.append(model.of_pairs(first)[0], last)))
+        *others, own = chances
         rest, share = np.average(others, axis=0, weights=weights), 0.5
         for _ in range(_ROUNDS if len(own) else 0):
             share = float((share * own / (share * own + (1 - share) * rest)).mean())
@@ -99,25 +90,35 @@ class Mixture:
         models, size = self._numbered, len(self._words)
         pairs = _unite_keys([model.pairs for model in models])
         triples = _unite_keys([model.triples for model in models])
-
-        def mean(values: Iterable[Doubles]) -> Floats:
-            chance = sum(w * np.exp(v) for w, v in zip(weights, values, strict=True))
-            return np.log(np.maximum(chance, 1e-9)).astype(np.float32)
-
+        heads = np.searchsorted(pairs, triples // size)
+        tails, of_tail = np.unique(triples % size**2, return_inverse=True)  # fast where sorted
+        of_words, of_pairs = np.zeros((2, size)), np.zeros((2, len(pairs)))
+        of_triples = np.zeros(len(triples))
+        for weight, model in zip(weights, models, strict=True):
+            values = model.of_pairs(pairs)
+            less = values[1, heads] + model.of_pairs(tails)[0, of_tail]
+            of_words += weight * np.exp([model.log_prob, model.backoff])
+            of_pairs += weight * np.exp(values)
+            last = _look_up(model.triples, model.triple_log_prob, triples, less)
+            of_triples += weight * np.exp(last)
         error = np.average([model.error for model in self._models], weights=weights)
         return Ngrams(
             name=name,
             licence="; ".join(dict.fromkeys(model.licence for model in self._models)),
             error=round(float(error), 2),
             words=self._words,
-            word_log_prob=mean(model.log_prob for model in models),
-            word_backoff=mean(model.backoff for model in models),
+            word_log_prob=_log(of_words[0]),
+            word_backoff=_log(of_words[1]),
             pairs=_columns(pairs, size, 2),
-            pair_log_prob=mean(model.of_pairs(pairs) for model in models),
-            pair_backoff=mean(model.pair_backoffs(pairs) for model in models),
+            pair_log_prob=_log(of_pairs[0]),
+            pair_backoff=_log(of_pairs[1]),
             triples=_columns(triples, size, 3),
-            triple_log_prob=mean(model.of_triples(triples) for model in models),
+            triple_log_prob=_log(of_triples),
         )
+
+
+def _log(chances: Doubles) -> Floats:
+    return np.log(np.maximum(chances, 1e-9)).astype(np.float32)
 
 
 def _unite_keys(parts: Sequence[Longs]) -> Longs:
@@ -135,7 +136,7 @@ def _look_up(keys: Longs, values: Floats, asked: Longs, others: Doubles) -> Doub
     if not len(keys):
         return others
     at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[at] == asked, values[at], others)
+    return np.where(keys[at] == asked, values[..., at], others)
 
 
 def _columns(keys: Longs, size: int, count: int) -> Ints:

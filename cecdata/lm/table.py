@@ -78,9 +78,7 @@ class Ngrams:
     def tables(self, *, trigrams: bool = True) -> Tables:
         """Build the hash tables; about half a second for two million bigrams.
 
-        Without `trigrams` their table stays empty.
-
-        Raises `InputError` where the model has more words or bigrams than a slot can number.
+        Without `trigrams` their table stays empty. Raises `InputError` where the model has more words or bigrams than a slot can number.
         """
         for what, size, most in (
             ("words", len(self.words), MOST_WORDS),
@@ -231,19 +229,20 @@ def _shift(slots: Longs) -> np.uint64:
 
 def trie_of(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
     """Return the trie of the words' characters; words longer than `LONGEST` are left out."""
-    numbers = [number for number, text in enumerate(words) if number > 0 and len(text) <= LONGEST]
-    points, bounds = _flat([words[number] for number in numbers])
+    sizes = np.fromiter(map(len, words), np.int64)
+    numbers = np.flatnonzero(sizes <= LONGEST)[1:].astype(np.int32)  # without the unknown word
+    points, bounds = _flat([words[number] for number in numbers.tolist()])
     keys = _slots(len(points) + 1)
     nodes = np.zeros(len(keys), np.int32)
     word = np.full(len(points) + 1, -1, np.int32)
-    used = kernels.fill_trie(keys, nodes, word, 1, points, bounds, np.array(numbers, np.int32))
+    used = kernels.fill_trie(keys, nodes, word, 1, points, bounds, numbers)
     return keys, nodes, word[:used]
 
 
 def _flat(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the code points of all texts, and where each text begins, with the end."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.int64)
-    return points, np.cumsum([0, *map(len, texts)]).astype(np.int64)
+    return points, np.cumsum(np.fromiter(map(len, ("", *texts)), np.int64))
 
 
 def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]:

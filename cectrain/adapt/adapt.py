@@ -149,11 +149,9 @@ class FieldCounts:
     """Counts of the words of all sentences of a text but some, by the words of other models."""
 
     def __init__(self, models: Sequence[Ngrams], text: FieldText, without: Collection[str]) -> None:
-        shares = {
-            word: float(np.exp(log_prob))
-            for model in reversed(models)
-            for word, log_prob in zip(model.words[1:], model.word_log_prob[1:], strict=True)
-        }
+        shares: dict[str, float] = {}
+        for model in reversed(models):
+            shares |= zip(model.words[1:], np.exp(model.word_log_prob[1:]).tolist(), strict=True)
         characters = [s for s in text.first(READ_FOR_WORDS) if s not in without]
         self.new = find_words(characters, shares)
         total = sum(map(len, characters)) or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -35,10 +36,10 @@ FILTER = Filter("short", _short)
 RECIPE = """copies = 1
 filters = ["levenshtein", "my_ops:FILTER"]
 [prior]
-homophone = 0.5
+width = 0.5
 particle = 0.5
 [rate]
-homophone = 0.05
+width = 0.05
 particle = 0.05
 """
 NAMED = '[operators]\nparticle = "my_ops:OPERATOR"\n'
@@ -116,6 +117,7 @@ def test_an_installed_package_adds_an_operator(build, cecdata, tmp_path, monkeyp
     (package / "top_level.txt").write_text("my_ops\n")
     (package / "entry_points.txt").write_text("[cecdata.operators]\nparticle = my_ops:OPERATOR\n")
     (tmp_path / "own.toml").write_text(RECIPE, "utf-8")
+    monkeypatch.setattr(plugins, "find_packages", importlib.metadata.packages_distributions)
     assert build("out")[0] == 0
     code, said, _ = cecdata("preview", "的", "--operator", "particle")
     assert (code, said) == (0, "地\t1.0000\tparticle\n")
