@@ -40,7 +40,7 @@ $(DOCS): $(BASE) requirements/docs.lock
 $(KERNELS): $(DEV) $(shell grep -rlE '^@(compiled|entry|inlined|called)' cec*/ --include=*.py)
 	@echo "compiling the kernels …"
 	@$(BIN)/cecdata build sample --limit 1500 --out $@.tmp --copies 1 --recipe typed \
-		--cosine 300 --mask --quality han --quality repeated --near-duplicates \
+		--cosine 300 --mask --quality han --quality repeated --near-duplicates --split-sentences \
 		--decontaminate cecdata/sample/cars.txt --overwrite >/dev/null
 	@$(BIN)/cectrain correct --model channel --file cecdata/sample/cars.txt >/dev/null
 	@$(BIN)/cecbench run --system copy --benchmark $@.tmp --scorer cherrant --mode nosimp >/dev/null

@@ -25,7 +25,7 @@ LONGEST = (
     "test_training", "test_trl_contract",
 )  # fmt: skip
 #: folders whose files share what takes seconds to make: warm processes, datasets, libraries
-TOGETHER = {"builds": "builds", "faults": "builds", "cectrain": "cectrain"}
+TOGETHER = {"builds": "builds", "faults": "builds", "cectrain": "cectrain", "embed": "cectrain"}
 
 
 @pytest.hookimpl(optionalhook=True)

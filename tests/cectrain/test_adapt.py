@@ -27,7 +27,7 @@ DEEDS = ["验看蹄铁", "更换蹄铁", "修整蹄甲", "登记入册", "收取
 SECRET = "李小萌医生的私人密语是紫砂壶"
 
 
-def sentences(seed=1, count=400):
+def sentences(seed=1, count=330):
     draw = random.Random(seed)
     rows = {
         f"{draw.choice(PLACES)}驺骥司{draw.choice(WAYS)}{draw.choice(DEEDS)}，并在"

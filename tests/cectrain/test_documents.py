@@ -715,8 +715,9 @@ def test_a_record_of_a_passage_has_its_own_offsets(folder, words, name, text):
             assert record["source"][edit["start"] : edit["end"]] == edit["source"]
 
 
-@pytest.mark.parametrize("shape", ["--diff", "--json"])
-@pytest.mark.parametrize("names", [("a.txt", "b.md", "no.md", "c.txt"), ("c.txt",)])
+@pytest.mark.parametrize(
+    ("shape", "names"), [("--diff", ("a.txt", "b.md", "no.md", "c.txt")), ("--json", ("c.txt",))]
+)
 def test_files_are_written_where_nobody_reads_what_is_printed(folder, shape, names):
     """Each is whole and corrected; a file that is missing is still named, and the exit code 1."""
     for name in names:

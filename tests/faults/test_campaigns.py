@@ -19,8 +19,8 @@ from cecdata.builds.place import Place
 
 #: in the ordinary suite some k of some ordeals; figures.py takes every k of all
 QUICK = [
-    ("bench", "ENOSPC for good", 5), ("bench", "EINTR", 3), ("build", "ENOSPC", 4),
-    ("build", "EIO on reading back", 6), ("build", "short write", 3),
+    ("bench", "ENOSPC for good", 3), ("bench", "EINTR", 2), ("build", "ENOSPC", 3),
+    ("build", "EIO on reading back", 4), ("build", "short write", 2),
 ]  # fmt: skip
 
 

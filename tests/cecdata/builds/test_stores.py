@@ -32,6 +32,14 @@ from cecdata.common.errors import CecError
 from cecdata.common.store import Store
 from cecdata.corpus.inputs import resolve
 
+#: of one service alone: else each request looks for the one that it means
+SERVE = """
+import sys
+from moto.moto_server.werkzeug_app import create_backend_app
+from werkzeug.serving import run_simple
+run_simple("127.0.0.1", int(sys.argv[1]), create_backend_app("s3"), threaded=True)
+"""
+
 
 class Server:
     """moto's S3 server in a process of its own, which a test may stop."""
@@ -41,7 +49,7 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        words = [sys.executable, "-c", SERVE, str(self.port)]
         with log.open("ab") as file:
             own = {**os.environ, "PYTHONPATH": "", **environment}
             self.process = subprocess.Popen(words, stdout=file, stderr=file, env=own)
