@@ -78,7 +78,8 @@ class Ngrams:
     def tables(self, *, trigrams: bool = True) -> Tables:
         """Build the hash tables; about half a second for two million bigrams.
 
-        Without `trigrams` their table stays empty. Raises `InputError` where the model has more words or bigrams than a slot can number.
+        Without `trigrams` their table stays empty. Raises `InputError` where the model has more
+        words or bigrams than a slot can number.
         """
         for what, size, most in (
             ("words", len(self.words), MOST_WORDS),
