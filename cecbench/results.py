@@ -102,24 +102,20 @@ def read_run(path: Path) -> Run:
     values, file = _values(score), folder / PREDICTIONS
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
-    rows = []
-    for number, text in enumerate(_read_predictions(file, values).strip(b"\n").split(b"\n"), 1):
-        try:
-            line = decode(_Line, parse(text), "row")
-        except ValueError as error:
-            raise InputError(f"{file}, line {number} is not a row of a run ({error})") from None
-        rows.append(Row(line.id, line.source, line.reference, line.prediction))
-    return Run(folder, values, tuple(rows))
-
-
-def _read_predictions(file: Path, values: RunScore) -> bytes:
     data = file.read_bytes()
     if hashlib.sha256(data).hexdigest() != values.get("predictions_sha256"):
         raise VerificationError(
             f"{file} does not match {SCORE}, so it was damaged or edited. To replace it, run the "
             "same `cecbench run` again; to score other predictions, put them into another folder"
         )
-    return data
+    rows = []
+    for number, text in enumerate(data.strip(b"\n").split(b"\n"), 1):
+        try:
+            line = decode(_Line, parse(text), "row")
+        except ValueError as error:
+            raise InputError(f"{file}, line {number} is not a row of a run ({error})") from None
+        rows.append(Row(line.id, line.source, line.reference, line.prediction))
+    return Run(folder, values, tuple(rows))
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
@@ -150,9 +146,7 @@ def signed_name(predictions: Path) -> str:
     """
     if predictions.name != PREDICTIONS or not (predictions.parent / SCORE).is_file():
         return UNNAMED
-    values = _values(predictions.parent / SCORE)
-    _read_predictions(predictions, values)
-    return str(values["signature.benchmark"]).rpartition("@")[0]
+    return str(read_run(predictions.parent).values["signature.benchmark"]).rpartition("@")[0]
 
 
 def rescore_run(run: Run) -> Score:

@@ -49,7 +49,7 @@ def find_kind(name: str) -> Kind[Any]:
     points = find_points(GROUP)
     if name not in points:
         names = [kind.name for kind in BUILT_IN] + sorted(points)
-        raise UsageError(f"unknown kind of system {name!r}: {did_you_mean(name, names)}")
+        raise UsageError(f"no system {name!r}: {did_you_mean(name, names)}; see `cecbench list`")
     return load_point(points[name], Kind, "--system")
 
 
@@ -67,7 +67,7 @@ def check_spec(spec: str) -> tuple[Kind[Any], str]:
     kind = find_kind(name)
     if ":" not in kind.form:
         if colon:
-            raise UsageError(f"--system {name} takes nothing after the name")
+            raise UsageError(f"--system {name} takes nothing after the name: see `cecbench list`")
     elif not argument:
         raise UsageError(f"--system {name} needs an argument: {kind.form}")
     else:

@@ -89,10 +89,7 @@ def open_scorer(name: str | Path | None = None) -> LanguageModel:
     Raises `InputError` for what is none of these.
     """
     text = "" if name is None else str(name)
-    try:
-        return find_kind(text).open(text)
-    except OSError as error:
-        raise InputError(f"{text[:200]} cannot be opened: {error.strerror}") from error
+    return find_kind(text).open(text)
 
 
 def find_kind(name: str) -> Kind:

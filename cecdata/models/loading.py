@@ -13,7 +13,6 @@ from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cecdata.common.durable import STATE
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.machine import free_memory
 from cecdata.common.progress import say
@@ -127,12 +126,11 @@ def _locate_gguf(name: str) -> Path | None:
         return None
     files = sorted(path.glob("*.gguf"))
     if len(files) != 1:
-        if (path / STATE).is_dir():
-            raise InputError(f"{name}: the run in this folder is not finished: run it again")
         raise InputError(
             f"{name} has {len(files)} .gguf files: name one of them"
             if files
-            else f"{name} is not a model: it has neither config.json nor a .gguf file"
+            else f"{name} is not a model: it has neither config.json nor a .gguf file. If it is "
+            "the folder of a training, that is not finished: run it again"
         )
     return files[0]
 

@@ -69,8 +69,8 @@ class ChangeScorer:
         folder = self.folder = model_folder(name)
         if not is_built_in_kind(Path(folder)):
             raise InputError(
-                f"{name} cannot be combined with the channel: use a policy with one token for each "
-                "character, such as `builtin` or one trained from it"
+                f"{name} cannot be combined with the channel: name the folder of a finished "
+                "training of the built-in policy, or of another one with a token for each character"
             )
         prove_weights(name)
         self._policy = NumpyPolicy(Path(folder))

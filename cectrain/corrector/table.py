@@ -58,9 +58,6 @@ class Settings:
             from cecdata.lm.language_model import find_kind
 
             find_kind(self.rescore)
-        else:
-            judges = self.rescore is None or hasattr(self.rescore, "log_ratios")
-            require(judges, "rescore", self.rescore, "a language model, or its name")
 
 
 @dataclass(frozen=True, slots=True)

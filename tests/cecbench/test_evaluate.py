@@ -232,7 +232,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "predictions:none.tsv", "--benchmark", "{own}"], 1, "no such"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--scorer", "x"], 2, "unknown scorer"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--body", "x"], 2, "NAME=VALUE"),
-        (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "takes nothing after the name"),
+        (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "the name: see `cecbench list`"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
         (["report", "nowhere"], 1, "no such run"),

@@ -157,7 +157,6 @@ def test_replacements_are_exact_and_first():
         ({"lm": "nowhere.arpa"}, "nowhere.arpa is not a file"),
         ({"lm": "words", "model": "builtin"}, "lm can be used only with combined and channel"),
         ({"rescore": "nowhere"}, "nowhere is not a language model"),
-        ({"rescore": 3}, "rescore must be a language model, or its name"),
         ({"model": 3}, "model must be the name of a model, or a Proposer"),
         ({"script": "latin"}, "script must be one of"),
         ({"model": "channnel"}, "did you mean 'channel'"),
