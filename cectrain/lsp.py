@@ -180,10 +180,8 @@ class Server:
             kind, meant = ((int, float), "a number") if key == "confidence" else (str, "a text")
             if not all(isinstance(part, kind) for part in parts):
                 raise UsageError(f"the setting {key} must be {meant}, not {value!r}")
-            if key in _LISTS:
-                settings[key] = [root / name for name in parts]
-            else:
-                settings[key] = root / value if key == "protect" else value
+            paths = [root / str(part) for part in parts]
+            settings[key] = paths if key in _LISTS else paths[0] if key == "protect" else value
         return settings
 
     def _publish(self, uri: str, number: int | None, findings: list[_Finding]) -> None:

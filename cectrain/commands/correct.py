@@ -199,8 +199,7 @@ def corrector_for_text(
     "--suffix",
     type=click.Choice(list_suffixes(), case_sensitive=False),
     metavar="SUFFIX",
-    help="Read standard input, or files whose names do not tell it, as a file whose name ends so, "
-    "such as .md or .csv.",
+    help="Read the files, or standard input, as if their names ended so: .md, .csv and the like.",
 )
 @click.option("--date", type=click.DateTime(), help="Date of tracked changes.  [default: now]")
 @click.option("--comments", is_flag=True, help="Say in comments of Word files why they change.")

@@ -49,7 +49,6 @@ class Settings:
         require(self.least is None or is_share, "confidence", self.least, "from 0 to 1")
         is_count = isinstance(self.batch, (int, Integral)) and self.batch >= 1
         require(is_count, "batch", self.batch, "a whole number of at least 1")
-        require(isinstance(self.device, str), "device", self.device, "a name such as cuda:1")
         if self.lm is not None:
             from cecdata.lm.ngrams import locate  # late: it loads numba
 

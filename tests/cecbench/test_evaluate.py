@@ -235,6 +235,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "the name: see `cecbench list`"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
+        (["run", "--system", "x", "--benchmark", "{own}"], 2, "channel, combined, corrector"),
         (["report", "nowhere"], 1, "no such run"),
         (["compare", "{own}", "{own}"], 1, "is not the score of a run: name a run's folder"),
     ],

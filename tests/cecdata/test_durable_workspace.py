@@ -349,3 +349,10 @@ def test_every_failing_call_is_an_error_with_a_path(tmp_path):
     # a folder that is there already need not be made, and what is in the way may stay
     may_fail = ("os.mkdir", "os.rmdir", "os.remove")
     assert failed >= sum(not call.startswith(may_fail) for call in calls) > 20
+
+
+def test_parts_of_two_kinds_differ_in_their_kinds_alone():
+    """Their other keys are not the same things; those of other parts are shown."""
+    was = {"system": {"kind": "copy", "name": "copy"}, "limit": 2}
+    now = {"system": {"kind": "channel", "pairs": 2}, "limit": 3}
+    assert differences(was, now) == '\n  system.kind: "copy" → "channel"\n  limit: 2 → 3'

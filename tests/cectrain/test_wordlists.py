@@ -151,7 +151,6 @@ def test_replacements_are_exact_and_first():
         ({"confidence": "0.9"}, "confidence must be from 0 to 1"),
         ({"batch": 0}, "batch must be a whole number of at least 1"),
         ({"batch": "8"}, "batch must be a whole number of at least 1"),
-        ({"device": 0}, "device must be a name"),
         ({"protect": 3}, "protect must be a list of names"),
         ({"terms": 3}, "terms must be a list of words"),
         ({"lm": "nowhere.arpa"}, "nowhere.arpa is not a file"),
