@@ -20,7 +20,7 @@ from bench_adapt import Rows, plant
 from cecbench.benchmarks.catalogue import load
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector import whole_text
-from cectrain.corrector.combined import SHIPPED
+from cectrain.corrector.combined import DEFAULT
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.edit_guard import SENTENCES
 from cectrain.documents.table import Reading, read_document
@@ -47,7 +47,7 @@ def count(corrector: Corrector, rows: Rows) -> np.ndarray:
         share = whole_text.estimate_prevalence(
             c for correction in seen for c in whole_text.find_greatest(correction)
         )
-        least = whole_text.threshold_of(share, SHIPPED.least) if share else SHIPPED.least
+        least = whole_text.threshold_of(share, DEFAULT.least) if share else DEFAULT.least
         for (source, target), correction in zip(rows, corrections, strict=True):
             answer = memory.review(correction, least).target
             wrong, changed = source != target, answer != source

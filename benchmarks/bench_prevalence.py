@@ -15,7 +15,7 @@ import numpy as np
 
 from cecbench.benchmarks.catalogue import load
 from cectrain.corrector import whole_text
-from cectrain.corrector.combined import SHIPPED
+from cectrain.corrector.combined import DEFAULT
 from cectrain.corrector.correction import Correction, apply
 from cectrain.corrector.corrector import Corrector
 
@@ -43,8 +43,8 @@ for name in sys.argv[1:]:
         weights = np.where(wrong, 1 / wrong.sum(), (every - 1) / (~wrong).sum())
         drawn = random.Random(1).choices(greatest, weights.tolist(), k=2000)
         share = whole_text.estimate_prevalence(drawn)
-        threshold = whole_text.threshold_of(share, SHIPPED.least) if share else SHIPPED.least
-        chosen, usual = (f1(weights, made, targets, t) for t in (threshold, SHIPPED.least))
+        threshold = whole_text.threshold_of(share, DEFAULT.least) if share else DEFAULT.least
+        chosen, usual = (f1(weights, made, targets, t) for t in (threshold, DEFAULT.least))
         best = max(f1(weights, made, targets, t) for t in THRESHOLDS)
         losses.append((best - chosen, best - usual))
         print(f"{name} 1/{every}: estimate {share and round(share, 3)}, threshold {threshold}: "

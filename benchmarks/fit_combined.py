@@ -2,11 +2,13 @@
 
 The constants of the estimated share of sentences with errors are fitted as well.
 
-    cecdata build CLEAN --out PAIRS --recipe typed --copies 1 --unchanged 0.5 --holdout 0
-    python benchmarks/fit_combined.py PAIRS --lm words
+    cecdata build CLEAN --out TYPED --recipe typed --copies 1 --unchanged 0.5 --holdout 0
+    cecdata build CLEAN --out PAPER --recipe paper --copies 1 --unchanged 0.5 --holdout 0
+    python benchmarks/fit_combined.py TYPED PAPER --lm words
 
-CLEAN holds sentences that neither the policy nor the n-gram model was trained on. The weights
-maximise the likelihood of which changes are right, with a Gaussian prior of variance 2. With --keep
+CLEAN holds sentences that neither the policy nor the n-gram model was trained on. Half of the
+errors are not those of `typed`, which the policy has learned from. The weights maximise the
+likelihood of which changes are right, with a Gaussian prior of variance 2. With --keep
 the shipped weights are scored, also on a benchmark of cecbench:
 
     python benchmarks/fit_combined.py lemon/car --keep --lm words
@@ -15,7 +17,6 @@ the shipped weights are scored, also on a benchmark of cecbench:
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ from cecbench.benchmarks.catalogue import load
 from cecbench.scorers import score
 from cectrain.corrector import whole_text
 from cectrain.corrector.calibration import fit, gold, is_right
-from cectrain.corrector.combined import JUDGED, CombinedProposer, choose_changes
+from cectrain.corrector.combined import CombinedProposer, choose_changes
 from cectrain.corrector.correction import Change, apply
 from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.rescoring import Weights
@@ -55,32 +56,27 @@ def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple
 def main() -> None:
     """Print the weights, and precision, recall, F1 and over-correction at each threshold."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("pairs", help="a dataset, or a benchmark with --keep")
+    parser.add_argument("pairs", nargs="+", help="datasets, or benchmarks with --keep")
     parser.add_argument("--lm", help="n-gram model, as in `cectrain correct`")
     parser.add_argument("--model", default="builtin")
     parser.add_argument("--keep", action="store_true", help="measure the shipped weights")
     options = parser.parse_args()
     proposer = CombinedProposer(f"combined:{options.model}", options.lm)
-    rows = rows_of(options.pairs)
+    rows = [row for name in options.pairs for row in rows_of(name)]
     parts = list(parts_of(rows, proposer.longest))
     texts = [text for _, _, text in parts]
     start = time.process_time()
-    readings = proposer.channel.readings(texts)
-    judged = [[c for c, p in r.posterior.items() if p >= JUDGED] for r in readings]
-    ratios = proposer.scorer.log_ratios(texts, judged)
+    evidence = proposer.evidence(texts, proposer.channel.readings(texts))
     print(f"{len(rows)} pairs, {len(rows) / (time.process_time() - start):.0f} a CPU-second")
     changes, features, right = [], [], []
-    for part, ((number, offset, _), reading, own) in enumerate(
-        zip(parts, readings, ratios, strict=True)
-    ):
+    for part, ((number, offset, _), known) in enumerate(zip(parts, evidence, strict=True)):
         wanted = gold(*rows[number])
-        for (first, last, text), ratio in own.items():
-            share = min(reading.posterior[first, last, text], 1 - 1e-4)
-            features.append((1.0, math.log(share / (1 - share)), ratio))
+        for (first, last, text), values in known.items():
+            features.append((1.0, *values[:3]))
             right.append(is_right((first + offset, last + offset, text), rows[number][0], wanted))
             changes.append((part, (first, last, text)))
     table, labels = np.array(features), np.array(right, float)
-    weights = np.array(proposer.weights[:3]) if options.keep else fit(table, labels)
+    weights = np.array(proposer.weights[:4]) if options.keep else fit(table, labels)
     print(Weights(*(round(float(weight), 2) for weight in weights)))
     chances = 1 / (1 + np.exp(-table @ weights))
     print("confidence   changes   right")

@@ -36,7 +36,7 @@ Pair = tuple[str, str]  # source and target
 class Judged(NamedTuple):
     """The changes of all pairs, and whether each is right.
 
-    `features` [N, 4] holds 1, logit p(c), v(c) and d(c); `model` and `ngrams` hold log-ratios.
+    `features` [N, 5] holds 1 and the first values of `Known`; `model` and `ngrams` hold log-ratios.
     errors: those of the pairs, proposed or not.
     """
 
@@ -119,7 +119,7 @@ def judge_changes(
         for changes, (_, begin, source, target) in zip(asked, parts, strict=True)
         for start, end, text in changes
     ]
-    features = [(1.0, *values[:3]) for changes in evidence for values in changes.values()]
+    features = [(1.0, *values[:4]) for changes in evidence for values in changes.values()]
     errors = sum(len(gold(*pair)) for pair in pairs)
     ratios = np.concatenate(model), np.concatenate(by_ngrams)
     return Judged(np.array(features), *ratios, np.array(right), errors)

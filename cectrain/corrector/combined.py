@@ -3,11 +3,12 @@
 The channel gives each possible change c of a text a posterior p(c), and the policy the logarithm
 v(c) of how much likelier it writes the change than the text as it is. Both enter a log-linear model
 
-    logit P(c) = bias + channel · logit p(c) + policy · v(c)
+    logit P(c) = bias + channel · logit p(c) + policy · v(c) + proposals · log n(c)
 
 whose weights were fitted by maximum likelihood on synthetic pairs of held-out sentences
-(benchmarks/fit_combined.py). P(c) is the confidence of an edit. A language model may have a say
-too: `rescoring.py`.
+(benchmarks/fit_combined.py). P(c) is the confidence of an edit. n(c) is the number of changes that
+the channel proposes in its sentence: where it finds many, it knows the text less, and few of them
+can be right. A language model may have a say too: `rescoring.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import bisect
 import copy
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -30,14 +32,15 @@ from cectrain.corrector.channel.proposer import ChannelProposer, Reading, is_set
 from cectrain.corrector.channel.tables import ChannelTables, open_tables
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
+from cectrain.corrector.edit_guard import SENTENCES
 from cectrain.corrector.folder import BUILTIN, COMBINED
 from cectrain.corrector.rescoring import Known, Rescorer, Weights, overlap
 from cectrain.corrector.wordlists import Term
 
 JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that the policy judges
-#: By the name of the channel's n-gram model; other models take those of the input-method model.
-SHIPPED = Weights(0.09, 0.89, 0.31)
-INPUT_METHOD = Weights(0.01, 1.10, 0.31)
+#: For the n-gram model `words`; for the mean of both models that ship, and for others.
+WORDS = Weights(0.39, 0.95, 0.17, -0.37)
+DEFAULT = Weights(0.67, 1.15, 0.18, -0.35)
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
 #: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
 KNOWN, LEAST_RATIO = 0.75, -8.0
@@ -74,8 +77,7 @@ class CombinedProposer(Proposer):
         if rescore is not None:
             settings = settings._replace(margin=rescoring.MARGIN)
         self.channel = ChannelProposer(tables, settings=settings)
-        by_name = SHIPPED if tables.model == SHIPPED_NAME else INPUT_METHOD
-        self.weights = weights or by_name
+        self.weights = weights or (WORDS if tables.model == SHIPPED_NAME else DEFAULT)
         self.rescorer: Rescorer | None = None
         if rescore is not None:
             judge = open_scorer(rescore) if isinstance(rescore, str) else rescore
@@ -166,12 +168,14 @@ class CombinedProposer(Proposer):
         for piece, reading, ratios, further, estimate in zip(
             pieces, readings, self.scorer.log_ratios(pieces, asked), free, estimates, strict=True
         ):
+            counts = count_proposals(piece, reading, ratios)
             known = {
                 c: Known(
                     further[c]
                     if c in further
                     else logit(reading.posterior[c]) + LENGTH * (len(c[2]) != c[1] - c[0]),
                     max(ratio, LEAST_RATIO) if c in reading.terms else ratio,
+                    math.log(max(1, counts[c])),
                 )
                 for c, ratio in ratios.items()
             }
@@ -195,8 +199,7 @@ class CombinedProposer(Proposer):
         least, most = (JUDGED, None) if alone else (rescoring.JUDGED, rescoring.MOST)
         judged = []
         for piece, reading in zip(pieces, readings, strict=True):
-            few = {c for c in reading.terms if reading.posterior[c] < JUDGED_TERM}
-            shares = {c: p for c, p in reading.posterior.items() if c not in few}
+            shares = find_shares(reading)
             likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]
             near = len(piece) <= self.scorer.longest
             judged.append([c for c in likeliest if near and shares[c] >= least])
@@ -236,6 +239,23 @@ class CombinedProposer(Proposer):
             free.append({c: (cost[c] - error) / temperature for c in best})
             estimates.append(ratios)
         return free, estimates
+
+
+def find_shares(reading: Reading) -> dict[Change, float]:
+    """Return the posteriors of the changes, without those to unlikely terms."""
+    return {
+        c: p for c, p in reading.posterior.items() if p >= JUDGED_TERM or c not in reading.terms
+    }
+
+
+def count_proposals(
+    piece: str, reading: Reading, changes: Collection[Change]
+) -> dict[Change, int]:
+    """Return the number of changes that the channel proposes in the sentence of each change."""
+    ends = [sentence.end() for sentence in SENTENCES.finditer(piece)]
+    likely = [c for c, p in find_shares(reading).items() if p >= JUDGED]
+    counts = Counter(bisect.bisect(ends, start) for start, _, _ in likely)
+    return {c: counts[bisect.bisect(ends, c[0])] for c in changes}
 
 
 def logit(posterior: float) -> float:

@@ -3,7 +3,8 @@
 For a change c the model gives r(c) = log P(changed text) − log P(text), which joins the log-linear
 model of `combined.py`
 
-    logit P(c) = bias + channel · logit p(c) + policy · v(c) + distortion · d(c) + model · r(c)
+    logit P(c) = bias + channel · logit p(c) + policy · v(c) + proposals · log n(c)
+                 + distortion · d(c) + model · r(c)
 
 There d(c) = log P(observed | right) of the channel has a weight of its own: p(c) holds it together
 with what the n-grams say, whose share the model takes over. r(c) counts up to `TRUSTED`.
@@ -45,17 +46,18 @@ PROPOSED = 4  # changes of a text that it proposes itself, at most
 HOPELESS = -6.0  # logit without the model below which it is not asked
 BEHIND = 6.0  # nats that the text behind a change adds at most, by 98 % of synthetic changes
 TRUSTED = 10.0  # nats beyond which a ratio says no more, by held-out synthetic pairs
-KIND = "cectrain calibration 6"
+KIND = "cectrain calibration 7"
 
 
 class Known(NamedTuple):
-    """What is known of a change before a model judges it: logit p(c), v(c) and d(c).
+    """What is known of a change before a model judges it: logit p(c), v(c), log n(c) and d(c).
 
     estimate: r(c) by the text before the change, see `LanguageModel.estimate_ratios`.
     """
 
     channel: float
     policy: float
+    proposals: float = 0.0
     distortion: float = 0.0
     estimate: float = -math.inf
 
@@ -82,18 +84,19 @@ class Weights(NamedTuple):
     bias: float
     channel: float
     policy: float
+    proposals: float = 0.0
     distortion: float = 0.0
     model: float = 0.0
     least: float = LEAST
 
     def logit(self, evidence: Sequence[float], ratio: float = 0.0) -> float:
-        """Return logit P(c) from r(c) and logit p(c), v(c) and d(c), which may be missing."""
-        known = sum(map(operator.mul, self[1:4], evidence))
+        """Return logit P(c) from r(c) and the first values of `Known`."""
+        known = sum(map(operator.mul, self[1:5], evidence))
         return self.bias + float(known) + self.model * max(-TRUSTED, min(TRUSTED, ratio))
 
 
 # Gemma-3-270m's by `cectrain calibrate`; an uncalibrated model gets their mean with the plain ones
-MEASURED = Weights(-1.20, 0.71, 0.08, 0.44, 0.42, 0.46)
+MEASURED = Weights(0.03, 0.76, 0.06, -0.34, 0.51, 0.44, 0.46)
 
 
 class Rescorer:

@@ -3,8 +3,8 @@
 Half of the sentences on which confidences were fitted have an error. Where few have one, most edits
 of a given confidence are wrong, so a higher threshold has the greatest F1. The share of a text is
 estimated by EM for a shifted prior (Saerens et al. 2002) from the greatest confidence of each
-sentence, and from the number of sentences with a proposal. The lower estimate counts, because the
-names of a text make sure proposals, too. Of calibrated probabilities, F1 is greatest at a threshold
+sentence, or that it has no proposal. It is at most the share that explains the number of sentences
+with a proposal, because the names of a text make sure proposals, too. Of calibrated probabilities, F1 is greatest at a threshold
 of half that F1 (Lipton et al. 2014), so the least confidence is the one at which an edit is right
 with the probability `LEAST`.
 
@@ -32,15 +32,17 @@ from cectrain.corrector.forms import read_lexicon
 
 SEEN = 0.3  # least confidence of a proposal that counts
 FEWEST = 100  # sentences; a shorter text says too little
-LEAST = 0.18  # half of the F1 on people's errors, which is about 0.37
+LEAST = 0.2  # half of the F1 on people's errors, which is about 0.4
+# The default threshold is so much above the best one for synthetic pairs, half with an error,
+# because few texts have as many.
+FEWER = 0.1
 HIGHEST = 0.85  # threshold; above it, few edits are left to say what the next step would gain
 # Fitted by benchmarks/fit_combined.py on synthetic pairs of held-out sentences, half with an error:
 # the log-odds of an error are BIAS + SLOPE · logit(greatest confidence) if RIGHT of the sentences
 # with a proposal have one; a proposal is seen in RECALL of the sentences with an error and in FALSE
 # of the others.
-BIAS, SLOPE, RIGHT, RECALL, FALSE = 1.83, 0.88, 0.934, 0.58, 0.040
+BIAS, SLOPE, RIGHT, RECALL, FALSE = 1.70, 0.94, 0.950, 0.67, 0.034
 _RAREST = 0.001  # share
-_UNSEEN = 0.5  # further proposals that are right: a text without one may have errors, too
 _STEPS = 500
 SAMPLE = 2048  # lines of a text that are remembered
 WEIGHT, FEW = 2.0, 2.0
@@ -68,24 +70,26 @@ def estimate_prevalence(confidences: Iterable[float]) -> float | None:
     greatest = np.array(list(confidences), np.float64)
     if len(greatest) < FEWEST:
         return None
-    seen = np.minimum(greatest[greatest >= SEEN], 0.9999)
-    # how much likelier a confidence is in a sentence with an error
-    ratio = np.exp(BIAS + SLOPE * np.log(seen / (1 - seen))) * (1 - RIGHT) / RIGHT
-    right = RIGHT * len(seen)  # the expected number of proposals that are
+    seen = greatest >= SEEN
+    sure = np.minimum(greatest[seen], 0.9999)
+    # how much likelier a sentence with an error has this confidence, or no proposal
+    ratio = np.full(len(greatest), (1 - RECALL) / (1 - FALSE))
+    odds = np.exp(BIAS + SLOPE * np.log(sure / (1 - sure)))
+    ratio[seen] = odds * (1 - RIGHT) / RIGHT * RECALL / FALSE
+    share = 0.5
     for _ in range(_STEPS):
-        odds = right / max(len(seen) - right, 1e-9) * ratio
-        right = float((odds / (1 + odds)).sum())
-    by_confidences = (right + _UNSEEN) / RECALL / len(greatest)
-    by_number = (len(seen) / len(greatest) - FALSE) / (RECALL - FALSE)
-    return min(max(min(by_confidences, by_number), _RAREST), 0.5)
+        odds = share / (1 - share) * ratio
+        share = min(float((odds / (1 + odds)).mean()), 0.5)
+    by_number = (seen.mean() - FALSE) / (RECALL - FALSE)
+    return max(min(share, float(by_number)), _RAREST)
 
 
 def threshold_of(prevalence: float, least: float) -> float:
-    """Return the threshold where so many of the sentences have an error; `least` is the lowest."""
+    """Return the threshold where so many of the sentences have an error; `least` is the default."""
     share = prevalence * RECALL / (prevalence * RECALL + (1 - prevalence) * FALSE)
     log_odds = _logit(LEAST) - BIAS - _logit(share) + _logit(RIGHT)
     threshold = 1 / (1 + math.exp(-log_odds / SLOPE))
-    return round(max(least, min(HIGHEST, threshold)), 2)
+    return round(max(least - FEWER, min(HIGHEST, threshold)), 2)
 
 
 def _logit(share: float) -> float:

@@ -36,7 +36,7 @@ class Rescored:
             judged = [c for c in likeliest if held[c] >= JUDGED]
             costs = [self._errors.distortion(text, *change) for change in judged]
             pairs = zip(judged, costs, strict=True)
-            evidence.append({c: Known(logit(held[c]), 0.0, cost) for c, cost in pairs})
+            evidence.append({c: Known(logit(held[c]), 0.0, distortion=cost) for c, cost in pairs})
         found = self._rescorer.logits(texts, evidence)
         return [
             choose_changes(text, {c: logistic(x) for c, x in own.items()}, 0.0)

@@ -17,7 +17,7 @@ from cectrain.adapt.text import gather_text
 from cectrain.adapt.trial import Trial
 from cectrain.bench_systems import ModelOptions, make_corrector
 from cectrain.cli import cli as cectrain
-from cectrain.corrector.combined import INPUT_METHOD
+from cectrain.corrector.combined import DEFAULT
 from cectrain.corrector.field import POLICY, RECORD, TABLE, read_field
 
 # A field that no other text has: its trade is the shoeing of 驺骥, with a word of its own.
@@ -81,7 +81,7 @@ def test_weights_are_those_of_the_default(field):
     """They suit n-grams that know more than open texts; only the threshold is the field's."""
     out, _ = field
     weights, _, _ = read_field(str(out))
-    assert weights[:3] == INPUT_METHOD[:3]
+    assert weights[:4] == DEFAULT[:4]
 
 
 def test_new_words_are_found_and_known(field):

@@ -18,9 +18,9 @@ from cecdata.lm.ngrams import SHIPPED_NAME, load_shipped
 from cecdata.models.causal import prompt_ids
 from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import (
-    INPUT_METHOD,
+    DEFAULT,
     LENGTH,
-    SHIPPED,
+    WORDS,
     CombinedProposer,
     choose_changes,
 )
@@ -52,7 +52,7 @@ def combined():
 
 def test_the_shipped_model_has_weights_of_its_own(combined):
     """They are recognised by the name in its table."""
-    assert combined.weights == SHIPPED != INPUT_METHOD
+    assert combined.weights == WORDS != DEFAULT
     assert load_shipped().name == SHIPPED_NAME
 
 
@@ -97,13 +97,17 @@ def test_the_tokens_are_those_of_the_tokenizer(combined, policy, text):
     assert combined.scorer.unread(text) == alone.unread(text)
 
 
-@pytest.mark.parametrize("text", [TEXTS[0], "我们明明天见。", "他的病情已好转。"])
+@pytest.mark.parametrize("text", [TEXTS[0], "我们明明天见。", "他的病情已好转。", TEXTS[0] + TEXTS[1]])
 def test_a_confidence_is_that_of_the_model(combined, text):
-    """The weights give the logit of a change; one of the length needs more evidence."""
+    """The weights give the logit of a change; one of the length needs more evidence.
+
+    So does one of several in the same sentence.
+    """
     (reading,) = combined.channel.readings([text])
     (confidences,) = combined.confidences([text], [reading])
     (ratios,) = combined.scorer.log_ratios([text], [list(confidences)])
     assert confidences
+    sentences = [text.index("。") < change[0] for change in confidences]
     for change, confidence in confidences.items():
         share = min(reading.posterior[change], 1 - 1e-4)
         logit = combined.weights.bias + combined.weights.policy * ratios[change]
@@ -111,6 +115,8 @@ def test_a_confidence_is_that_of_the_model(combined, text):
             len(change[2]) != change[1] - change[0]
         )
         logit += combined.weights.channel * evidence
+        same = sentences.count(text.index("。") < change[0])
+        logit += combined.weights.proposals * math.log(same)
         assert math.log(confidence / (1 - confidence)) == pytest.approx(logit)
 
 

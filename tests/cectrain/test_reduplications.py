@@ -53,7 +53,7 @@ def test_accepted_spellings_are_equals(corrector, text, word):
 
 
 @pytest.mark.parametrize(
-    "form", ["今晨{}时{}分，警方接到报案。", "患者于{}时{}分死亡。", "{}是{}，二是二。"]
+    "form", ["今晨{}时{}分，警方接到报案。", "患者于{}时{}分死亡。", "{0}是{0}，{1}是{1}。"]
 )
 def test_no_number_becomes_another(corrector, form):
     """时 and 是 between numerals are no 十, whose sound they have."""
