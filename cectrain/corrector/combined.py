@@ -248,9 +248,7 @@ def find_shares(reading: Reading) -> dict[Change, float]:
     }
 
 
-def count_proposals(
-    piece: str, reading: Reading, changes: Collection[Change]
-) -> dict[Change, int]:
+def count_proposals(piece: str, reading: Reading, changes: Collection[Change]) -> dict[Change, int]:
     """Return the number of changes that the channel proposes in the sentence of each change."""
     ends = [sentence.end() for sentence in SENTENCES.finditer(piece)]
     likely = [c for c, p in find_shares(reading).items() if p >= JUDGED]

@@ -4,9 +4,9 @@ Half of the sentences on which confidences were fitted have an error. Where few 
 of a given confidence are wrong, so a higher threshold has the greatest F1. The share of a text is
 estimated by EM for a shifted prior (Saerens et al. 2002) from the greatest confidence of each
 sentence, or that it has no proposal. It is at most the share that explains the number of sentences
-with a proposal, because the names of a text make sure proposals, too. Of calibrated probabilities, F1 is greatest at a threshold
-of half that F1 (Lipton et al. 2014), so the least confidence is the one at which an edit is right
-with the probability `LEAST`.
+with a proposal, because the names of a text make sure proposals, too. Of calibrated probabilities,
+F1 is greatest at a threshold of half that F1 (Lipton et al. 2014), so the least confidence is the
+one at which an edit is right with the probability `LEAST`.
 
 What stands in a text again and again is hardly an error. An edit is compared with the other lines,
 once with the character before it and once with the one behind it: they have what stands there w

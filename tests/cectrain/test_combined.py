@@ -97,7 +97,9 @@ def test_the_tokens_are_those_of_the_tokenizer(combined, policy, text):
     assert combined.scorer.unread(text) == alone.unread(text)
 
 
-@pytest.mark.parametrize("text", [TEXTS[0], "我们明明天见。", "他的病情已好转。", TEXTS[0] + TEXTS[1]])
+@pytest.mark.parametrize(
+    "text", [TEXTS[0], "我们明明天见。", "他的病情已好转。", TEXTS[0] + TEXTS[1]]
+)
 def test_a_confidence_is_that_of_the_model(combined, text):
     """The weights give the logit of a change; one of the length needs more evidence.
 
