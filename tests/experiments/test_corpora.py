@@ -204,6 +204,6 @@ def test_a_language_model_judges_what_a_counted_channel_proposes():
     channel = SimpleNamespace(readings=lambda texts: [reading for _ in texts])
     ((edit,),) = Rescored(channel, load_shipped_channel(), Judge()).propose(["他己经来了。"])
     assert (edit.start, edit.target) == (1, "已")
-    evidence = logit(0.4), 0.0, load_shipped_channel().distortion("他己经来了。", 1, 2, "已")
+    evidence = logit(0.4), 0.0, 0.0, load_shipped_channel().distortion("他己经来了。", 1, 2, "已")
     expected = MEASURED._replace(bias=0.0).logit(evidence, 20.0)
     assert edit.confidence == pytest.approx(logistic(expected), abs=1e-4)
