@@ -1,4 +1,4 @@
-"""The callbacks of a PPO run: sealed checkpoints, metrics.jsonl, evaluations."""
+"""The callbacks of a PPO run: sealed checkpoints, metrics.jsonl, evaluations, a warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig
 from cectrain.reward.baseline import ValueNetwork
 from cectrain.run import metrics_log
-from cectrain.run.metrics_log import MetricsLog, Stopwatch
+from cectrain.run.metrics_log import Logger, MetricsLog, Stopwatch
+
+_FLAT_LINES = 5  # lines of PPO whose groups of equal rewards are looked at together
 
 
 class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
@@ -36,13 +38,20 @@ class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
 
 
 class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
-    """Writes metrics.jsonl, and scores the policy at the end of cycles."""
+    """Writes metrics.jsonl, scores the policy at the end of cycles, warns of rewards that teach
+    little.
+    """
 
     def __init__(
-        self, ppo: PpoConfig, metrics: MetricsLog, evaluate: Callable[[int], object]
+        self,
+        ppo: PpoConfig,
+        metrics: MetricsLog,
+        evaluate: Callable[[int], object],
+        log: Logger,
     ) -> None:
         """`evaluate` scores the policy after a batch, and every rank calls it."""
-        self._ppo, self._metrics, self._evaluate = ppo, metrics, evaluate
+        self._ppo, self._metrics, self._evaluate, self._log = ppo, metrics, evaluate, log
+        self._flat: list[float] = []
         self._stopwatch = Stopwatch()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
@@ -59,6 +68,8 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if torch.cuda.is_available():
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         self._metrics.write("ppo", batch, values)
+        self._flat.append(values.get("zero_advantage_share", 0.0))
+        self._explain_flat_groups(batch)
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Score the policy every `eval_every` batches, on all ranks."""
@@ -68,3 +79,16 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if not every or rest or batch % every or state.global_step >= state.max_steps:
             return
         self._evaluate(batch)
+
+    def _explain_flat_groups(self, batch: int) -> None:
+        """Say what to do about groups of equal rewards, after the fifth line and each 50th."""
+        if len(self._flat) % 50 != _FLAT_LINES:
+            return
+        share = sum(self._flat[-_FLAT_LINES:]) / _FLAT_LINES
+        if share >= 0.5:
+            self._log(
+                f"batch {batch}: in {share:.0%} of the last groups all candidates earned the same "
+                "(zero_advantage_share), so these sources taught little or nothing. Draw sources "
+                "whose candidates differ (ppo.oversampling=2), or more and other candidates "
+                "(ppo.candidates, ppo.temperature)"
+            )

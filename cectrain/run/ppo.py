@@ -107,7 +107,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
             best.compare(batch, scores, policy)
         return scores
 
-    trainer.add_callback(EvalCallback(job.config.ppo, job.metrics, evaluate))
+    trainer.add_callback(EvalCallback(job.config.ppo, job.metrics, evaluate, job.log))
     trainer.train(resume_from_checkpoint=_find_checkpoint(job))
     batches = int(trainer.state.global_step) // job.config.ppo.epochs
     after = evaluate(batches)

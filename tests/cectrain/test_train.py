@@ -325,6 +325,37 @@ def test_lines_after_the_checkpoint_are_dropped(tmp_path):
     assert kept == [{"phase": "ppo", "step": n, "reward": 0.5} for n in (1, 2)]
 
 
+class State:
+    is_world_process_zero = True
+
+    def __init__(self, step):
+        self.global_step = step
+
+
+def watching(tmp_path):
+    from cectrain.run.callback import EvalCallback  # brings in peft
+
+    told = []
+    ppo = config.load("exact-match", ["ppo.epochs=1"]).ppo
+    log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
+    return EvalCallback(ppo, log, lambda _batch: scored(0.5, 0.0), told.append), told
+
+
+def logged(seen, step, reward, flat=0.0):
+    logs = {"reward": reward, "zero_advantage_share": flat}
+    seen.on_log(None, State(step), None, logs=logs)
+
+
+@pytest.mark.parametrize(("flat", "count"), [(1.0, 2), (0.4, 0)])
+def test_equal_rewards_are_explained(tmp_path, flat, count):
+    """Where most groups earn the same, the fifth line and each 50th after it say what to do."""
+    seen, told = watching(tmp_path)
+    for step in range(1, 60):
+        logged(seen, step, 0.5, flat=flat)
+    assert len(told) == count
+    assert all("100% of the last groups" in line and "ppo.oversampling=2" in line for line in told)
+
+
 def scored(f1, over_correction):
     return HeldOut(9, f1, 0.0, over_correction, 0.0, f1, {}, ())
 
