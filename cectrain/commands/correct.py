@@ -93,24 +93,33 @@ def corrector_options(function: F) -> F:
     return function
 
 
-def open_corrector(
+def read_lists(
     protect: Path | None, terms: Sequence[Path], dictionary: Sequence[Path], **settings: Any
-) -> Corrector:
-    """Return the corrector that `corrector_options` describe; its model is not loaded yet."""
-    from cectrain.corrector.corrector import Corrector
+) -> dict[str, Any]:
+    """Return the arguments of the `Corrector` that `corrector_options` describe.
+
+    Each list is read once, because it may be a pipe.
+    """
     from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
 
-    return Corrector(
-        protect=read_names(protect) if protect else (),
-        terms=read_terms(terms),
-        dictionary=read_dictionary(dictionary),
+    return {
+        "protect": read_names(protect) if protect else (),
+        "terms": read_terms(terms),
+        "dictionary": read_dictionary(dictionary),
         **settings,
-    )
+    }
 
 
 def corrector_of(**settings: Any) -> Corrector:
     """Return the corrector that `corrector_options` describe, loaded."""
-    corrector = open_corrector(**settings)
+    return load_corrector(read_lists(**settings))
+
+
+def load_corrector(arguments: dict[str, Any]) -> Corrector:
+    """Return a corrector that is loaded."""
+    from cectrain.corrector.corrector import Corrector
+
+    corrector = Corrector(**arguments)
     corrector.correct("好")  # loads the tables and compiles the kernels before a client waits
     # where a language model has no weights of its own
     if note := corrector.proposer.note:
@@ -119,22 +128,22 @@ def corrector_of(**settings: Any) -> Corrector:
 
 
 def corrector_for_text(
-    settings: dict[str, Any], prevalence: float | None, sample: Sequence[str]
+    arguments: dict[str, Any], prevalence: float | None, sample: Sequence[str]
 ) -> Corrector:
-    """Return the corrector of `corrector_options`, with the threshold that suits the text.
+    """Return the corrector of `read_lists`, with the threshold that suits the text.
 
     sample: texts on which the share of sentences with an error is estimated if it is not given;
     none where they are not known beforehand. Raises UsageError where the share is given for a model
     whose confidences are not calibrated, or together with a threshold.
     """
-    model, _ = find_model(settings["model"])
-    suits = "prevalence" in model.takes and settings["rescore"] is None
-    if prevalence is not None and (not suits or settings["confidence"] is not None):
+    model, _ = find_model(arguments["model"])
+    suits = "prevalence" in model.takes and arguments["rescore"] is None
+    if prevalence is not None and (not suits or arguments["confidence"] is not None):
         raise click.UsageError(
             "--prevalence is for combined and for fields, without --rescore and --confidence"
         )
-    if settings["confidence"] is not None or not suits or not (sample or prevalence):
-        return corrector_of(**settings)
+    if arguments["confidence"] is not None or not suits or not (sample or prevalence):
+        return load_corrector(arguments)
     from cectrain.corrector.combined import CombinedProposer
     from cectrain.corrector.whole_text import (
         SEEN,
@@ -143,7 +152,7 @@ def corrector_for_text(
         threshold_of,
     )
 
-    corrector = corrector_of(**{**settings, "confidence": SEEN})
+    corrector = load_corrector({**arguments, "confidence": SEEN})
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
     if prevalence is None:
@@ -305,7 +314,10 @@ def correct(
         check_path(out)
     if settings["protect"] is None and Path(PROTECTED).is_file():
         settings["protect"] = Path(PROTECTED)
-    open_corrector(**settings)  # so that a wrong setting is found before a long file is read
+    from cectrain.corrector.corrector import Corrector
+
+    arguments = read_lists(**settings)
+    Corrector(**arguments)  # so that a wrong setting is found before a long file is read
     report = KeptReport(simplified=settings["script"] == "simplified")
     day = f"{date:%Y-%m-%dT%H:%M:%SZ}" if date else None
     reading = Reading(encoding, column, day, comments, suffix)
@@ -315,7 +327,7 @@ def correct(
     elif path and path.is_file():
         texts = read_good_lines(path, encoding)
     sample = sample_texts(texts)
-    corrector = corrector_for_text(settings, prevalence, sample)
+    corrector = corrector_for_text(arguments, prevalence, sample)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:

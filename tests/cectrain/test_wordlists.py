@@ -262,6 +262,20 @@ def run(*words):
     return CliRunner().invoke(cli, ["correct", "--model", "channel", "--lm", "words", *words])
 
 
+@pytest.mark.parametrize(
+    ("option", "line", "target"),
+    [("--dictionary", "己经\t以经", "以经来了。"), ("--protect", "己经", "己经来了。")],
+)
+def test_a_list_may_come_from_a_pipe(option, line, target):
+    """As the shell's <(…), which can be read once; without the list, 已经 is put."""
+    reader, writer = os.pipe()
+    os.write(writer, f"{line}\n".encode())
+    os.close(writer)
+    assert run(option, f"/dev/fd/{reader}", "己经来了。").stdout == f"{target}\n"
+    os.close(reader)
+    assert run("己经来了。").stdout == "已经来了。\n"
+
+
 def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
     """As linters do: file, line and column; patterns, and each format."""
     monkeypatch.chdir(tmp_path)
