@@ -158,17 +158,19 @@ class CombinedProposer(Proposer):
         self, pieces: Sequence[str], readings: Sequence[Reading]
     ) -> list[dict[Change, Known]]:
         """Return what is known of the changes judged, before a language model judges them."""
-        judged = self._choose_likeliest(pieces, readings)
+        likely = [find_likely(reading) for reading in readings]
+        judged = self._choose_likeliest(pieces, likely)
         free: list[dict[Change, float]] = [{} for _ in pieces]
         estimates: list[dict[Change, float]] = [{} for _ in pieces]
         if self.rescorer is not None:
             free, estimates = self._propose_freely(self.rescorer, pieces, judged, readings)
         asked = [[*changes, *further] for changes, further in zip(judged, free, strict=True)]
         evidence = []
-        for piece, reading, ratios, further, estimate in zip(
-            pieces, readings, self.scorer.log_ratios(pieces, asked), free, estimates, strict=True
+        ratios_of_all = self.scorer.log_ratios(pieces, asked)
+        for piece, reading, shares, ratios, further, estimate in zip(
+            pieces, readings, likely, ratios_of_all, free, estimates, strict=True
         ):
-            counts = count_proposals(piece, reading, ratios)
+            counts = count_proposals(piece, shares, ratios)
             known = {
                 c: Known(
                     further[c]
@@ -192,14 +194,13 @@ class CombinedProposer(Proposer):
         return evidence
 
     def _choose_likeliest(
-        self, pieces: Sequence[str], readings: Sequence[Reading]
+        self, pieces: Sequence[str], likely: Sequence[dict[Change, float]]
     ) -> list[list[Change]]:
-        """Return the changes of the channel that are judged."""
+        """Return the changes of `find_likely` that are judged."""
         alone = self.rescorer is None
         least, most = (JUDGED, None) if alone else (rescoring.JUDGED, rescoring.MOST)
         judged = []
-        for piece, reading in zip(pieces, readings, strict=True):
-            shares = find_shares(reading)
+        for piece, shares in zip(pieces, likely, strict=True):
             likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]
             near = len(piece) <= self.scorer.longest
             judged.append([c for c in likeliest if near and shares[c] >= least])
@@ -241,18 +242,19 @@ class CombinedProposer(Proposer):
         return free, estimates
 
 
-def find_shares(reading: Reading) -> dict[Change, float]:
+def find_likely(reading: Reading) -> dict[Change, float]:
     """Return the posteriors of the changes, without those to unlikely terms."""
     return {
         c: p for c, p in reading.posterior.items() if p >= JUDGED_TERM or c not in reading.terms
     }
 
 
-def count_proposals(piece: str, reading: Reading, changes: Collection[Change]) -> dict[Change, int]:
+def count_proposals(
+    piece: str, likely: dict[Change, float], changes: Collection[Change]
+) -> dict[Change, int]:
     """Return the number of changes that the channel proposes in the sentence of each change."""
     ends = [sentence.end() for sentence in SENTENCES.finditer(piece)]
-    likely = [c for c, p in find_shares(reading).items() if p >= JUDGED]
-    counts = Counter(bisect.bisect(ends, start) for start, _, _ in likely)
+    counts = Counter(bisect.bisect(ends, c[0]) for c, p in likely.items() if p >= JUDGED)
     return {c: counts[bisect.bisect(ends, c[0])] for c in changes}
 
 
