@@ -9,7 +9,6 @@ import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -94,14 +93,16 @@ def open_scorer(name: str | Path | None = None) -> LanguageModel:
 
 def find_kind(name: str) -> Kind:
     """Return the kind of a language model; raise `InputError` for the name of none."""
-    with suppress(OSError):  # of a name that is too long for a path
+    try:
         for module in KINDS:
             kind: Kind = importlib.import_module(f"cecdata.lm.{module}").KIND
             if kind.takes(name):
                 return kind
+    except OSError as error:  # such as a name that is too long for a path
+        raise InputError(f"{name[:200]} cannot be opened: {error.strerror}") from error
     raise InputError(
-        f"{name[:200]} is not a language model: name an n-gram table, an ARPA file, `words` for "
-        "the packaged table, the folder or hub name of a causal model, or the URL of an endpoint"
+        f"{name} is not a language model: name an n-gram table, an ARPA file, `words` for the "
+        "packaged table, the folder or hub name of a causal model, or the URL of an endpoint"
     )
 
 

@@ -224,5 +224,5 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
         open_scorer(tmp_path / "empty")
     with pytest.raises(InputError, match="is not a language model"):
         open_scorer(tmp_path / "absent")
-    with pytest.raises(InputError, match="xx is not a language model"):
+    with pytest.raises(InputError, match=r"x cannot be opened: File name too long"):
         open_scorer("x" * 300)
