@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
 
 from cecdata.models import prompts
 from cecdata.models.causal import prompt_ids
+from cecdata.models.loading import name_cache
 from cectrain.corrector.change_scorer import Tokens
 from cectrain.corrector.policy import Policy, target_ids
 from cectrain.data.shards import Pair
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 IGNORED = -100  # label of tokens without a loss: the prompt and padding
+_SHORTEST = 16  # tokens that all rows begin with, from which on passing them once is faster
 
 
 def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
@@ -65,7 +67,8 @@ def loss_function(
 ) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
     """Return a function: batch → mean loss of its answers, by the fastest pass for this model.
 
-    `fast_forward`: allow the pass for a Qwen3 on a CPU.
+    `fast_forward`: allow what needs all activations: the pass for a Qwen3 on a CPU, and one pass of
+    what all rows begin with.
     """
     model = policy.model
     if fast_forward and qwen3_forward.supports(model):
@@ -76,7 +79,7 @@ def loss_function(
 
     def slow(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         with autocast(model, precision):
-            logits, labels = answer_logits(model, batch)
+            logits, labels = answer_logits(model, batch, share=fast_forward)
         return functional.cross_entropy(
             logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED
         )
@@ -85,24 +88,39 @@ def loss_function(
 
 
 def answer_logits(
-    model: PreTrainedModel, batch: dict[str, torch.Tensor]
+    model: PreTrainedModel, batch: dict[str, torch.Tensor], *, share: bool = True
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return logits [rows, tokens, vocabulary] and the labels that they predict [rows, tokens].
 
-    The head is applied from the first answer of the batch on: most tokens of an instruction that
-    all prompts begin with need no logits.
+    They begin with the first answer of the batch: most tokens of an instruction need no logits.
+    `share`: what all rows begin with, such as an instruction, passes the model once, and all rows
+    attend to its keys and values.
     """
-    labels = batch["labels"]
+    ids, labels = batch["input_ids"], batch["labels"]
     first = int((labels != IGNORED).any(0).long().argmax())
-    count = labels.shape[1] - first
     bare = model.get_base_model() if hasattr(model, "get_base_model") else model
-    short = "logits_to_keep" in inspect.signature(bare.forward).parameters
-    logits = model(
-        input_ids=batch["input_ids"].to(model.device, non_blocking=True),
-        use_cache=False,
-        **({"logits_to_keep": count + 1} if short else {}),
-    ).logits
-    return logits[:, -count - 1 : -1], labels[:, first:].to(model.device, non_blocking=True)
+    count = ids.shape[1] - first + 1
+    settings: dict[str, Any] = {"use_cache": False}
+    if "logits_to_keep" in inspect.signature(bare.forward).parameters:
+        settings["logits_to_keep"] = count
+    shared = _count_shared_tokens(bare, ids[:, : first - 1]) if share else 0
+    ids = ids.to(model.device, non_blocking=True)
+    if shared:
+        name = name_cache(bare)
+        cache = model(ids[:1, :shared], **settings | {"use_cache": True})[name]
+        cache.batch_repeat_interleave(len(ids))
+        settings |= {"use_cache": True, name: cache}
+    logits = model(ids[:, shared:], **settings).logits[:, -count:-1]
+    return logits, labels[:, first:].to(model.device, non_blocking=True)
+
+
+def _count_shared_tokens(model: PreTrainedModel, ids: torch.Tensor) -> int:
+    """Return how many tokens of all rows may pass once: 0 if few, or if a layer has a state."""
+    layers = set(getattr(model.config, "layer_types", None) or ["full_attention"])
+    if len(ids) == 1 or not layers <= {"full_attention", "sliding_attention"}:
+        return 0
+    count = int((ids == ids[:1]).all(0).long().cumprod(0).sum())
+    return count if count >= _SHORTEST else 0
 
 
 def product_dtype(precision: str) -> torch.dtype:
@@ -112,7 +130,8 @@ def product_dtype(precision: str) -> torch.dtype:
 
 
 def autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
-    """Return autocast for a model's own pass: bf16 if set, or if "auto" and on a GPU."""
+    """Return autocast for a model's own pass: bf16 if set, or if "auto" and faster here."""
     kind = model.device.type
-    wide = precision == "bf16" or (precision == "auto" and kind == "cuda")
+    fast = kind == "cuda" or (kind == "cpu" and qwen3_forward.fast_dtype() is torch.bfloat16)
+    wide = precision == "bf16" or (precision == "auto" and fast)
     return torch.autocast(kind, torch.bfloat16, wide)

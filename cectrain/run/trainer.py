@@ -235,7 +235,12 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         policy = self.current_policy()
         pairs = supervised_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
         batch = collate(policy, pairs)
-        loss = loss_function(policy, "bf16" if self._ppo.bf16 else "auto")(batch)
+        loss_of = loss_function(
+            policy,
+            "bf16" if self._ppo.bf16 else "auto",
+            fast_forward=not self._ppo.gradient_checkpointing,
+        )
+        loss = loss_of(batch)
         refuse_nan(loss, step)
         (self._ppo.supervised_weight * loss).backward()
         self._note(supervised_loss=float(loss.detach()))
