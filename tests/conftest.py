@@ -19,13 +19,18 @@ settings.load_profile("project")
 SAMPLE = Path(__file__).parents[1] / "cecdata" / "sample" / "news.txt"
 #: files that take longest; where they come last, one of two processes waits for the other
 LONGEST = (
-    "test_additions", "test_audit", "test_campaigns", "test_channel", "test_command_line",
-    "test_docs", "test_engines", "test_golden_curve", "test_interrupts", "test_realism",
-    "test_serve", "test_speculative", "test_stages", "test_stores", "test_train",
+    "test_adapt", "test_additions", "test_audit", "test_campaigns", "test_channel",
+    "test_command_line", "test_docs", "test_documents", "test_editors", "test_engines",
+    "test_golden_curve", "test_hub", "test_interrupts", "test_parity", "test_prevalence",
+    "test_realism", "test_serve", "test_speculative", "test_stages", "test_stores", "test_train",
     "test_training", "test_trl_contract",
 )  # fmt: skip
 #: folders whose files share what takes seconds to make: warm processes, datasets, libraries
 TOGETHER = {"builds": "builds", "faults": "builds", "cectrain": "cectrain", "embed": "cectrain"}
+#: files of these that share nothing of it: one process would run for longer than all others
+APART = (
+    "test_adapt", "test_channel", "test_documents", "test_editors", "test_prevalence", "test_serve",
+)  # fmt: skip
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -35,8 +40,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     class ByFolder(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            folder = nodeid.partition("::")[0].split("/")[-2]
-            return TOGETHER.get(folder) or super()._split_scope(nodeid)
+            file = Path(nodeid.partition("::")[0])
+            together = file.stem not in APART and TOGETHER.get(file.parent.name)
+            return together or super()._split_scope(nodeid)
 
     return ByFolder(config, log) if config.getvalue("dist") == "loadfile" else None
 

@@ -146,8 +146,8 @@ runpy.run_module(sys.argv[0], run_name="__main__")
 @pytest.mark.parametrize(
     "words",
     [
-        ["cectrain", "correct", "他己经来了。"],
-        ["cecdata", "build", "sample", "--limit", "3", "--out", "OUT"],
+        ["cectrain", "correct", "--model", "channel", "--lm", "words", "他己经来了。"],
+        ["cecdata", "build", "sample", "--limit", "3", "--filters", "levenshtein", "--out", "OUT"],
         ["cecbench", "list"],
     ],
 )

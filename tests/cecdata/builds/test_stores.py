@@ -17,6 +17,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -212,22 +213,28 @@ def test_another_machine_goes_on(
     assert tree(out) == tree_of(built)
 
 
-def test_two_drivers_on_one_place_are_harmless(corpus, bucket, cecdata, flags, built, tree_of):
+def test_two_drivers_on_one_place_are_harmless(
+    corpus, bucket, cecdata, flags, built, tree_of, zygote, tmp_path
+):
     """Two builds at once, one of which is killed midway: the other one's dataset is whole, and what
     either has made is not made again."""
-    out, script = f"{bucket}/out", "from cecdata.cli import main; main()"
-    words = ["build", str(corpus), "--out", out, *map(str, flags), "--workers", "1"]
-    drivers = [
-        subprocess.Popen([sys.executable, "-c", script, *words], stdout=subprocess.DEVNULL,
-                         stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]  # fmt: skip
-    while not any("/done/corrupt/" in name for name in Store(out).list()):
-        time.sleep(0.02)
-    drivers[0].kill()
-    drivers[0].communicate()
-    _, said = drivers[1].communicate(timeout=180)
-    assert (drivers[1].returncode, said) == (0, "")
+    out, midway = f"{bucket}/out", tmp_path / "midway"
+    words = ["build", str(corpus), "--out", out, *flags, "--workers", "1"]
+
+    def watch() -> None:
+        while not any("/done/corrupt/" in name for name in Store(out).list()):
+            time.sleep(0.02)
+        midway.touch()
+
+    with ThreadPoolExecutor() as threads:
+        watching, environment = threads.submit(watch), {**os.environ}
+        killed = threads.submit(
+            zygote.zygote.run, "cecdata", *words, after_s=0, when=midway, environment=environment
+        )
+        code, _, said = cecdata(*words)
+        watching.result()
+        assert killed.result().killed
+    assert (code, said) == (0, "")
     assert tree(out) == tree_of(built)
     assert cecdata(*words)[0] == 0
 

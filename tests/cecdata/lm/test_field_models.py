@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cecdata.common.errors import InputError
+from cecdata.lm import ngrams
 from cecdata.lm.counting import Segmenter, back_off_model, count_words, find_words
 from cecdata.lm.interpolation import Mixture
 from cecdata.lm.ngrams import NgramScorer, find, locate, read
@@ -144,14 +145,20 @@ def test_default_is_the_mean_of_the_two_that_ship():
     assert of_both == pytest.approx(0.3 * of_open_texts + 0.7 * of_input_method, rel=1e-5)
 
 
-def test_field_joins_the_default(tmp_path):
+def test_field_joins_the_default(tmp_path, monkeypatch):
     """A table with a share is a field's: it is read as its mean with the default models."""
     path = tmp_path / "field.ngram"
     replace(model_of(TEXT), name="field", share=0.4).save(path)
-    assert read(path).share == 0.4
+    field = read(path)
+    assert field.share == 0.4
+    words = "法律", "医院", "雨"
+    others = [model_of([word] * 3, ("<unk>", word), SHARES[:2]) for word in words[:2]]
+    monkeypatch.setattr(ngrams, "default_models", lambda: others)
     found = find(path)
     assert found.name == "field"
-    assert "法律" in found.words
+    for word, model, share in zip(words, (*others, field), (0.18, 0.42, 0.4), strict=True):
+        by_mean, by_model = (m.word_log_prob[m.words.index(word)] for m in (found, model))
+        assert np.exp(by_mean) == pytest.approx(share * np.exp(by_model), rel=1e-2)
 
 
 def test_damaged_table_is_refused(tmp_path):
