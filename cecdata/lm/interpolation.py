@@ -7,11 +7,13 @@ model alone is neither free nor impossible.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, compress, repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cecdata.common.machine import usable_cores
 from cecdata.lm.counting import Segmenter
 from cecdata.lm.table import Floats, Ints, Ngrams, score_texts
 
@@ -53,9 +55,10 @@ class Mixture:
 
     def __init__(self, models: Sequence[Ngrams]) -> None:
         self._models = models
-        self._words = tuple(dict.fromkeys(word for model in models for word in model.words))
+        self._words = tuple(dict.fromkeys(chain.from_iterable(model.words for model in models)))
         vocabulary = {word: number for number, word in enumerate(self._words)}
-        self._numbered = [_Numbered(model, vocabulary) for model in models]
+        with ThreadPoolExecutor(usable_cores()) as threads:
+            self._numbered = [*threads.map(_Numbered, models, repeat(vocabulary))]
 
     def share_of_last(self, weights: Sequence[float], sentences: Sequence[str]) -> float:
         """Return the share of the last model with which sentences are likeliest (EM).
@@ -94,13 +97,19 @@ class Mixture:
         tails, of_tail = np.unique(triples % size**2, return_inverse=True)  # fast where sorted
         of_words, of_pairs = np.zeros((2, size)), np.zeros((2, len(pairs)))
         of_triples = np.zeros(len(triples))
-        for weight, model in zip(weights, models, strict=True):
+
+        def find_chances(model: _Numbered) -> tuple[Doubles, Doubles, Doubles]:
             values = model.of_pairs(pairs)
             less = values[1, heads] + model.of_pairs(tails)[0, of_tail]
-            of_words += weight * np.exp([model.log_prob, model.backoff])
-            of_pairs += weight * np.exp(values)
             last = _look_up(model.triples, model.triple_log_prob, triples, less)
-            of_triples += weight * np.exp(last)
+            return np.exp([model.log_prob, model.backoff]), np.exp(values), np.exp(last)
+
+        with ThreadPoolExecutor(usable_cores()) as threads:
+            chances = threads.map(find_chances, models)
+        for weight, (words, two, three) in zip(weights, chances, strict=True):
+            of_words += weight * words
+            of_pairs += weight * two
+            of_triples += weight * three
         error = np.average([model.error for model in self._models], weights=weights)
         return Ngrams(
             name=name,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -98,7 +99,9 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     """Count, weigh, train, try and write."""
     held_out = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
-    doubts = find_doubts(base.channel, text)
+    with ThreadPoolExecutor(1) as threads:
+        trial = threads.submit(Trial, held_out)
+        doubts = find_doubts(base.channel, text)
     suspected = {doubt.sentence for doubt in doubts}
     models = default_models()
     counts = FieldCounts(models, text, suspected | set(held_out))
@@ -112,7 +115,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         trained = train_policy(text, suspected | set(held_out), work)
         name = f"{COMBINED}:{trained}"
         candidates[BOTH] = FieldProposer(name, tables, base, weights=base.weights)
-    compared = Trial(held_out).compare(base, [*candidates.values()])
+    compared = trial.result().compare(base, [*candidates.values()])
     scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
     used = choose_parts(scores)
     refusal = "" if used != NOTHING else "what ships corrects its held-out sentences better"

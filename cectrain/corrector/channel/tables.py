@@ -10,6 +10,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,14 +80,17 @@ def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     channel = channel or load_shipped_channel()
     counts = len(model.words), len(model.pairs), len(model.triples)
     model = _with_lost_words(model)
+    with ThreadPoolExecutor() as threads:
+        ngrams = threads.submit(model.tables)
+        arrays = channel_arrays(channel, model)
     return ChannelTables(
         model.name,
         channel.recipe,
         counts,
         model.error,
         channel.missing,
-        model.tables(),
-        channel_arrays(channel, model),
+        ngrams.result(),
+        arrays,
         np.zeros(0, np.int32),
     )
 
