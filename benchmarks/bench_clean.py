@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 from common import arguments, cpu_s, machine
 
-from cecdata.corpus.ids import ids, is_validation
+from cecdata.corpus.ids import hash_texts, is_validation
 from cectrain.corrector.corrector import Corrector
 
 HELD_OUT = 0.02  # tools/ngram/build.py and experiments/pretraining/cooldown.toml leave these out
@@ -30,7 +30,7 @@ def drawn(path: Path, count: int) -> pl.DataFrame:
             path, separator="\t", quote_char=None, columns=["text", "origin"], glob=False
         )
     held = pool.filter(
-        pl.Series(is_validation(ids(pool["text"].to_arrow().cast("string")), HELD_OUT))
+        pl.Series(is_validation(hash_texts(pool["text"].to_arrow().cast("string")), HELD_OUT))
     )
     return held.with_row_index().sample(min(count, len(held)), seed=1).sort("index")
 

@@ -15,7 +15,7 @@ from cecbench.sums import CATEGORIES
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
 from cecdata.common.durable import Workspace
-from cecdata.common.html import Html, fold, percent, table
+from cecdata.common.html import Html, make_details, percent, table
 from cecdata.hanzi import errortypes
 
 FILE = "index.html"
@@ -85,8 +85,8 @@ def _behaviour(runs: Sequence[Run]) -> str:
     signed = table(["system", "benchmark", "signature"], signatures, words=(2,))
     return (
         f"<section><h2>What each run did</h2>{table([*heads, *present], rows)}"
-        f"{fold('Meaning of the answers’ statuses', f'<ul>{meanings}</ul>')}"
-        f"{fold('Signatures: what each number means', signed)}</section>"
+        f"{make_details('Meaning of the answers’ statuses', f'<ul>{meanings}</ul>')}"
+        f"{make_details('Signatures: what each number means', signed)}</section>"
     )
 
 
@@ -109,7 +109,7 @@ def _categories(runs: Sequence[Run]) -> str:
     return (
         "<section><h2>By category</h2><p>Each part’s F1 comes from the pooled counts of its own "
         f"sentences.</p>{table(heads, rows) if rows else ''}"
-        f"{fold('What the categories mean', meanings)}</section>"
+        f"{make_details('What the categories mean', meanings)}</section>"
     )
 
 
@@ -141,7 +141,7 @@ def _sentences(runs: Sequence[Run]) -> str:
             rows.append([row.id, said, kind, row.source, row.prediction, row.target])
         if rows:
             title = f"{name}, {run.benchmark}: {len(rows)} of {len(wrong)}"
-            parts.append(fold(title, table(heads, rows, words=(3, 4, 5))))
+            parts.append(make_details(title, table(heads, rows, words=(3, 4, 5))))
     return (
         "<section><h2>Misjudged sentences</h2><p>Missed: an error was not changed. Wrong: a "
         "sentence with errors was changed, but not into the reference. Over-corrected: a clean "

@@ -24,10 +24,10 @@ from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
 from cecdata.common.codec import seal_object
 from cecdata.common.durable import STATE, Journal, Workspace
-from cecdata.common.durable.files import naming
+from cecdata.common.durable.files import naming_errors
 from cecdata.common.errors import CecError
 from cecdata.common.machine import __version__
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
@@ -73,7 +73,7 @@ def evaluate(settings: Settings) -> RunScore:
     with ExitStack() as stack:
         work = journal = None
         if out:
-            stack.enter_context(naming(out / PREDICTIONS))
+            stack.enter_context(naming_errors(out / PREDICTIONS))
             reads = [settings.system.partition(":")[2], settings.benchmark, settings.data or ""]
             work = Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
             journal = stack.enter_context(work).journal
@@ -95,7 +95,7 @@ def write_rows(path: Path, blocks: Blocks) -> None:
             records = (_record(row, answer) for row, answer in zip(rows, answers, strict=True))
             lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             data = "".join(lines).encode("utf-8")
-            with naming(path):
+            with naming_errors(path):
                 file.write(data)
                 file.flush()  # a full disk raises here and not when the file is closed
 
@@ -142,7 +142,7 @@ def collect(
             if journal is not None and system.block:
                 journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in answers])
             yield part, answers
-        step("sentences", len(part), len(rows))
+        advance_bar("sentences", len(part), len(rows))
 
 
 def _key(start: int, part: Sequence[Example]) -> str:

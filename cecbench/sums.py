@@ -119,7 +119,7 @@ class Breakdown:
                 self._changed += row.prediction != row.source
                 continue
             for name in CATEGORIES:
-                if errortypes.in_row(category, name):
+                if errortypes.counts_in_row(category, name):
                     self._triples[name].add([triple])
 
     def as_dict(self) -> dict[str, object]:

@@ -19,7 +19,7 @@ from cecdata.corpus.pairs import ALIKE, PAIRS, read_texts
 from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
 from cecdata.hanzi.edits import Corruption, align
 from cecdata.operators import OPERATORS, Operator
-from cecdata.operators.base import CharConfusions, ConfusionSet, weighed
+from cecdata.operators.base import CharConfusions, ConfusionSet, reweigh
 
 # The tail that keeps the bits of every error finite: with the probability TAIL, the wrong character
 # is any of ALPHABET characters.
@@ -188,7 +188,7 @@ def substituting(
 ) -> list[Operator]:
     """Return the operators that replace single characters, with the recipe's weights applied."""
     operators = [
-        weighed(operator, (weights or {}).get(name, {}))
+        reweigh(operator, (weights or {}).get(name, {}))
         for name, operator in known.items()
         if prior.get(name, 0) > 0 and isinstance(operator.confusions, CharConfusions)
     ]

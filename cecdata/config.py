@@ -9,12 +9,12 @@ from types import MappingProxyType
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.settings import (
-    from_tree,
     read_recipe,
     require,
     require_at_least,
     require_fractions,
     require_known,
+    settings_from_tree,
 )
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import POWER, CharConfusions
@@ -149,7 +149,7 @@ class Config:
 
     def __reduce__(self) -> tuple[object, ...]:
         # read-only mappings cannot be pickled
-        return from_tree, (Config, self.as_dict(), "settings")
+        return settings_from_tree, (Config, self.as_dict(), "settings")
 
     def as_dict(self) -> dict[str, Json]:
         """Return plain JSON values, operators in the engine's order."""
@@ -179,7 +179,7 @@ def load(recipe: str = "paper", **flags: object) -> Config:
         settings[name] = {**old, **value} if merge else value  # type: ignore[dict-item]
     if type(settings.get("cosine")) is int:  # in TOML a number need not be quoted
         settings["cosine"] = str(settings["cosine"])
-    config = from_tree(Config, settings, recipe)
+    config = settings_from_tree(Config, settings, recipe)
     for name in ("cosine", "encoder", "min_cosine"):
         rule = "left out, because the filter cosine is off"
         require(flags.get(name) is None or "cosine" in config.filters, name, flags.get(name), rule)
@@ -204,7 +204,7 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
             )
     stated = {name: value for name, value in configuration.items() if value is not None}
     try:
-        return from_tree(Config, stated, "manifest")
+        return settings_from_tree(Config, stated, "manifest")
     except UsageError as error:
         raise VerificationError(
             f"this version does not know some settings ({error}): install the version that made "

@@ -14,8 +14,8 @@ from cecdata.common import html
 from cecdata.common.durable import write_beside
 from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, percent, table
-from cecdata.corpus.reading import unread
-from cecdata.shards.card import RATE, rates
+from cecdata.corpus.reading import report_unread
+from cecdata.shards.card import RATE, rows_of_rates
 from cecdata.shards.manifest import Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
@@ -66,7 +66,7 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample) -> str:
         _rejects(manifest, sample),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
-        "than the wanted one.</p>" + table(RATE, rates(manifest)),
+        "than the wanted one.</p>" + table(RATE, rows_of_rates(manifest)),
         _confusions(len(replaced)),
     )
     data = {"pairs": _pairs(sample), "confusions": replaced}
@@ -135,7 +135,7 @@ def _shares(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
 def _rejects(manifest: Manifest, sample: Sample) -> str:
     counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
     parts = [_rejected_table(what, count, sample.reasons()) for what, count in counted.items()]
-    files = unread(manifest.inputs)
+    files = report_unread(manifest.inputs)
     parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
     if len(files) > _UNREAD:
         parts.append(f"<p>… and {len(files) - _UNREAD:,} more files.</p>")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cecdata.common import durable
 from cecdata.common.codec import Json, seal_object, unseal_object
-from cecdata.common.durable.files import fsync_folder, naming, settle
+from cecdata.common.durable.files import fsync_folder, naming_errors, sync_files
 from cecdata.common.errors import CecError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def save(folder: Path, fill: Callable[[Path], None], step: int) -> None:
     as they are.
     """
     staged = folder.parent / f".{folder.name}.tmp"
-    with naming(folder):
+    with naming_errors(folder):
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
         try:
@@ -63,10 +63,10 @@ def seal(folder: Path, step: int) -> None:
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != PROOF):
         record = durable.sha256_of(path)
         files[path.relative_to(folder).as_posix()] = [record.sha256, record.bytes]
-    with naming(folder):
-        settle(folder)
+    with naming_errors(folder):
+        sync_files(folder)
     durable.write_bytes(folder / PROOF, seal_object({"files": files, "step": step}))
-    with naming(folder):
+    with naming_errors(folder):
         fsync_folder(folder.parent)
 
 

@@ -9,13 +9,13 @@ from operator import attrgetter
 
 from cecdata.common.errors import UsageError
 from cecdata.common.settings import (
-    from_tree,
+    parse_toml_value,
     read_recipe,
     require,
     require_at_least,
     require_fractions,
     require_known,
-    toml_value,
+    settings_from_tree,
 )
 
 RECIPES = ("warm-consensus", "exact-match", "consensus", "paper", "paper-calibrated")
@@ -212,9 +212,9 @@ def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
         if not equals:
             raise UsageError(f"--set {text}: must be section.key=value, as in ppo.groups=16")
         written = value.strip()
-        parsed = None if written == "null" else toml_value(written)
+        parsed = None if written == "null" else parse_toml_value(written)
         _set_value(tree, key.strip().split("."), parsed, text)
-    return from_tree(Config, tree, recipe)
+    return settings_from_tree(Config, tree, recipe)
 
 
 def _check_choices(config: Config) -> None:

@@ -18,9 +18,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec
 
-from cecdata.common.command_group import explain
+from cecdata.common.command_group import explain_error
 from cecdata.common.errors import UsageError, did_you_mean
-from cecdata.common.progress import GivenUpError, asking
+from cecdata.common.progress import GivenUpError, asking_whether_given_up
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import (
@@ -145,7 +145,7 @@ class Server:
         except GivenUpError:
             return
         except Exception as error:  # noqa: BLE001 - a task that ends with one says nothing
-            said = f"cectrain: {explain(error)}"
+            said = f"cectrain: {explain_error(error)}"
             self.editor.window_show_message(types.ShowMessageParams(types.MessageType.Error, said))
             edits = []
         findings = list(_findings(edits, text, document.position_codec))
@@ -153,7 +153,7 @@ class Server:
 
     def _find(self, name: str, text: str, given_up: Event) -> list[Edit]:
         """Return the edits of a document, in a thread of the pool."""
-        with asking(given_up.is_set):
+        with asking_whether_given_up(given_up.is_set):
             if self._reader is None:
                 self._reader = _Remembering(self._load(self._rooted_settings()))
             document = read_document(name, text.encode(), Reading("utf-8"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cecdata.common.codec import Json
 from cecdata.common.durable import Workspace
-from cecdata.common.durable.files import naming
+from cecdata.common.durable.files import naming_errors
 from cecdata.embed import folders_of
 from cecdata.models.hub import prepare_hub
 from cectrain import distributed
@@ -61,10 +61,10 @@ def train(
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, "cpu")
     identity = results.run_identity(config, dataset, encoder)
-    # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
+    # 3. Open the folder on rank 0. `naming_errors` also covers what other libraries write there.
     reads = (str(dataset.path), config.policy.name, *folders_of(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
-    with naming(out), workspace if rank0 else nullcontext() as work:
+    with naming_errors(out), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.read_summary(out)
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} already holds the finished run")

@@ -20,7 +20,7 @@ from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
-from cecdata.common.durable.files import inside
+from cecdata.common.durable.files import check_inside
 from cecdata.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
         figures["scores"] = scores(runs)
     for file, document in documents.items():
         try:
-            name = inside(str(document["study"])).replace("/", "-")
+            name = check_inside(str(document["study"])).replace("/", "-")
             figures[f"study-{name}"] = _of_study(document)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{file}: a value is missing or wrong ({error})") from error

@@ -23,7 +23,10 @@ def write_report(
 ) -> str:
     """Write BASE.json, BASE.md and BASE.html, and return the Markdown."""
     base.parent.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join([f"# {title}", *notes, *(markdown.table(*table) for table in tables)]) + "\n"
+    text = (
+        "\n\n".join([f"# {title}", *notes, *(markdown.make_table(*table) for table in tables)])
+        + "\n"
+    )
     paragraphs = "".join(f"<p>{_with_code(note)}</p>\n" for note in notes)
     shown = "".join(html.table(*table) for table in tables)
     page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")

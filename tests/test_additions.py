@@ -114,15 +114,15 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from cecdata.corpus.lines import blocks, numbers
-from cecdata.corpus.rows import gather
+from cecdata.corpus.lines import number_lines, split_blocks
+from cecdata.corpus.rows import build_rows
 from cecdata.corpus.sources import Format, Record, Rows, Source, open_source
 
 
 def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the texts of the records of a file."""
     texts = [record.partition(b"\\n")[0] for record in _parse(source)]
-    yield gather(source, pa.array(texts, pa.binary()), None, numbers(1, len(texts)))
+    yield build_rows(source, pa.array(texts, pa.binary()), None, number_lines(1, len(texts)))
 
 
 def _records(source: Source) -> Iterator[Record]:
@@ -133,7 +133,7 @@ def _records(source: Source) -> Iterator[Record]:
 
 def _parse(source: Source) -> list[bytes]:
     with open_source(source) as stream:
-        data = b"".join(block.data for block in blocks(stream, source))
+        data = b"".join(block.data for block in split_blocks(stream, source))
     return [record for record in data.split(b"\\n\\n") if record.strip()]
 
 

@@ -173,7 +173,7 @@ def _paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str,
     names = [name for _, name in name_runs([side.run for side in sides])]
     name_of = dict(zip((side.path for side in sides), names, strict=True))
     heads = [f"{group[0].run.benchmark} {column}" for group in groups for column in _COLUMNS]
-    rows = {name: [md.text(name)] for name in names}
+    rows = {name: [md.escape_text(name)] for name in names}
     for group in groups:
         cells = dict(
             zip((name_of[side.path] for side in group), _cells(group, p_values), strict=True)
@@ -187,7 +187,7 @@ def _paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str,
         f"F{sides[0].score.scorer.beta:g}. Signatures: "
         f"{'; '.join(str(group[0].run.values['signature']) for group in groups)}."
     )
-    return f"{md.table(['system', *heads], rows.values())}\n\n{md.text(caption)}\n"
+    return f"{md.make_table(['system', *heads], rows.values())}\n\n{md.escape_text(caption)}\n"
 
 
 def _cells(

@@ -24,7 +24,7 @@ from cecbench.systems.base import STATUSES
 from cecbench.systems.table import check_spec
 from cecdata.common.command_group import SectionCommand
 from cecdata.common.html import percent
-from cecdata.common.progress import Progress, suggest
+from cecdata.common.progress import Progress, suggest_commands
 
 
 @click.command(
@@ -99,7 +99,7 @@ def run(
     else:
         print_run(values)
         if out is not None:
-            suggest(report, f"cecbench compare {quote(str(out))} OTHER")
+            suggest_commands(report, f"cecbench compare {quote(str(out))} OTHER")
 
 
 def print_run(values: RunScore) -> None:

@@ -14,7 +14,7 @@ from cecbench.systems import api, local, predictions
 from cecbench.systems.base import Context, Kind, System
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.plugins import find_points, load_point
-from cecdata.common.progress import tell
+from cecdata.common.progress import print_lines
 
 GROUP = "cecbench.systems"
 BUILT_IN: tuple[Kind[Any], ...] = (
@@ -37,7 +37,7 @@ def kinds() -> tuple[Kind[Any], ...]:
         try:
             found.append(find_kind(name))
         except UsageError as error:
-            tell(f"Warning: {error}")
+            print_lines(f"Warning: {error}")
     return tuple(found)
 
 

@@ -12,18 +12,18 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cecdata.common.durable.files import naming
+from cecdata.common.durable.files import naming_errors
 from cecdata.common.errors import InputError
 from cecdata.common.machine import __version__
-from cecdata.common.plugins import release_of
+from cecdata.common.plugins import identify_release
 from cecdata.config import Config
-from cecdata.contamination.benchmarks import digests
+from cecdata.contamination.benchmarks import hash_benchmarks
 from cecdata.corpus.encodings import AUTO, encoding_of
-from cecdata.corpus.formats.parquet import parts_of
-from cecdata.corpus.inputs import hash_file, resolve
+from cecdata.corpus.formats.parquet import split_groups
+from cecdata.corpus.inputs import find_sources, hash_file
 from cecdata.corpus.reading import check_columns
 from cecdata.corpus.sources import STDIN, Source, open_source
-from cecdata.filters import active
+from cecdata.filters import active_filters
 from cecdata.perturbation.tables import compile_recipe
 from cecdata.shards.manifest import POOL, File
 
@@ -72,7 +72,7 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
     with ExitStack() as stack:
         sources = [
             replace(source, licence=config.licence)
-            for source in resolve(names, config.format, config.encoding)
+            for source in find_sources(names, config.format, config.encoding)
         ]
         sources = [
             _spool_stdin(s, stack, config.encoding) if s.label == STDIN else s for s in sources
@@ -94,7 +94,7 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
 def _spool_stdin(source: Source, stack: ExitStack, encoding: str | None) -> Source:
     """Copy standard input to a temporary file: it has a size, a SHA-256, an encoding as others."""
     path = Path(stack.enter_context(TemporaryDirectory(prefix="cecdata-"))) / "stdin"
-    with open_source(source) as stream, naming(path), path.open("wb") as file:
+    with open_source(source) as stream, naming_errors(path), path.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
     spooled = replace(source, path=path)
     return replace(spooled, encoding=encoding_of(spooled)) if encoding in (None, AUTO) else spooled
@@ -117,7 +117,7 @@ def _cut_blocks(sources: Sequence[Source], limit: int | None) -> Iterator[Block]
     size = 0
     for source in sources:
         more = source.path.stat().st_size if source.path and not source.problem else 0
-        parts = parts_of(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
+        parts = split_groups(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
         if waiting and size + more > _BLOCK:
             yield Block(tuple(waiting))
             waiting, size = [], 0
@@ -149,7 +149,7 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "packages": versions(config),
     }
     if config.decontaminate:
-        identity["benchmarks"] = digests(config.decontaminate)
+        identity["benchmarks"] = hash_benchmarks(config.decontaminate)
     if pool:
         return {**identity, "dataset": POOL, "configuration": config.intake()}
     return {
@@ -157,7 +157,9 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "configuration": config.as_dict(),
         "tables": compile_recipe(config).sha256,
         # which are opened: a bad one is refused before --overwrite removes anything
-        "models": {name: filter_of.identity(config) for name, filter_of in active(config).items()},
+        "models": {
+            name: filter_of.identity(config) for name, filter_of in active_filters(config).items()
+        },
     }
 
 
@@ -165,13 +167,15 @@ def versions(config: Config) -> dict[str, str]:
     """Return the releases of the packages that can change the bytes of a shard, and of the modules
     of the user's own operators and filters.
     """
-    modules = {name: release_of(name) for name in config.modules()}
+    modules = {name: identify_release(name) for name in config.modules()}
     return {**{name: version(name) for name in _PACKAGES}, **modules}
 
 
 def paths_read(given: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
-    models = [path for filter_of in active(config).values() for path in filter_of.reads(config)]
+    models = [
+        path for filter_of in active_filters(config).values() for path in filter_of.reads(config)
+    ]
     return [*(file.path for file in given), *models, *config.decontaminate]
 
 

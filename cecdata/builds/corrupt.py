@@ -19,10 +19,10 @@ from cecdata.builds.engine import Step
 from cecdata.builds.pairs import pairs_of_chunk
 from cecdata.builds.place import read_sentences, write_rows
 from cecdata.common.codec import Json, encode
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.config import Config
 from cecdata.embed import folders_of
-from cecdata.embed.base import FOLDER, folder_of, index_bytes
+from cecdata.embed.base import FOLDER, folder_of, make_index
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Pairs
@@ -77,7 +77,7 @@ class Publish(Chunks):
         """Write the shard of a chunk."""
         table = pa.Table.from_batches([self.chunk(number)])
         file = write_rows(self.place, f"data/pool-{number:05d}.parquet", table, POOLED)
-        step("publish", len(table), self.sentences)
+        advance_bar("publish", len(table), self.sentences)
         return [file], {"ids": _range(table)}
 
 
@@ -117,13 +117,13 @@ class Corrupt(Chunks):
             parts[split] = encode(_part(passed, rejected))
         if embedded:
             files.append(self._embeddings(number, embedded))
-        step("perturb", len(chunk), self.sentences)
+        advance_bar("perturb", len(chunk), self.sentences)
         return files, {"ids": _range(chunk), "parts": parts}
 
     def _embeddings(self, number: int, parts: Sequence[Embedded]) -> File:
         """Write the vectors of a chunk's targets."""
         ids, vectors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        data = index_bytes(ids, vectors)
+        data = make_index(ids, vectors)
         name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
         return self.place.write(name, lambda path: path.write_bytes(data), rows=len(ids))
 

@@ -192,7 +192,7 @@ class Cluster:
             ready, left = ray.wait(list(running))
             running = set(left)
             for reference in ready:
-                progress.step(step.name, 1, len(numbers))
+                progress.advance_bar(step.name, 1, len(numbers))
                 yield ray.get(reference)
 
 

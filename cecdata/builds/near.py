@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from cecdata.builds.distinct import Distinct
 from cecdata.builds.place import name_files
 from cecdata.common.codec import Json
-from cecdata.corpus.normalise import reject
+from cecdata.corpus.normalise import reject_rows
 from cecdata.shards.manifest import File
 
 _MOST_COMPARED = 4096
@@ -61,7 +61,7 @@ class DistinctNear(Distinct):
         bad = pa.array([pair is not None for pair in near], pa.bool_())
         details = [f"{pair[1]} edits from {pair[0]}" for pair in near if pair is not None]
         rows = name_files(kept.filter(bad), self.labels)
-        return kept.filter(pc.invert(bad)), reject(rows, "near_duplicate", details)
+        return kept.filter(pc.invert(bad)), reject_rows(rows, "near_duplicate", details)
 
 
 class NearDuplicates:

@@ -19,7 +19,7 @@ from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.durable.workspace import FINGERPRINT, fingerprint, refuse_another
 from cecdata.common.errors import InputError, RefusedError, without_userinfo
 from cecdata.common.store import Store, fetch_copies, is_remote
-from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
+from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, decode_manifest
 from cecdata.shards.reader import OWNED, take_inventory
 
 # The tasks whose files a finished dataset does not need; a repair makes them again.
@@ -56,7 +56,7 @@ class _Output:
     def _read_manifest(self) -> Manifest | None:
         """Return the manifest, if there is one; raise RefusedError if it is of another build."""
         data = self.place.read(MANIFEST)
-        recorded = None if data is None else loads(data, f"{self.place}/{MANIFEST}")
+        recorded = None if data is None else decode_manifest(data, f"{self.place}/{MANIFEST}")
         if recorded is not None and recorded.extra.get("build") != self.build:
             raise RefusedError(  # somebody may have copied a dataset into the folder
                 f"{self.place}/{MANIFEST} does not belong to the build in this folder: choose "

@@ -14,7 +14,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import normalise
-from cecdata.filters import active, measure
+from cecdata.filters import active_filters, measure_pairs
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
 from cecdata.perturbation.pairs import Mask, Pairs, name_codes
 from cecdata.shards.manifest import SPLITS
@@ -33,7 +33,7 @@ def pairs_of_chunk(
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
         part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
         pairs = perturber.pairs(part.select(SENTENCE.names))
-        yield split, *validate(measure(pairs, config, sentences), config)
+        yield split, *validate(measure_pairs(pairs, config, sentences), config)
 
 
 def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
@@ -52,7 +52,7 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
         "empty": np.asarray(pc.equal(pc.binary_length(pairs.table.column("source")), 0)),
         "same": (distance == 0) & ~_is(operator, UNCHANGED),
     }
-    for name, filter_of in active(config).items():
+    for name, filter_of in active_filters(config).items():
         rules[filter_of.reason] = mask = np.asarray(filter_of.rule(pairs, config))
         if mask.shape != distance.shape or mask.dtype != np.bool_:
             raise UsageError(

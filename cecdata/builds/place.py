@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode, encode, seal_object, unseal_object
 from cecdata.common.durable import STATE
-from cecdata.common.durable.files import inside, naming
+from cecdata.common.durable.files import check_inside, naming_errors
 from cecdata.common.store import Store, is_remote
-from cecdata.corpus.normalise import LOCATED_SENTENCE, reject
+from cecdata.corpus.normalise import LOCATED_SENTENCE, reject_rows
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import NOT_STATED, check_whole, write_pairs
 
@@ -92,7 +92,7 @@ class Place:
                 yield file
             return
         path = self.path(name)
-        with naming(path), pa.OSFile(str(path)) as file:
+        with naming_errors(path), pa.OSFile(str(path)) as file:
             yield file
 
     def read(self, name: str) -> bytes | None:
@@ -100,7 +100,7 @@ class Place:
         if self.store is not None:
             return self.store.read(name) if self.store.find(name) else None
         path = self.path(name)
-        with naming(path):
+        with naming_errors(path):
             return path.read_bytes() if path.is_file() else None
 
     def is_intact(self, file: File) -> bool:
@@ -125,7 +125,7 @@ class Place:
         try:
             record = decode(Done, unseal_object(data), task)
             for file in record.files:
-                inside(file.path)
+                check_inside(file.path)
         except ValueError:  # damaged, or a path leads out of the folder: the task is repeated
             return None
         if (record.task, record.build) != (task, build):
@@ -187,7 +187,7 @@ def _join_licences(rows: pa.RecordBatch, again: npt.NDArray[np.bool_]) -> pa.Rec
 def reject_repeated(again: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
     """Return repeated sentences as rejected rows."""
     details = [f"id {value}" for value in again.column("id").to_pylist()]
-    return reject(name_files(again, labels), "duplicate", details)
+    return reject_rows(name_files(again, labels), "duplicate", details)
 
 
 def name_files(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:

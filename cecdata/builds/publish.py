@@ -24,9 +24,9 @@ from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.embed.base import FOLDER
-from cecdata.filters import Tally, active
+from cecdata.filters import Tally, active_filters
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
-from cecdata.shards.card import CARD, card
+from cecdata.shards.card import CARD, make_card
 from cecdata.shards.manifest import (
     MANIFEST,
     POOL,
@@ -38,8 +38,8 @@ from cecdata.shards.manifest import (
     File,
     Manifest,
     Run,
-    dumps,
-    pools_among,
+    encode_manifest,
+    find_pools,
 )
 
 _FOLDERS = re.compile(r"(?<![^\s='\"])/[^\s'\"]*/")  # of absolute paths in a command
@@ -79,7 +79,7 @@ class Finished:
             ),
             "origins": pool.origins,
             "pools": tuple(
-                replace(pool, path=drop_folders(pool.path)) for pool in pools_among(source.names)
+                replace(pool, path=drop_folders(pool.path)) for pool in find_pools(source.names)
             ),
             "about": self.about or (SAMPLE_ABOUT if source.names == (SAMPLE,) else About()),
             "extra": extra,
@@ -139,7 +139,7 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
         embeddings=tuple(file for file in files if file.path.startswith(f"{FOLDER}/")),
     )
-    for name, filter_of in active(config).items():
+    for name, filter_of in active_filters(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)
         plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
     return _publish(output, finished.run, plain)
@@ -161,9 +161,9 @@ def restate(output: Folder | Remote, finished: Manifest, about: About | None) ->
 
 def _close(output: Folder | Remote, recorded: Manifest) -> Manifest:
     """Write the card, then the manifest with its sum."""
-    written = output.document(CARD, card(recorded).encode())
+    written = output.document(CARD, make_card(recorded).encode())
     whole = replace(recorded, documents=(written,))
-    output.document(MANIFEST, dumps(whole))
+    output.document(MANIFEST, encode_manifest(whole))
     output.drop()
     return whole
 

@@ -27,16 +27,16 @@ from cecdata.builds.place import (
     write_rows,
 )
 from cecdata.common.codec import Json, encode
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.common.store import fetch_copies, is_remote
 from cecdata.config import Config
-from cecdata.contamination.benchmarks import by_benchmark, decontaminate, load
+from cecdata.contamination.benchmarks import count_by_benchmark, decontaminate, load_index
 from cecdata.contamination.index import Index
 from cecdata.corpus.normalise import Normalised, normalise
-from cecdata.corpus.privacy import mask
-from cecdata.corpus.quality import sieve
+from cecdata.corpus.privacy import mask_column
+from cecdata.corpus.quality import reject_failing
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
-from cecdata.corpus.sentences import split
+from cecdata.corpus.sentences import split_texts
 from cecdata.corpus.sources import Rows, Source
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import REJECTED_ROW, count_values
@@ -68,7 +68,7 @@ class Read(Step):
         for made, bad in ahead(write, enumerate(self._parts(batches)), self.threads):
             files += made
             rejected.update(count_values(bad["reason"]))
-            contaminated.update(by_benchmark(bad))
+            contaminated.update(count_by_benchmark(bad))
         facts: dict[str, Json] = {
             "rejected": dict(rejected),
             "contaminated": dict(contaminated),
@@ -81,7 +81,7 @@ class Read(Step):
         waiting: list[Normalised] = []
         good = bad = 0
         for batch_of_rows in batches:
-            step("read", len(batch_of_rows.batch) + len(batch_of_rows.rejected), None)
+            advance_bar("read", len(batch_of_rows.batch) + len(batch_of_rows.rejected), None)
             waiting.append(batch_of_rows)
             good, bad = good + batch_of_rows.batch.nbytes, bad + batch_of_rows.rejected.nbytes
             del batch_of_rows  # `_part` frees the batches one by one
@@ -147,7 +147,7 @@ def _fetch_source(source: Source) -> Source:
 
 
 def _make_cleaner(config: Config) -> Callable[[Rows], Normalised]:
-    known = load(config.decontaminate) if config.decontaminate else None
+    known = load_index(config.decontaminate) if config.decontaminate else None
     return partial(clean_rows, config=config, known=known)
 
 
@@ -156,10 +156,10 @@ def clean_rows(rows: Rows, config: Config, known: Index | None) -> Normalised:
 
     Sentences that `known` has are none.
     """
-    whole = split(rows.batch) if config.split_sentences else rows.batch
-    masks = mask if config.mask else None
+    whole = split_texts(rows.batch) if config.split_sentences else rows.batch
+    masks = mask_column if config.mask else None
     normal = normalise(whole, config.min_chars, config.max_chars, masks)
-    clean = sieve(normal, config.quality)
+    clean = reject_failing(normal, config.quality)
     if known is not None:
         clean = decontaminate(clean, known)
     if not len(rows.rejected):

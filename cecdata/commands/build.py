@@ -12,7 +12,7 @@ import click
 from cecdata.commands.show import OutPath, print_json, summary, summary_text
 from cecdata.common.command_group import SectionCommand, SectionOption
 from cecdata.common.machine import usable_cores
-from cecdata.common.progress import Progress, tell
+from cecdata.common.progress import Progress, print_lines
 from cecdata.common.text import escape_controls
 from cecdata.config import RECIPES, Config, load
 
@@ -219,7 +219,7 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool) -> None:
     from cecdata.builds.build import build as make
-    from cecdata.corpus.reading import unread
+    from cecdata.corpus.reading import report_unread
     from cecdata.shards.manifest import About
 
     out = how["out"]
@@ -236,9 +236,9 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
             overwrite=how["overwrite"],
             command=shlex.join(["cecdata", *sys.argv[1:]]),
         )
-    _warn(unread(manifest.inputs))
+    _warn(report_unread(manifest.inputs))
     if not pool and not sum(file.rows for file in manifest.outputs["train"]):
-        tell(
+        print_lines(
             "Warning: the split `train` has no pairs: all sentences were held out for validation, "
             "or all their pairs were rejected. Add sentences to CORPUS, or lower --holdout"
         )
@@ -252,7 +252,7 @@ def _warn(unreadable: Iterable[FileReport]) -> None:
     """Warn on stderr of files that were not read, or not completely."""
     files = list(unreadable)
     for file in files[:_NAMED]:
-        tell(escape_controls(f"Warning: {file}"))
+        print_lines(escape_controls(f"Warning: {file}"))
     if len(files) > _NAMED:
         more = len(files) - _NAMED
-        tell(f"Warning: {more:,} more files could not be read completely")
+        print_lines(f"Warning: {more:,} more files could not be read completely")

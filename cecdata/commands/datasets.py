@@ -11,7 +11,7 @@ import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import VerificationError
-from cecdata.common.progress import Progress, suggest, tell
+from cecdata.common.progress import Progress, print_lines, suggest_commands
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
@@ -75,7 +75,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     page = write_report(dataset, sample=limit, to=out)
     click.echo(page)
     name = quote(str(dataset))
-    suggest(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
+    suggest_commands(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
 
 
 @click.command()
@@ -105,4 +105,4 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
         rows = write(dataset, split, file, form, **options)
     click.echo(f"{file}: {rows:,} rows of {split}")
     if not rows:
-        tell(f"Warning: the split {split} of {dataset} has no pairs")
+        print_lines(f"Warning: the split {split} of {dataset} has no pairs")

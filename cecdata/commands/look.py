@@ -8,7 +8,7 @@ import click
 
 from cecdata.commands.show import print_json
 from cecdata.common.errors import InputError
-from cecdata.common.progress import Progress, tell
+from cecdata.common.progress import Progress, print_lines
 from cecdata.common.settings import require_known
 from cecdata.config import load
 
@@ -54,7 +54,9 @@ def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]
 
     rows, lines = pairs_of(sentence, config), []
     if fewer := config.copies - len(rows):
-        tell(f"{fewer} of {config.copies} copies are rejected: they repeat another or break a rule")
+        print_lines(
+            f"{fewer} of {config.copies} copies are rejected: they repeat another or break a rule"
+        )
     for row in rows:
         changes = (f"{e['target'] or '∅'}→{e['source'] or '∅'} {e['kind']}" for e in row["edits"])
         start = f"{row['copy']:>3}  {row['operator']:<11}{row['source']}"
@@ -107,12 +109,12 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     """
     from dataclasses import asdict
 
-    from cecdata.contamination.benchmarks import judge
-    from cecdata.contamination.benchmarks import load as load_benchmarks
+    from cecdata.contamination.benchmarks import count_hits
+    from cecdata.contamination.benchmarks import load_index as load_benchmarks
 
     known = load_benchmarks(benchmarks)
     with Progress():
-        report = judge(corpus, known)
+        report = count_hits(corpus, known)
     if as_json:
         print_json({"corpus": corpus, **asdict(report)})
         return

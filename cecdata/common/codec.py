@@ -60,53 +60,57 @@ def decode(cls: type[T], value: Json, where: str) -> T:
     Raises MalformedError, such as "point.x must be a whole number, not '1'", for a wrong type or a
     missing key.
     """
-    value = _object(value, where)
+    value = _require_object(value, where)
     key: Any = cls
-    hints = _hints(key)
+    hints = _resolve_hints(key)
     arguments: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         if field.name == _EXTRA:
             arguments[_EXTRA] = {key: item for key, item in value.items() if key not in hints}
         elif field.name in value:
             place = f"{where}.{field.name}" if where else field.name
-            arguments[field.name] = _decode(hints[field.name], value[field.name], place)
+            arguments[field.name] = _decode_as(hints[field.name], value[field.name], place)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise MalformedError(f"{where}: the key {field.name!r} is missing")
     return cls(**arguments)
 
 
 @functools.cache
-def _hints(cls: Any) -> dict[str, Any]:
+def _resolve_hints(cls: Any) -> dict[str, Any]:
+    """Return the types of the fields of a dataclass by name, resolved once."""
     return get_type_hints(cls)
 
 
-def _decode(hint: Any, value: Json, where: str) -> Any:
+def _decode_as(hint: Any, value: Json, where: str) -> Any:
+    """Return a JSON value as the type `hint`; `where` is its place in messages."""
     if isinstance(hint, str):  # Json, which Python 3.10 does not resolve inside Mapping[…]
         return value
     origin, parameters = get_origin(hint), get_args(hint)
     if origin in {Union, types.UnionType}:
         inner = [p for p in parameters if p is not type(None)]
         # a union of several types accepts any JSON value
-        return value if value is None or len(inner) > 1 else _decode(inner[0], value, where)
+        return value if value is None or len(inner) > 1 else _decode_as(inner[0], value, where)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise MalformedError(f"{where} must be a list, not {_abridge(value)}")
-        return tuple(_decode(parameters[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+        return tuple(_decode_as(parameters[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping or origin is dict:
-        items = _object(value, where).items()
-        return {key: _decode(parameters[1], v, f"{where}.{key}") for key, v in items}
+        items = _require_object(value, where).items()
+        return {key: _decode_as(parameters[1], v, f"{where}.{key}") for key, v in items}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return decode(hint, value, where)
-    return _scalar(hint, value, where)
+    return _require_scalar(hint, value, where)
 
 
-def _object(value: Json, where: str) -> dict[str, Json]:
+def _require_object(value: Json, where: str) -> dict[str, Json]:
+    """Return a value that is an object; raise MalformedError for another one."""
     if not isinstance(value, dict):
         raise MalformedError(f"{where} must be an object, not {_abridge(value)}")
     return value
 
 
-def _scalar(hint: Any, value: Json, where: str) -> Any:
+def _require_scalar(hint: Any, value: Json, where: str) -> Any:
+    """Return a value of the type `hint`; a whole number becomes a float where one is meant."""
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         try:
             return float(value)
@@ -118,6 +122,7 @@ def _scalar(hint: Any, value: Json, where: str) -> Any:
 
 
 def _abridge(value: Json) -> str:
+    """Return how a value looks in messages, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
 
@@ -137,7 +142,7 @@ def parse(data: bytes | str) -> Json:
     """
     text = data if isinstance(data, str) else data.decode("utf-8-sig")
     try:
-        value: Json = _decoder().decode(text)
+        value: Json = _make_decoder().decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if _SURROGATE.search(text):  # rare, so that the walk costs nothing otherwise
@@ -146,15 +151,17 @@ def parse(data: bytes | str) -> Json:
 
 
 @functools.cache
-def _decoder() -> json.JSONDecoder:
-    return json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+def _make_decoder() -> json.JSONDecoder:
+    """Return a decoder that refuses NaN, infinities and numbers beyond a float."""
+    return json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_finite)
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
+    """Return the float that digits spell; raise ValueError where it is infinite."""
     value = float(digits)
     if not math.isfinite(value):
         raise ValueError(f"the number {digits[:20]} is too large")
@@ -179,17 +186,17 @@ def seal_object(document: Mapping[str, object], *, indent: int | None = 1) -> by
         separators=separators,
     )
     data = f"{text}\n".encode()
-    end = _end(data)
+    end = _find_seal(data)
     assert end is not None
-    return _with_digits(data, end, hashlib.sha256(data).hexdigest())
+    return _put_digits(data, end, hashlib.sha256(data).hexdigest())
 
 
 def is_sealed(data: bytes) -> bool:
-    """Return whether these are, to the last byte, what `sealed` returned."""
-    end = _end(data)
+    """Return whether these are, to the last byte, what `seal_object` returned."""
+    end = _find_seal(data)
     if end is None:
         return False
-    return hashlib.sha256(_with_digits(data, end, _ZEROS)).hexdigest().encode() == end[1]
+    return hashlib.sha256(_put_digits(data, end, _ZEROS)).hexdigest().encode() == end[1]
 
 
 def unseal_object(data: bytes) -> dict[str, Json]:
@@ -206,9 +213,11 @@ def unseal_object(data: bytes) -> dict[str, Json]:
     return {name: value for name, value in document.items() if name != SEAL}
 
 
-def _end(data: bytes) -> re.Match[bytes] | None:
+def _find_seal(data: bytes) -> re.Match[bytes] | None:
+    """Return the match of the seal at the end of an object; group 1 has its 64 digits."""
     return _END.search(data, max(0, len(data) - _LONGEST_END))
 
 
-def _with_digits(data: bytes, end: re.Match[bytes], digits: str) -> bytes:
+def _put_digits(data: bytes, end: re.Match[bytes], digits: str) -> bytes:
+    """Return the bytes of an object with other digits in its seal."""
     return data[: end.start(1)] + digits.encode() + data[end.end(1) :]

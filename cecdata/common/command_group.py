@@ -28,7 +28,7 @@ Table = Mapping[str, Mapping[str, tuple[str, str]]]
 _OF_TEXTS = ("correct", "preview")  # commands whose arguments are sentences
 
 
-def colour() -> bool | None:
+def choose_colour() -> bool | None:
     """Return False where NO_COLOR (https://no-color.org) is set and not empty, else None.
 
     With None, click and rich write escape codes only to terminals.
@@ -46,7 +46,7 @@ class Failure(click.ClickException):
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
         """Print the message on stderr, red on a terminal."""
         text = "\n".join(map(escape_controls, f"Error: {self.message}".split("\n")))
-        click.secho(text, fg="red", err=True, color=colour())
+        click.secho(text, fg="red", err=True, color=choose_colour())
 
 
 class LazyGroup(click.Group):
@@ -92,14 +92,14 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            _print_interrupted(error)
+            _print_interruption(error)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
             if isinstance(error, BrokenPipeError) and _reader_has_gone():
                 raise
-            raise Failure(explain(error)) from error
+            raise Failure(explain_error(error)) from error
 
 
 class SectionOption(click.Option):
@@ -147,9 +147,9 @@ def start(group: LazyGroup) -> None:
 def run(group: click.Command, args: list[str] | None = None) -> int:
     """Run a command line and return its exit code (listed in ARCHITECTURE.md)."""
     try:
-        _check_words(sys.argv[1:] if args is None else args)
+        _check_arguments(sys.argv[1:] if args is None else args)
         # for --help and --version click returns the code that it would exit with
-        code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
+        code = group.main(args, prog_name=group.name, standalone_mode=False, color=choose_colour())
         if not sys.stdout.closed:  # as the server for editors leaves it
             sys.stdout.flush()
     except click.ClickException as error:
@@ -158,7 +158,7 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:  # while click itself still parsed the words
-        _print_interrupted(error)
+        _print_interruption(error)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader of our output has closed the pipe, as `| head` does; click then raises
@@ -166,7 +166,7 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         discard_output()
         return 0
     except Exception as error:  # noqa: BLE001 - the last place before a traceback
-        failure = Failure(explain(error))
+        failure = Failure(explain_error(error))
         failure.show()
         return failure.exit_code
     return code if isinstance(code, int) else 0
@@ -177,7 +177,7 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def explain(error: Exception) -> CecError:
+def explain_error(error: Exception) -> CecError:
     """Return what a user reads of any error: one line with its cause and what to do."""
     from cecdata.common.plugins import find_culprit  # late: it takes 20 ms
 
@@ -204,10 +204,10 @@ def explain(error: Exception) -> CecError:
         reason = error.strerror or _first_line(error)
         remedy = "Check the disk and the permissions of its folder."
         return CecError(f"{error.filename}: {reason}. {remedy}" if error.filename else reason)
-    return _bug(error)
+    return _report_bug(error)
 
 
-def _bug(error: Exception) -> CecError:
+def _report_bug(error: Exception) -> CecError:
     """Return one line about a programming error, with a file that has the traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     root = Path(__file__).parents[2]
@@ -233,6 +233,7 @@ def _keep_traceback(error: Exception) -> str:
 
 
 def _first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, shortened, without logins."""
     return without_userinfo(str(error).strip().partition("\n")[0][:300])
 
 
@@ -246,7 +247,7 @@ def _reader_has_gone() -> bool:
         return True
 
 
-def _check_words(words: list[str]) -> None:
+def _check_arguments(words: list[str]) -> None:
     """Raise UsageError for a word that is not valid UTF-8, or is empty and no text.
 
     An empty name of a file would mean the working directory. `--check` takes the names of a
@@ -269,10 +270,12 @@ def _check_words(words: list[str]) -> None:
             )
 
 
-def _print_interrupted(error: BaseException) -> None:
+def _print_interruption(error: BaseException) -> None:
+    """Print that the command was interrupted, and what the error adds."""
     text = " ".join(["Interrupted.", *error.args])
-    click.secho(text, fg="yellow", err=True, color=colour())
+    click.secho(text, fg="yellow", err=True, color=choose_colour())
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Handle SIGTERM as Ctrl-C."""
     raise KeyboardInterrupt

@@ -1,6 +1,6 @@
 """The error tree: every message says what went wrong, where, and what to do next.
 
-No message has a key or a login: `without` and `without_userinfo` remove them.
+No message has a key or a login: `without_key` and `without_userinfo` remove them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def without_userinfo(text: str) -> str:
     return _SECRET.sub(r"\1***", USERINFO.sub("", text))
 
 
-def without(text: str, key: str | None) -> str:
+def without_key(text: str, key: str | None) -> str:
     r"""Return the text with stars in place of the key, also where it is escaped for JSON or a URL.
 
     >>> without(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")

@@ -74,7 +74,7 @@ def table(
     )
     body = "".join(
         "<tr>"
-        + "".join(f"<td{kind}>{html(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
+        + "".join(f"<td{kind}>{to_html(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
         + "</tr>"
         for row in rows
     )
@@ -84,12 +84,12 @@ def table(
     )
 
 
-def fold(title: str, body: str) -> Html:
+def make_details(title: str, body: str) -> Html:
     """Return a part of a page that opens on a click; `body` is HTML."""
     return Html(f"<details><summary>{escape(title)}</summary>{body}</details>")
 
 
-def html(value: object) -> str:
+def to_html(value: object) -> str:
     """Return `Html` as it is, and anything else as escaped text."""
     return value if isinstance(value, Html) else escape(str(value))
 

@@ -84,23 +84,24 @@ def compiled(kernel: Kernel) -> Kernel:
 
     Kernels that call each other must be in one file; those of this module may be called anywhere.
     """
-    return _compile_cached(kernel, sources())
+    return _compile_cached(kernel, hash_sources())
 
 
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `compiled` for kernels of their folder's files and `packages`."""
-    return lambda kernel: _of_folder(packages, kernel)
+    return lambda kernel: _compile_for_folders(packages, kernel)
 
 
 def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `compiled_with` for kernels that allocate nothing."""
-    return lambda kernel: _of_folder(packages, kernel, **_UNCOUNTED)
+    return lambda kernel: _compile_for_folders(packages, kernel, **_UNCOUNTED)
 
 
-def _of_folder(packages: Sequence[ModuleType], kernel: Kernel, **options: bool) -> Kernel:
+def _compile_for_folders(packages: Sequence[ModuleType], kernel: Kernel, **options: bool) -> Kernel:
+    """Compile a kernel that may call those of its own folder and of packages."""
     others = (Path(str(package.__file__)).parent for package in packages)
     return _compile_cached(
-        kernel, sources(Path(kernel.__code__.co_filename).parent, *others), **options
+        kernel, hash_sources(Path(kernel.__code__.co_filename).parent, *others), **options
     )
 
 
@@ -155,13 +156,14 @@ def _interpret(kernel: Any) -> Callable[..., Any]:
 
 
 @cache
-def sources(*folders: Path) -> str:
+def hash_sources(*folders: Path) -> str:
     """Return the SHA-256 of this file and of the Python files of folders."""
     files = [Path(__file__), *(path for folder in folders for path in folder.glob("*.py"))]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
 
 
 def _compile_cached(kernel: Kernel, digest: str, **options: bool) -> Kernel:
+    """Return the kernel as one that compiles when it is called; `digest` is of its sources."""
     dispatcher = numba.njit(nogil=True, **options)(kernel)
     # what `cache=True` sets, with a cache that bears damage and folders that cannot be written
     counted = options.get("_nrt") is not False
@@ -184,16 +186,18 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
 
     def is_kept(self) -> bool:
         """Return whether a folder has the kernel, for whatever types."""
-        return any(True for folder in _folders(self._source) for _ in folder.glob(f"{self._stem}*"))
+        return any(
+            True for folder in _cache_folders(self._source) for _ in folder.glob(f"{self._stem}*")
+        )
 
     def load_overload(self, sig: object, target_context: object) -> object | None:
         """Return the kernel for these types; None where it must be compiled."""
         if self._counted:  # it calls numba's memory manager, which this starts
             with _hide_packages(*_UNUSED):
                 target_context.refresh()  # type: ignore[attr-defined]
-        name = self._name(sig, target_context.codegen())  # type: ignore[attr-defined]
-        for folder in _folders(self._source):
-            if payload := _read(folder / name, sig):
+        name = self._file_name(sig, target_context.codegen())  # type: ignore[attr-defined]
+        for folder in _cache_folders(self._source):
+            if payload := _read_kernel(folder / name, sig):
                 kernel: object = CompileResult._rebuild(target_context, *payload)  # noqa: SLF001
                 return kernel
         with _hide_packages(*_UNUSED):  # what compiling alone needs: a kept kernel does not
@@ -204,11 +208,11 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
 
     def save_overload(self, sig: object, data: object) -> None:
         """Keep a compiled kernel in the first folder that can be written."""
-        name = self._name(sig, data.codegen)  # type: ignore[attr-defined]
+        name = self._file_name(sig, data.codegen)  # type: ignore[attr-defined]
         body = dumps((sig, data._reduce()))  # type: ignore[attr-defined]  # noqa: SLF001
-        for folder in _folders(self._source):
+        for folder in _cache_folders(self._source):
             with contextlib.suppress(OSError):
-                _write(folder / name, hashlib.sha256(body).digest() + body)
+                _write_atomically(folder / name, hashlib.sha256(body).digest() + body)
                 self._remove_older(folder)
                 return
         _say_once(
@@ -216,7 +220,8 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
             "home folder cannot be written: set NUMBA_CACHE_DIR to a permanent folder."
         )
 
-    def _name(self, sig: object, codegen: object) -> str:
+    def _file_name(self, sig: object, codegen: object) -> str:
+        """Return the name of the file of the kernel for these types on this machine."""
         machine = codegen.magic_tuple()  # type: ignore[attr-defined]
         key = hashlib.sha256(repr((sig, machine)).encode()).hexdigest()
         return f"{self._stem}{key[:16]}.kernel"
@@ -228,7 +233,7 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
                 path.unlink(missing_ok=True)
 
 
-def _read(path: Path, sig: object) -> tuple[object, ...] | None:
+def _read_kernel(path: Path, sig: object) -> tuple[object, ...] | None:
     """Return the parts of a kernel in a whole file of these types, else None."""
     try:
         data = path.read_bytes()
@@ -240,7 +245,8 @@ def _read(path: Path, sig: object) -> tuple[object, ...] | None:
     return payload if written_for == sig else None
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write_atomically(path: Path, data: bytes) -> None:
+    """Write a file by a temporary one beside it; nothing remains after an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
@@ -251,7 +257,7 @@ def _write(path: Path, data: bytes) -> None:
         raise
 
 
-def _folders(source: Path) -> Iterator[Path]:
+def _cache_folders(source: Path) -> Iterator[Path]:
     """Yield where kernels of a file may be: the best place to keep them first."""
     name = f"{source.parent.name}-{hashlib.sha256(bytes(source.parent)).hexdigest()[:16]}"
     if config.CACHE_DIR:  # NUMBA_CACHE_DIR
@@ -262,6 +268,7 @@ def _folders(source: Path) -> Iterator[Path]:
 
 @cache
 def _say_once(text: str) -> None:
+    """Print a line that no later call repeats."""
     say(text)
 
 

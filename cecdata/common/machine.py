@@ -31,7 +31,7 @@ def free_memory() -> int | None:
     if (path := Path("/proc/meminfo")).is_file():
         lines = dict(line.split(":") for line in path.read_text("ascii").splitlines())
         free.append(int(lines["MemAvailable"].split()[0]) << 10)
-    most, used = _number("memory.max"), _number("memory.current")
+    most, used = _read_limit("memory.max"), _read_limit("memory.current")
     if most is not None and used is not None:
         free.append(max(0, most - used))
     return min(free) if free else None
@@ -51,7 +51,8 @@ def user_folder(variable: str) -> Path:
         return _NO_HOME / _BELOW_HOME[variable]
 
 
-def _number(name: str) -> int | None:
+def _read_limit(name: str) -> int | None:
+    """Return the number in a file of the control group; None where there is no limit."""
     path = _CONTROL_GROUP / name
     text = path.read_text("ascii").strip() if path.is_file() else ""
     return int(text) if text.isdigit() else None
@@ -68,8 +69,8 @@ class BlasThreads:
     def __init__(self) -> None:
         self._changed, self._inside, self._forking = Condition(), 0, False
         self._pools = self._limit = cast("Any", None)
-        after = self._go_on
-        os.register_at_fork(before=self._wait, after_in_parent=after, after_in_child=after)
+        after = self._end_fork
+        os.register_at_fork(before=self._begin_fork, after_in_parent=after, after_in_child=after)
 
     @contextmanager
     def limit(self, threads: int) -> Iterator[None]:
@@ -80,9 +81,9 @@ class BlasThreads:
                 import threadpoolctl
 
                 self._pools = threadpoolctl.ThreadpoolController()
-                self._let_go()
+                self._release_ownership()
                 self._limit = self._pools.limit(limits=threads, user_api="blas")
-                self._let_go()
+                self._release_ownership()
             self._inside += 1
         try:
             yield
@@ -91,21 +92,23 @@ class BlasThreads:
                 self._inside -= 1
                 if not self._inside:
                     self._limit.restore_original_limits()
-                    self._let_go()
+                    self._release_ownership()
                     self._changed.notify_all()
 
-    def _let_go(self) -> None:
+    def _release_ownership(self) -> None:
         """Let any thread set the number: to threadpoolctl 3.8, the first that did so owns it."""
         for library in self._pools.lib_controllers:
             if clear := getattr(library, "clear_controlling_thread", None):
                 clear(force=True)
 
-    def _wait(self) -> None:
+    def _begin_fork(self) -> None:
+        """Wait until nobody is inside, and let nobody enter before the fork is over."""
         self._changed.acquire()
         self._forking = True
         self._changed.wait_for(lambda: not self._inside, _PATIENCE_S)
 
-    def _go_on(self) -> None:
+    def _end_fork(self) -> None:
+        """Let threads enter again."""
         self._forking = False
         self._changed.notify_all()
         self._changed.release()
@@ -123,12 +126,13 @@ def git_commit(of: Path = Path(__file__)) -> str:
     Return "" for an installed package, also inside another project's tree, and without git.
     """
     here = of.resolve()
-    if not _git(here.parent, "ls-files", here.name):
+    if not _run_git(here.parent, "ls-files", here.name):
         return ""
-    return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    return _run_git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
-def _git(folder: Path, *words: str) -> str:
+def _run_git(folder: Path, *words: str) -> str:
+    """Return what git prints about a folder; "" where it fails."""
     command = ["git", "-C", str(folder), *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603

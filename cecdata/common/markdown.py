@@ -11,27 +11,27 @@ _SIGNS = re.compile(r"[\\`*\[\]<>#~&$]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.", re.
 
 
 class Markdown(str):
-    """Text that is Markdown already; `table` escapes every other cell."""
+    """Text that is Markdown already; `make_table` escapes every other cell."""
 
     __slots__ = ()
 
 
-def text(value: object) -> Markdown:
+def escape_text(value: object) -> Markdown:
     r"""Return text from outside as one line of Markdown that shows it letter by letter.
 
     >>> print(text("*a* <i>"))
     \*a\* \<i\>
     """
-    return Markdown(_SIGNS.sub(r"\\\g<0>", one_line(str(value))))
+    return Markdown(_SIGNS.sub(r"\\\g<0>", to_one_line(str(value))))
 
 
-def code(value: object) -> Markdown:
+def make_code_span(value: object) -> Markdown:
     """Return text from outside as a code span, in which no renderer looks for links.
 
     >>> print(code("a`b"), code("`"))
     ``a`b`` `` ` ``
     """
-    line = one_line(str(value))
+    line = to_one_line(str(value))
     if not line.strip():
         return Markdown(line)
     fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
@@ -40,7 +40,7 @@ def code(value: object) -> Markdown:
     return Markdown(f"{fence}{apart}{line}{apart}{fence}")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
+def make_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
     r"""Return a table; cells other than `Markdown` are escaped.
 
     >>> print(table(("a", "b"), [("1|2", code("3|4"))]))
@@ -49,14 +49,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
     | 1\|2 | `3\|4` |
     """
     lines = [head, [Markdown("---")] * len(head), *rows]
-    return Markdown("\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines))
+    return Markdown("\n".join(f"| {' | '.join(map(_escape_cell, line))} |" for line in lines))
 
 
-def one_line(value: str) -> str:
+def to_one_line(value: str) -> str:
     """Return the text with a space for each line end, form feed and separator of lines."""
     return " ".join(value.splitlines())
 
 
-def _cell(value: object) -> str:
-    # A table is cut at its bars before anything else is parsed, even in a code span.
-    return (value if isinstance(value, Markdown) else text(value)).replace("|", r"\|")
+def _escape_cell(value: object) -> str:
+    """Return a cell as Markdown whose bars are escaped.
+
+    A table is cut at its bars before anything else is parsed, even in a code span.
+    """
+    return (value if isinstance(value, Markdown) else escape_text(value)).replace("|", r"\|")

@@ -93,15 +93,15 @@ def find_culprit(error: BaseException) -> str:
     return places[-1] if places else ""
 
 
-def source_sha256(name: str) -> str:
+def hash_module_file(name: str) -> str:
     """Return the SHA-256 of the file of the module in "module:name"; empty where it has none."""
     import_object(name, "module")
     path = Path(getattr(sys.modules[name.partition(":")[0]], "__file__", None) or "")
     return sha256_of(path).sha256 if path.is_file() else ""
 
 
-def release_of(name: str) -> str:
+def identify_release(name: str) -> str:
     """Return the version of the package of "module:name", and the SHA-256 of its source."""
-    digest = source_sha256(name)
+    digest = hash_module_file(name)
     packages = find_packages().get(name.partition(":")[0].partition(".")[0], ())
     return ", ".join([*map(version, packages), f"sha256:{digest}"])

@@ -24,7 +24,7 @@ command_runs = False  # set by the command line; elsewhere this is a library, wh
 _shown: list[Progress] = []  # the bars of the command that runs
 
 
-def step(what: str, more: int, total: int | None) -> None:
+def advance_bar(what: str, more: int, total: int | None) -> None:
     """Advance a bar of the running command, from deep inside its work; do nothing without one."""
     if _shown:
         _shown[-1](what, more, total)
@@ -34,7 +34,7 @@ class Progress:
     """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal.
 
     A bar shows the number of units, the units per second, the time since it began and, if the total
-    is known, the time left. Inside a `with` block `step` advances them, too.
+    is known, the time left. Inside a `with` block `advance_bar` advances them, too.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Progress:
         self._bars.update(task, rate=per_second if speed else "")
 
 
-def tell(text: str) -> None:
+def print_lines(text: str) -> None:
     """Print lines on stderr, in which no name commands a terminal or a runner of workflows."""
     click.echo("\n".join(map(escape_controls, text.split("\n"))), err=True)
 
@@ -85,10 +85,10 @@ def tell(text: str) -> None:
 def say(text: str) -> None:
     """Print a line on stderr where somebody reads it: on a terminal, or while a command runs."""
     if sys.stderr is not None and (command_runs or sys.stderr.isatty()):
-        tell(text)
+        print_lines(text)
 
 
-def suggest(*commands: str) -> None:
+def suggest_commands(*commands: str) -> None:
     """Print commands to type next on stderr, if that is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         click.echo(f"next: {'   ·   '.join(commands)}", err=True)
@@ -104,7 +104,7 @@ class GivenUpError(CecError):
 
 
 @contextlib.contextmanager
-def asking(given_up: Callable[[], bool]) -> Iterator[None]:
+def asking_whether_given_up(given_up: Callable[[], bool]) -> Iterator[None]:
     """Let `stop_if_given_up` ask this function within the block, in this thread."""
     token = _is_given_up.set(given_up)
     try:
@@ -120,7 +120,7 @@ def stop_if_given_up() -> None:
 
 
 @contextlib.contextmanager
-def holding(lock: Lock) -> Iterator[None]:
+def holding_lock(lock: Lock) -> Iterator[None]:
     """Hold a lock within the block; wait for it no longer than somebody waits for the result."""
     while not lock.acquire(timeout=POLL_S):
         stop_if_given_up()

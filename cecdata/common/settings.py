@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from cecdata.common.codec import MalformedError, decode
 from cecdata.common.errors import InputError, UsageError, did_you_mean
-from cecdata.common.text import text_of
+from cecdata.common.text import read_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -40,7 +40,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
     if recipe in shipped:
         text = files(package).joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
     elif recipe.endswith(".toml"):
-        text = text_of(Path(recipe))
+        text = read_text(Path(recipe))
     else:
         hint = did_you_mean(recipe, list(shipped))
         raise UsageError(f"no recipe {recipe!r}; {hint}, or the path of a .toml file")
@@ -50,7 +50,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
         raise InputError(f"{recipe}: not valid TOML ({error})") from error
 
 
-def toml_value(text: str) -> object:
+def parse_toml_value(text: str) -> object:
     """Return the value of a text in TOML; anything else, such as a bare word, is a string.
 
     >>> toml_value("0.5"), toml_value("[1, 2]"), toml_value("group")
@@ -62,7 +62,7 @@ def toml_value(text: str) -> object:
         return text
 
 
-def from_tree(cls: type[T], tree: Mapping[str, object], where: str) -> T:
+def settings_from_tree(cls: type[T], tree: Mapping[str, object], where: str) -> T:
     """Return a dataclass from a nested mapping; `where` is the recipe, for messages.
 
     Raises UsageError for an unknown key, with the nearest known one, and for a wrong type or value.
@@ -75,6 +75,7 @@ def from_tree(cls: type[T], tree: Mapping[str, object], where: str) -> T:
 
 
 def _refuse_unknown(hint: Any, tree: object, prefix: str, where: str) -> None:
+    """Raise UsageError for a key of a nested mapping that the type `hint` does not have."""
     if isinstance(tree, Mapping) and isinstance(hint, type) and is_dataclass(hint):
         hints = get_type_hints(hint)
         for name, value in tree.items():

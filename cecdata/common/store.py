@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from cecdata.common.durable import STATE, FileRecord, write
-from cecdata.common.durable.files import inside
+from cecdata.common.durable.files import check_inside
 from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.machine import user_folder
 
@@ -54,12 +54,12 @@ class Store:
         from pyarrow import fs
 
         self.uri = without_userinfo(uri.rstrip("/"))
-        with self._naming(""):
+        with self._naming_errors(""):
             try:
                 # Arrow takes a URI as RFC 3986 wants it, and people write names as they are.
                 quoted = quote(uri.rstrip("/"), safe=_RESERVED)
                 files, self._path = fs.FileSystem.from_uri(quoted)
-                self._files = _patient(files) if files.type_name == "s3" else files
+                self._files = _with_our_limits(files) if files.type_name == "s3" else files
             except ValueError as error:  # ArrowInvalid is one
                 what = f"this kind of store is not supported ({error})"
                 raise InputError(f"{self.uri}: {what}") from error
@@ -68,7 +68,7 @@ class Store:
         """Return all objects below the URI by name, sorted; raise CecError if no bucket exists."""
         from pyarrow import fs
 
-        with self._naming(""):
+        with self._naming_errors(""):
             root = fs.FileSelector(self._path, recursive=True, allow_not_found=True)
             files = [f for f in self._files.get_file_info(root) if f.type == fs.FileType.File]
             if not files and self._files.type_name in _FLAT:
@@ -76,20 +76,20 @@ class Store:
                 if self._files.get_file_info(bucket).type == fs.FileType.NotFound:
                     raise CecError(f"{self.uri}: there is no bucket {bucket!r}")
         start = len(self._path.rstrip("/")) + 1
-        return dict(sorted((self._name(f.path[start:]), f) for f in files))
+        return dict(sorted((self._relative_name(f.path[start:]), f) for f in files))
 
     def find(self, name: str = "") -> FileInfo | None:
         """Return the object `name`, by default the one that the URI itself names, or None."""
         from pyarrow import fs
 
-        with self._naming(name):
-            info = self._files.get_file_info(self._full(name))
+        with self._naming_errors(name):
+            info = self._files.get_file_info(self._full_path(name))
         return info if info.type == fs.FileType.File else None
 
     @contextmanager
     def opened(self, name: str) -> Iterator[NativeFile]:
         """Open an object for reading at any place."""
-        with self._naming(name), self._files.open_input_file(self._full(name)) as file:
+        with self._naming_errors(name), self._files.open_input_file(self._full_path(name)) as file:
             yield file
 
     def fetch(self, name: str, path: Path, size: int, tmp: Path) -> FileRecord:
@@ -100,8 +100,8 @@ class Store:
 
         def fill(temporary: Path) -> None:
             with (
-                self._naming(name),
-                self._files.open_input_stream(self._full(name)) as stream,
+                self._naming_errors(name),
+                self._files.open_input_stream(self._full_path(name)) as stream,
                 temporary.open("wb") as file,
             ):
                 while block := stream.read(_BLOCK):
@@ -110,14 +110,14 @@ class Store:
         def check(temporary: Path) -> None:
             if (actual := temporary.stat().st_size) != size:
                 where = f"{self.uri}/{name}" if name else self.uri
-                raise CecError(_explain(where, f"it sent {actual:,} of {size:,} bytes"))
+                raise CecError(_explain_failure(where, f"it sent {actual:,} of {size:,} bytes"))
 
         return write(path, fill, check, tmp=tmp)
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
-        full = self._full(name)
-        with path.open("rb") as file, self._naming(name):
+        full = self._full_path(name)
+        with path.open("rb") as file, self._naming_errors(name):
             if self._files.type_name not in _FLAT:
                 self._files.create_dir(full.rpartition("/")[0], recursive=True)
             try:
@@ -131,29 +131,33 @@ class Store:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
-        with self._naming(name), self._files.open_input_stream(self._full(name)) as stream:
+        with (
+            self._naming_errors(name),
+            self._files.open_input_stream(self._full_path(name)) as stream,
+        ):
             return bytes(stream.read())
 
     def remove(self, name: str) -> None:
         """Remove an object."""
-        with self._naming(name):
-            self._files.delete_file(self._full(name))
+        with self._naming_errors(name):
+            self._files.delete_file(self._full_path(name))
 
-    def _name(self, name: str) -> str:
+    def _relative_name(self, name: str) -> str:
         """Return an object's name below the URI; raise CecError for one that may lead elsewhere."""
         try:
-            return inside(name)
+            return check_inside(name)
         except ValueError as error:
             raise CecError(
                 f"{self.uri}: {error}. Such objects are not read: remove the object, or use "
                 "another place"
             ) from error
 
-    def _full(self, name: str) -> str:
+    def _full_path(self, name: str) -> str:
+        """Return the path of the object `name` in the filesystem; "" is the URI itself."""
         return f"{self._path}/{name}" if name else self._path
 
     @contextmanager
-    def _naming(self, name: str) -> Iterator[None]:
+    def _naming_errors(self, name: str) -> Iterator[None]:
         """Turn a client's error into one whose message has the URI, the cause and what to do."""
         from pyarrow import ArrowException  # the base of those that are no OSError or ValueError
 
@@ -165,10 +169,10 @@ class Store:
         except (OSError, ValueError, ArrowException) as error:  # ValueError: of some names
             if isinstance(error, CecError):
                 raise
-            raise CecError(_explain(where, without_userinfo(str(error)))) from error
+            raise CecError(_explain_failure(where, without_userinfo(str(error)))) from error
 
 
-def _patient(files: S3FileSystem) -> S3FileSystem:
+def _with_our_limits(files: S3FileSystem) -> S3FileSystem:
     """Return the same filesystem with our limits, which a URI cannot name."""
     from pyarrow import fs
 
@@ -181,7 +185,7 @@ def _patient(files: S3FileSystem) -> S3FileSystem:
     return fs.S3FileSystem(**{**stated, **limits, "retry_strategy": tries})
 
 
-def _explain(where: str, said: str) -> str:
+def _explain_failure(where: str, said: str) -> str:
     """Return the message for an error of a client, which `said` something."""
     if _DENIED.search(said.lower()):
         return (

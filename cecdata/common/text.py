@@ -20,7 +20,7 @@ HEAD = 10  # bytes that show it
 SEP = re.compile('"?sep=(.)"?')  # what Excel writes before the header of a table
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark, as Excel writes it.
 
     Raises InputError where it is neither.
@@ -28,12 +28,12 @@ def text_of(path: Path) -> str:
     try:
         return decode_text(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} {unreadable(error)}") from error
+        raise InputError(f"{path} {explain_unreadable(error)}") from error
 
 
-def lines_of(path: Path) -> list[str]:
-    """Return the lines of such a file; they end where an editor ends them, and nowhere else."""
-    return re.split("\r\n?|\n", text_of(path))
+def read_text_lines(path: Path) -> list[str]:
+    """Return the lines of a file as `read_text` reads it; only an editor's line ends count."""
+    return re.split("\r\n?|\n", read_text(path))
 
 
 def decode_text(data: bytes) -> str:
@@ -41,17 +41,17 @@ def decode_text(data: bytes) -> str:
 
     A carriage return ends a line, and becomes a line feed, where the file has no line feed.
     """
-    text = data.decode(encoding(data))
+    text = data.decode(detect_text_encoding(data))
     return text if "\n" in text else text.replace("\r", "\n")
 
 
-def encoding(head: bytes) -> str:
+def detect_text_encoding(head: bytes) -> str:
     """Return the encoding in which a file that begins so is read."""
     marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return "utf-16" if marked else "utf-8-sig"
 
 
-def named_folder(pattern: str) -> tuple[Path, str]:
+def split_at_folder(pattern: str) -> tuple[Path, str]:
     """Return the longest folder that a pattern begins with, letter by letter, and the rest."""
     parts = Path(pattern).parts
     for end in range(len(parts) - 1, 0, -1):
@@ -60,7 +60,7 @@ def named_folder(pattern: str) -> tuple[Path, str]:
     return Path(), pattern
 
 
-def name_compression(head: bytes) -> str:
+def advise_decompression(head: bytes) -> str:
     """Return what follows the name of a file that begins so, or "" where it is not compressed."""
     for command, pattern in _COMPRESSED.items():
         if pattern.match(head):
@@ -69,7 +69,7 @@ def name_compression(head: bytes) -> str:
     return ""
 
 
-def unreadable(error: OSError | UnicodeDecodeError) -> str:
+def explain_unreadable(error: OSError | UnicodeDecodeError) -> str:
     """Return what follows a file's name in the message about it.
 
     >>> try:
@@ -82,7 +82,7 @@ def unreadable(error: OSError | UnicodeDecodeError) -> str:
         return f"cannot be read ({error.strerror or error})"
     if error.encoding.startswith("utf-16"):
         return f"is damaged UTF-16 ({error.reason} at byte {error.start}): write it again"
-    return name_compression(error.object) or (
+    return advise_decompression(error.object) or (
         f"is not UTF-8 ({error.reason} at byte {error.start}): convert a text, for example "
         "with `iconv -f gb18030 -t utf-8`, and save a document or a table as text"
     )

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.progress import say, step
+from cecdata.common.progress import advance_bar, say
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, SHORTEST, Flags, Index
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.inputs import files_below, format_of, resolve
+from cecdata.corpus.inputs import files_below, find_sources, format_of_name
 from cecdata.corpus.lines import BLOCK_BYTES
-from cecdata.corpus.normalise import Normalised, reject
+from cecdata.corpus.normalise import Normalised, reject_rows
 from cecdata.corpus.sources import Reject, Source
 from cecdata.shards.manifest import MANIFEST
 from cecdata.shards.schema import count_values
@@ -85,34 +85,39 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
 
 
 def _is_dataset(folder: Path) -> bool:
+    """Return whether a folder is a dataset of this package."""
     return (folder / MANIFEST).is_file() and (folder / "data").is_dir()
 
 
-def load(names: Sequence[str]) -> Index:
+def load_index(names: Sequence[str]) -> Index:
     """Return the index of the benchmarks in these files and folders.
 
     Raises InputError for a benchmark without a text that could be compared.
     """
     files = benchmark_files(names)
     with _loading:
-        return _load(tuple((name, path, _digest(path)) for name, path in files.items()))
+        return _build_index(
+            tuple((name, path, _hash_benchmark(path)) for name, path in files.items())
+        )
 
 
-def digests(names: Sequence[str]) -> dict[str, str]:
+def hash_benchmarks(names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of each benchmark file by name; an empty dict without `names`."""
     files = benchmark_files(names) if names else {}
-    return {name: _digest(path) for name, path in files.items()}
+    return {name: _hash_benchmark(path) for name, path in files.items()}
 
 
-def _digest(path: Path) -> str:
+def _hash_benchmark(path: Path) -> str:
     """Return the SHA-256 of a file, or of the manifest in the folder of a dataset."""
     return sha256_of(path / MANIFEST if path.is_dir() else path).sha256
 
 
 @lru_cache(maxsize=1)
-def _load(files: tuple[tuple[str, Path, str], ...]) -> Index:
+def _build_index(files: tuple[tuple[str, Path, str], ...]) -> Index:
+    """Return the index of benchmarks, given as (name, path, SHA-256)."""
     index = Index(
-        (name, (text for text, _, _ in texts(str(path)) if len(text))) for name, path, _ in files
+        (name, (text for text, _, _ in read_row_texts(str(path)) if len(text)))
+        for name, path, _ in files
     )
     for name, path, _ in files:
         if not index.sizes[name]:
@@ -121,6 +126,7 @@ def _load(files: tuple[tuple[str, Path, str], ...]) -> Index:
 
 
 def _without_text(name: str) -> InputError:
+    """Return the error for a benchmark in which nothing can be compared."""
     return InputError(
         f"{name}: no text to compare. Texts are lines, strings of columns and of JSON, of at least "
         f"{SHORTEST} letters, digits or Han characters; no texts are bytes, numbers, and columns "
@@ -137,19 +143,19 @@ def decontaminate(clean: Normalised, benchmarks: Index, *, kinds: int = CONTAMIN
     bad = flags.any(axis=1)
     if not bad.any():
         return clean
-    details = [_detail(row, benchmarks.benchmarks) for row in flags[bad]]
-    rejected = reject(clean.batch.filter(pa.array(bad)), REASON, details)
+    details = [_describe_match(row, benchmarks.benchmarks) for row in flags[bad]]
+    rejected = reject_rows(clean.batch.filter(pa.array(bad)), REASON, details)
     merged = pa.concat_batches([clean.rejected, rejected])
     return Normalised(clean.batch.filter(pa.array(~bad)), merged)
 
 
-def by_benchmark(rejected: pa.Table) -> dict[str, int]:
+def count_by_benchmark(rejected: pa.Table) -> dict[str, int]:
     """Count contaminated rows by `detail`, which has the benchmark and the kind of match."""
     bad = rejected.filter(pc.equal(rejected.column("reason"), REASON))
     return count_values(bad["detail"])
 
 
-def _detail(flags: Flags, names: Sequence[str]) -> str:
+def _describe_match(flags: Flags, names: Sequence[str]) -> str:
     """Return the name of the first benchmark that a row matches, and how."""
     first = int(np.flatnonzero(flags)[0])
     named = ((EXACT, "the same text"), (OVERLAP, "a text that contains it or is part of it"))
@@ -178,7 +184,7 @@ class Report:
     benchmarks: list[Hits]
 
 
-def judge(corpus: str, benchmarks: Index) -> Report:
+def count_hits(corpus: str, benchmarks: Index) -> Report:
     """Count the rows of a corpus that benchmarks have, and read it once.
 
     The corpus may be clean text or pairs in any format; a row counts if one of its texts does.
@@ -187,7 +193,7 @@ def judge(corpus: str, benchmarks: Index) -> Report:
     names = benchmarks.benchmarks
     report = Report(0, 0, [Hits(name, benchmarks.sizes[name]) for name in names])
     longest = 0
-    for text, rows, count in texts(corpus):
+    for text, rows, count in read_row_texts(corpus):
         longest = max(longest, pc.max(pc.utf8_length(text)).as_py() or 0)
         flags = benchmarks.find(text)
         distinct, at = np.unique(rows, return_inverse=True)
@@ -195,15 +201,16 @@ def judge(corpus: str, benchmarks: Index) -> Report:
         np.bitwise_or.at(by_row, at, flags)
         report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
         report.rows += count
-        step("compare", count, None)
+        advance_bar("compare", count, None)
         for number, hits in enumerate(report.benchmarks):
-            _count(hits, by_row[:, number])
+            _add_hits(hits, by_row[:, number])
     if longest < SHORTEST:
         raise _without_text(corpus)
     return report
 
 
-def _count(hits: Hits, flags: Flags) -> None:
+def _add_hits(hits: Hits, flags: Flags) -> None:
+    """Add the rows with these flags of one benchmark, [rows], to its counts."""
     exact = (flags & EXACT) != 0
     overlap = ~exact & ((flags & OVERLAP) != 0)
     counted = exact | overlap
@@ -213,19 +220,20 @@ def _count(hits: Hits, flags: Flags) -> None:
     hits.shared += int((~counted & ((flags & SHARED) != 0)).sum())
 
 
-def texts(name: str) -> Iterator[Texts]:
+def read_row_texts(name: str) -> Iterator[Texts]:
     """Yield the texts of a file, a glob or a dataset folder, all texts of a row in one batch.
 
     Rows are numbered from 0 in each batch. A row is a line (with its fields between tabs), a row of
     a table, or a JSON object or element. Fields such as `id` and `origin` are left out. A file with
     another suffix, such as .test, is read as lines. Raises InputError for one that cannot be read.
     """
-    is_other = Path(name).is_file() and not format_of(Path(name))[0]
-    for source in resolve([name], "text" if is_other else None):
-        yield from _rows(replace(source, guessed=True))
+    is_other = Path(name).is_file() and not format_of_name(Path(name))[0]
+    for source in find_sources([name], "text" if is_other else None):
+        yield from _batch_row_texts(replace(source, guessed=True))
 
 
-def _rows(source: Source) -> Iterator[Texts]:
+def _batch_row_texts(source: Source) -> Iterator[Texts]:
+    """Yield the texts of the rows of a file, some megabytes at a time."""
     waiting: list[list[str]] = []
     lost: Counter[str] = Counter()
     size = 0  # characters
@@ -233,20 +241,21 @@ def _rows(source: Source) -> Iterator[Texts]:
         if isinstance(record, Reject):
             lost[record.reason] += 1
         else:
-            waiting.append(list(_strings(record.value)))
+            waiting.append(list(_find_strings(record.value)))
             size += sum(map(len, waiting[-1]))
             if any(map(_IS_DAMAGED, waiting[-1])):
                 lost["invalid_utf8"] += 1
         if len(waiting) == _ROWS or size >= BLOCK_BYTES:
-            yield _of_lists(waiting)
+            yield _to_columns(waiting)
             waiting, size = [], 0
     if waiting:
-        yield _of_lists(waiting)
+        yield _to_columns(waiting)
     if reason := next(iter(lost), ""):
         say(f"Warning: {source.label}: rows not read completely: {lost.total():,} ({reason})")
 
 
-def _of_lists(rows: list[list[str]]) -> Texts:
+def _to_columns(rows: list[list[str]]) -> Texts:
+    """Return the texts of rows in one column, the number of the row of each, and that of rows."""
     counts = [len(row) for row in rows]
     # a lone surrogate is in no benchmark
     sound = [text.encode("utf-8", "replace").decode() for row in rows for text in row]
@@ -254,13 +263,14 @@ def _of_lists(rows: list[list[str]]) -> Texts:
     return text, np.repeat(np.arange(len(rows)), counts), len(rows)
 
 
-def _strings(value: object) -> Iterator[str]:
+def _find_strings(value: object) -> Iterator[str]:
+    """Yield the texts in a value of JSON, without those of fields that are no text."""
     if isinstance(value, str):
         yield from value.split("\t")
     elif isinstance(value, dict):
         for name, part in value.items():
             if str(name).lower() not in _NOT_TEXT:
-                yield from _strings(part)
+                yield from _find_strings(part)
     elif isinstance(value, list):
         for part in value:
-            yield from _strings(part)
+            yield from _find_strings(part)

@@ -53,7 +53,7 @@ _WINDOW_SALT = 0  # no key has this length
 
 
 @functools.cache
-def folding() -> Uint32s:
+def make_folding_table() -> Uint32s:
     """Return the code point that replaces each one of the BMP in a key; 0 if it is left out.
 
     >>> [chr(code) for code in folding()[[ord(sign) for sign in "Ａé已"]]], folding()[ord("，")]
@@ -82,7 +82,7 @@ class Keys:
         if len(text):
             data, offsets = string_buffers(text)
             self.codes = np.empty(int(offsets[-1] - offsets[0]), np.uint32)
-            size = _fold(data, offsets, folding(), self.codes, self.offsets)
+            size = _fold_texts(data, offsets, make_folding_table(), self.codes, self.offsets)
             self.codes = self.codes[:size]
 
 
@@ -120,7 +120,7 @@ class Index:
         longest = int(np.diff(keys.offsets).max(initial=0))
         prefix, powers = np.zeros(longest + 1, np.uint64), np.ones(longest + 1, np.uint64)
         windows = np.zeros(len(self.benchmarks), np.int64)
-        _find(keys.codes, keys.offsets, prefix, powers, windows, self._table, flags)
+        _flag_rows(keys.codes, keys.offsets, prefix, powers, windows, self._table, flags)
         return flags
 
 
@@ -164,7 +164,8 @@ def _hash_parts(keys: Keys, rows: npt.NDArray[np.int64]) -> Uint64s:
 
 
 @compiled
-def _fold(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, ends: Int64s) -> int:
+def _fold_texts(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, ends: Int64s) -> int:
+    """Write the keys of texts to `codes`, and where each ends to `ends`; return their length."""
     written = 0
     for row in range(offsets.size - 1):
         at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
@@ -202,10 +203,11 @@ def _hash_stretches(
 
 
 def _make_table(hashes: Uint64s, owners: Int64s, lengths: Collection[int]) -> Table:
+    """Return the table of hashes and the benchmarks that own them; `lengths` are of the keys."""
     order = np.lexsort((owners, hashes))
     hashes, owners = hashes[order], owners[order]
-    first = np.r_[True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])][: len(hashes)]
-    hashes, owners = hashes[first], owners[first]
+    is_new = np.r_[True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])][: len(hashes)]
+    hashes, owners = hashes[is_new], owners[is_new]
     distinct, starts = np.unique(hashes, return_index=True)
     bits = distinct >> np.uint64(64 - _BLOOM_BITS)
     bloom = np.zeros(1 << (_BLOOM_BITS - 6), np.uint64)
@@ -226,7 +228,7 @@ def _look_up(table: Table, value: np.uint64) -> int:
 
 
 @entry_with()
-def _find(
+def _flag_rows(
     codes: Points,
     offsets: Int64s,
     prefix: Uint64s,
@@ -235,6 +237,7 @@ def _find(
     table: Table,
     flags: Flags,
 ) -> None:
+    """Write to `flags` how each row matches each benchmark; the other arrays are for its work."""
     for place in range(powers.size - 1):
         powers[place + 1] = powers[place] * _BASE
     for row in range(flags.shape[0]):
@@ -244,32 +247,32 @@ def _find(
             continue
         for place in range(length):
             prefix[place + 1] = prefix[place] * _BASE + np.uint64(whole[place])
-        _flag(row_flags, table, _look_up(table, _mix(prefix[length], length)), EXACT)
+        _set_flag(row_flags, table, _look_up(table, _mix(prefix[length], length)), EXACT)
         for size in table.short:
             for place in range(length - size + 1):
                 value = prefix[place + size] - prefix[place] * powers[size]
-                _flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
+                _set_flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
         windows[:] = 0
         for place in range(length - WINDOW + 1):
             value = prefix[place + WINDOW] - prefix[place] * powers[WINDOW]
             at = _look_up(table, _mix(value, _WINDOW_SALT))
             if at < 0:
                 continue
-            _flag(row_flags, table, at, SHARED)
+            _set_flag(row_flags, table, at, SHARED)
             for group in range(table.starts[at], table.starts[at + 1]):
                 windows[table.owners[group]] += 1
             for size in table.long:
                 if place + size > length:
                     break
                 value = prefix[place + size] - prefix[place] * powers[size]
-                _flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
+                _set_flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
         for benchmark in range(windows.size):
             if length >= _PIECE and windows[benchmark] == length - WINDOW + 1:
                 row_flags[benchmark] |= np.uint8(OVERLAP)
 
 
 @inlined
-def _flag(found: Flags, table: Table, at: int, flag: int) -> None:
+def _set_flag(found: Flags, table: Table, at: int, flag: int) -> None:
     """Set a flag of each benchmark that has the hash at a place of the table; -1 is none."""
     if at >= 0:
         for group in range(table.starts[at], table.starts[at + 1]):

@@ -60,7 +60,7 @@ def look_alikes() -> dict[int, int]:
 
 
 @functools.cache
-def classes() -> npt.NDArray[np.uint8]:
+def treatment_classes() -> npt.NDArray[np.uint8]:
     """Return the class of every code point below TABLE_SIZE, shape (TABLE_SIZE,).
 
     SLOW is every character that is removed, folded or forbidden, and every one that NFC might
@@ -69,22 +69,22 @@ def classes() -> npt.NDArray[np.uint8]:
     """
     table = np.zeros(TABLE_SIZE, dtype=np.uint8)
     signs = WHITESPACE + INVISIBLE + JOINERS + STYLES + "".join(FORBIDDEN.values())
-    for start, end in _ranges(signs + "".join(map(chr, look_alikes()))):
+    for start, end in _parse_ranges(signs + "".join(map(chr, look_alikes()))):
         table[start : min(end, TABLE_SIZE - 1) + 1] = SLOW
-    table[sorted(map(ord, unstable()))] = SLOW
+    table[sorted(map(ord, unstable_characters()))] = SLOW
     table[0x1160:0x1200] = SLOW  # Hangul vowels and finals compose by arithmetic
     table[ord(" ")] = SPACE
     return table
 
 
-def _ranges(pattern: str) -> list[tuple[int, int]]:
-    """Return the ranges of a character class as written between brackets."""
+def _parse_ranges(pattern: str) -> list[tuple[int, int]]:
+    """Return the ranges (first, last) of a regular character class, given without its brackets."""
     pairs = re.findall(r"(.)-(.)|(.)", pattern, re.DOTALL)
     return [(ord(a or c), ord(b or c)) for a, b, c in pairs]
 
 
 @functools.cache
-def unstable() -> frozenset[str]:
+def unstable_characters() -> frozenset[str]:
     """Return the characters below TABLE_SIZE that canonical composition may touch."""
     chars: set[str] = set()
     for char in map(chr, range(TABLE_SIZE)):

@@ -42,12 +42,12 @@ def encoding_of(source: Source) -> str:
     """
     try:
         with open_source(source) as stream:
-            return detect_encoding(_sample(stream))
+            return detect_encoding(_read_sample(stream))
     except (InputError, OSError):  # the reader of the file reports the problem
         return UTF8
 
 
-def _sample(stream: object) -> bytes:
+def _read_sample(stream: object) -> bytes:
     """Return the first bytes of a stream, up to some thousand beyond ASCII."""
     read = getattr(stream, "read1", None) or stream.read  # type: ignore[attr-defined]
     parts: list[bytes] = []
@@ -74,12 +74,12 @@ def detect_encoding(head: bytes) -> str:
     """
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    return UTF8 if _is_mostly_utf8(head) else _find_best(head) or UTF8
+    return UTF8 if _is_mostly_utf8(head) else _find_likeliest(head) or UTF8
 
 
-def _find_best(head: bytes) -> str:
+def _find_likeliest(head: bytes) -> str:
     """Return the encoding in which the bytes are most likely Chinese, or ""."""
-    scores = {name: _score(head, name) for family in _FAMILIES for name in family}
+    scores = {name: _score_reading(head, name) for family in _FAMILIES for name in family}
     first, second, *_ = sorted(
         (max(family, key=scores.__getitem__) for family in _FAMILIES),
         key=lambda name: -scores[name],
@@ -87,12 +87,12 @@ def _find_best(head: bytes) -> str:
     return first if scores[first] - max(0.0, scores[second]) > _LEAST else ""
 
 
-def _score(head: bytes, encoding: str) -> float:
-    """Return how much more likely a text is Chinese than decoded wrongly, in nats."""
+def _score_reading(head: bytes, encoding: str) -> float:
+    """Return how much more likely Chinese than wrongly decoded is the text, in nats."""
     text = b"".join(transcode((head,), encoding)).decode("utf-8", "surrogatepass")
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = codes[codes >= 0x80]
-    return float(weights()[np.minimum(codes, 0xFFFF)].sum()) - _LEAST_EACH * len(codes)
+    return float(character_weights()[np.minimum(codes, 0xFFFF)].sum()) - _LEAST_EACH * len(codes)
 
 
 def _is_mostly_utf8(head: bytes) -> bool:
@@ -110,11 +110,11 @@ def _is_mostly_utf8(head: bytes) -> bool:
     if good < 2 * bad:
         return False
     return any(sign >= "\u0800" and not "\ud800" <= sign <= "\udfff" for sign in beyond) or not (
-        _find_best(head)
+        _find_likeliest(head)
     )
 
 
-def codec(encoding: str) -> str:
+def codec_name(encoding: str) -> str:
     """Return Python's name of an encoding, or of one that reads the same files and more."""
     "".encode(encoding)
     name = codecs.lookup(encoding).name
@@ -125,6 +125,7 @@ _DAMAGE = "cecdata.damage"  # the handler of errors that makes each bad byte a l
 
 
 def _mark_damage(error: UnicodeError) -> tuple[str, int]:
+    """Return lone surrogates for the bytes that do not decode, and where they end."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     bad = error.object[error.start : error.end]
@@ -148,7 +149,7 @@ def transcode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 @functools.cache
-def weights() -> Weights:
+def character_weights() -> Weights:
     """Return the weight of each character of the BMP; U+FFFF stands for all above it."""
     from cecdata.hanzi.characters import frequency, standard_characters, traditional_forms
 

@@ -20,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 _PURPOSE = np.uint64(0x53504C4954000001)  # "SPLIT": keeps the draw apart from other uses of the id
 
 
-def ids(text: pa.Array) -> Uint64s:
+def hash_texts(text: pa.Array) -> Uint64s:
     """Return the 64-bit XXH3 of each string's UTF-8.
 
     >>> [hex(value) for value in ids(pa.array(["他的病情已经好转。"]))]
@@ -31,18 +31,19 @@ def ids(text: pa.Array) -> Uint64s:
 
 
 def id_column(text: pa.Array) -> pa.Array:
-    """Return the column `id` of these sentences: the bits of `ids` as int64.
+    """Return the column `id` of these sentences: the bits of `hash_texts` as int64.
 
     >>> id_column(pa.array(["他的病情已经好转。"])).to_pylist()
     [3202059530852669036]
     """
-    return pa.array(ids(text).view(np.int64))
+    return pa.array(hash_texts(text).view(np.int64))
 
 
 def is_validation(ids: Uint64s | Int64s, holdout: float) -> Mask:
     """Return whether each sentence is held out; `holdout` is the fraction of all ids that are.
 
-    A larger holdout only adds sentences. Order, seed and shards do not matter.
+    A sentence is held out if a hash of its id, as a fraction of 2^64, is below `holdout`, so that a
+    larger one only adds sentences, and order, seed and shards do not matter.
 
     >>> is_validation(np.arange(5, dtype=np.uint64), 0.0).any()
     np.False_

@@ -13,17 +13,17 @@ from pathlib import Path
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
 from cecdata.common.store import fetch_copies, is_remote
-from cecdata.common.text import HEAD, name_compression, named_folder
-from cecdata.corpus.encodings import AUTO, codec, encoding_of
+from cecdata.common.text import HEAD, advise_decompression, split_at_folder
+from cecdata.corpus.encodings import AUTO, codec_name, encoding_of
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
+from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, describe_error
 from cecdata.shards.manifest import File
 
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")  # as Python reads such bytes in a name
 SAMPLE = "sample"  # the corpus that ships with the package
 
 
-def resolve(
+def find_sources(
     paths: Sequence[str], form: str | None = None, encoding: str | None = None
 ) -> list[Source]:
     """Return the files of a corpus. Paths keep their order; a glob or a folder is sorted.
@@ -37,9 +37,9 @@ def resolve(
         raise InputError("no corpus was named: name a file, a glob, a dataset folder, or `sample`")
     if form is not None and form not in FORMATS:
         raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
-    sources = [source for path in paths for source in _resolve_one(str(path), form)]
+    sources = [source for path in paths for source in _find_named(str(path), form)]
     try:
-        named = "" if encoding in (None, AUTO) else codec(encoding)
+        named = "" if encoding in (None, AUTO) else codec_name(encoding)
     except (LookupError, UnicodeError) as error:
         raise UsageError(
             f"unknown text encoding {encoding!r}: use one such as gb18030, big5 or utf-16"
@@ -53,35 +53,37 @@ def resolve(
     ]
 
 
-def _resolve_one(name: str, form: str | None) -> list[Source]:
+def _find_named(name: str, form: str | None) -> list[Source]:
+    """Return the files that one name stands for: a path, a glob, a URI, `-` or `sample`."""
     if name == STDIN:
         if form is not None and not FORMATS[form].stream:
             raise InputError(f"{form} cannot be read from standard input: name a file")
         return [Source(None, STDIN, form or "text", guessed=form is None)]
     if is_remote(name):
-        return _remote(name, form)
+        return _fetch_remote(name, form)
     if name == SAMPLE and not Path(name).exists():
-        return _sample()
+        return _list_sample()
     path = Path(name)
     if path.is_dir():
-        return _dataset(path)
+        return _list_folder(path)
     if path.exists():
-        return [_source(path, form=form)]
+        return [_check_file(path, form=form)]
     if glob.has_magic(name):
-        return _matches(name, form)
+        return _match_glob(name, form)
     if "://" in name:
         raise InputError(
             f"{name}: this kind of store is not supported. Download the data, and name the file "
             "or folder"
         )
-    raise InputError(f"{name}: there is no such file. {_neighbours(path)}")
+    raise InputError(f"{name}: there is no such file. {_suggest_name(path)}")
 
 
-def _source(path: Path, label: str | None = None, form: str | None = None) -> Source:
+def _check_file(path: Path, label: str | None = None, form: str | None = None) -> Source:
+    """Return a file with its format; raise InputError if it cannot be read as one."""
     if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
-    format_name, compression, suffix = format_of(path)
-    name, known = form or format_name, _suffixes()
+    format_name, compression, suffix = format_of_name(path)
+    name, known = form or format_name, _formats_by_suffix()
     if not name or (compression and not FORMATS[name].stream):
         streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
         tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
@@ -106,8 +108,8 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
             with path.open("rb") as file:
                 head = file.read(HEAD)
     except OSError as error:
-        raise InputError(reason(source, error)) from error
-    if FORMATS[name].stream and not compression and (advice := name_compression(head)):
+        raise InputError(describe_error(source, error)) from error
+    if FORMATS[name].stream and not compression and (advice := advise_decompression(head)):
         raise InputError(f"{source.label} {advice}")
     if not regular:
         raise InputError(
@@ -117,30 +119,31 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
     return source
 
 
-def format_of(path: Path) -> tuple[str, str, str]:
+def format_of_name(path: Path) -> tuple[str, str, str]:
     """Return the format that a file's name stands for, or "", its compression, and its suffix."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
     suffix = suffixes[-1] if suffixes else ""
-    name = _suffixes().get(suffix, "")
+    name = _formats_by_suffix().get(suffix, "")
     return (name if name and (not compression or FORMATS[name].stream) else ""), compression, suffix
 
 
-def _suffixes() -> dict[str, str]:
+def _formats_by_suffix() -> dict[str, str]:
     """Return the format's name for each suffix."""
     return {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
 
 
-def _matches(pattern: str, form: str | None) -> list[Source]:
+def _match_glob(pattern: str, form: str | None) -> list[Source]:
+    """Return the files that match a glob; raise InputError if none can be read."""
     # pathlib's glob takes no absolute pattern
-    folder, rest = named_folder(pattern)
+    folder, rest = split_at_folder(pattern)
     names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
     files = sorted(path for path in (folder / name for name in names) if path.is_file())
     if not files:
         brackets = ". In a glob, [x] stands for x, and [[]x] for [x]" if "[" in pattern else ""
         raise InputError(f"{pattern}: no file matches this glob{brackets}")
     sources = [
-        _source_or_problem(path) if _NOT_UTF8.search(str(path)) else _source(path, form=form)
+        _check_leniently(path) if _NOT_UTF8.search(str(path)) else _check_file(path, form=form)
         for path in files
     ]
     if all(source.problem for source in sources):
@@ -148,7 +151,7 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
     return sources
 
 
-def _remote(uri: str, form: str | None) -> list[Source]:
+def _fetch_remote(uri: str, form: str | None) -> list[Source]:
     """Return local copies of an object, or of all below a name.
 
     Of a dataset they are `data/*.parquet`, as of a local folder.
@@ -160,21 +163,22 @@ def _remote(uri: str, form: str | None) -> list[Source]:
         copies = {n: p for n, p in copies.items() if not n.startswith(".") and "/." not in n}
     strict = form is not None or "" in copies
     return [
-        _source(path, f"{label}/{name}" if name else label, form)
+        _check_file(path, f"{label}/{name}" if name else label, form)
         if strict
-        else _source_or_problem(path, f"{label}/{name}")
+        else _check_leniently(path, f"{label}/{name}")
         for name, path in copies.items()
     ]
 
 
-def _sample() -> list[Source]:
+def _list_sample() -> list[Source]:
+    """Return the files of the corpus that ships with the package."""
     from importlib.resources import files
 
     folder = Path(str(files("cecdata"))) / "sample"
-    return [_source(path, f"sample/{path.name}") for path in sorted(folder.glob("*.txt"))]
+    return [_check_file(path, f"sample/{path.name}") for path in sorted(folder.glob("*.txt"))]
 
 
-def _dataset(folder: Path) -> list[Source]:
+def _list_folder(folder: Path) -> list[Source]:
     """Return the files of a folder, sorted by name.
 
     Of a Hugging Face dataset they are `data/*.parquet`, or all *.parquet files beside a
@@ -185,13 +189,13 @@ def _dataset(folder: Path) -> list[Source]:
     if not paths and (folder / "README.md").is_file():
         paths = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
     if paths:
-        return [_source(path) for path in paths]
-    sources = [_source_or_problem(path) for path in files_below(folder)]
+        return [_check_file(path) for path in paths]
+    sources = [_check_leniently(path) for path in files_below(folder)]
     if all(source.problem for source in sources):
         some = ", ".join(source.label for source in sources[:3]) or "it is empty"
         raise InputError(
             f"{folder}: no file in this folder can be read ({some}). A corpus is a Hugging "
-            f"Face dataset, or files such as {' '.join(_suffixes())}"
+            f"Face dataset, or files such as {' '.join(_formats_by_suffix())}"
         )
     return sources
 
@@ -219,13 +223,13 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(files)
 
 
-def _source_or_problem(path: Path, name: str | None = None) -> Source:
+def _check_leniently(path: Path, name: str | None = None) -> Source:
     """Return a file of a folder; its `problem` is set if it is rejected unread."""
     try:
-        return _source(path, name)
+        return _check_file(path, name)
     except InputError as error:
         detail = str(error)
-    known = path.suffix.lower() in _suffixes() or path.suffix.lower() in COMPRESSIONS
+    known = path.suffix.lower() in _formats_by_suffix() or path.suffix.lower() in COMPRESSIONS
     problem = "unreadable_file" if known or not path.is_file() else "unknown_format"
     if _NOT_UTF8.search(str(path)):
         problem = "name_not_utf8"
@@ -233,7 +237,8 @@ def _source_or_problem(path: Path, name: str | None = None) -> Source:
     return Source(path, label, "text", problem=problem, detail=detail)
 
 
-def _neighbours(path: Path) -> str:
+def _suggest_name(path: Path) -> str:
+    """Return the sentence that says why there is no such file, with names that are alike."""
     folder = path.parent
     if path.is_symlink():
         return f"It is a link to {path.readlink()}, which does not exist."

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.errors import InputError
-from cecdata.common.text import name_compression
+from cecdata.common.text import advise_decompression
 from cecdata.corpus.encodings import transcode
-from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of
+from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of_bytes
 
 BLOCK_BYTES = 4 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -31,14 +31,14 @@ class Block:
     rejects: tuple[Reject, ...] = ()  # lines so long that they were never held whole
 
 
-def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Iterator[Block]:
+def split_blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Iterator[Block]:
     """Cut a stream at line ends (LF, CRLF, CR); the last line may lack one.
 
     A byte order mark is dropped. A line of more than `max_bytes` is rejected once, and never held
     in memory as a whole.
     """
     carry, line, skipped, head = b"", 1, 0, b""
-    for chunk in chunks(stream, source):
+    for chunk in read_utf8(stream, source):
         data = carry + chunk
         cut = data.rfind(b"\n") + 1
         rejects: tuple[Reject, ...] = ()
@@ -49,7 +49,7 @@ def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Ite
             if not end:
                 carry = b""
                 continue
-            rejects = (_too_long(source, line, head, skipped, max_bytes),)
+            rejects = (_reject_long_line(source, line, head, skipped, max_bytes),)
             data, cut, skipped = data[end:], cut - end, 0
             first = line + 1
         body, carry = data[:cut], data[cut:]
@@ -59,22 +59,23 @@ def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Ite
         if len(carry) > max_bytes:
             skipped, head, carry = len(carry), carry[:1024], b""
     if skipped:
-        yield Block(b"", line, (_too_long(source, line, head, skipped, max_bytes),))
+        yield Block(b"", line, (_reject_long_line(source, line, head, skipped, max_bytes),))
     if carry:
         yield Block(carry + b"\n", line)
 
 
-def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
+def _reject_long_line(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
+    """Return the rejection of a line of `size` bytes that begins with `head`."""
     detail = f"{size} bytes, at most {limit}"
-    return Reject(line, source.origin, excerpt_of(head), "too_long", detail)
+    return Reject(line, source.origin, excerpt_of_bytes(head), "too_long", detail)
 
 
-def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
+def read_utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield pieces of a stream in UTF-8, without its mark, whose line ends are all line feeds."""
     first, rest = True, b""
-    for piece in filter(None, _utf8(stream, source)):
+    for piece in filter(None, _transcode_stream(stream, source)):
         if first:
-            if advice := name_compression(piece):  # a pipe, or a file that was compressed twice
+            if advice := advise_decompression(piece):  # a pipe, or a file that was compressed twice
                 raise InputError(f"{source.label} {advice}")
             piece = piece.removeprefix(_BOM)  # noqa: PLW2901
         chunk = rest + piece
@@ -89,9 +90,9 @@ def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
+def _transcode_stream(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield the bytes of a stream, in UTF-8 if the source is in another encoding."""
-    pieces = _pieces(stream)
+    pieces = _read_pieces(stream)
     if source.encoding == UTF8:
         yield from pieces
         return
@@ -107,7 +108,7 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
         raise InputError(f"{source.label} is not {source.encoding}: {error}") from error
 
 
-def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+def _read_pieces(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield about `BLOCK_BYTES` of a stream at a time; before an error, yield what was read."""
     parts: list[bytes] = []
     size = 0
@@ -134,6 +135,6 @@ def _is_han_in_utf8(chunk: bytes) -> bool:
     return any("\u4e00" <= character <= "\u9fff" for character in text)
 
 
-def numbers(first: int, count: int) -> npt.NDArray[np.int64]:
+def number_lines(first: int, count: int) -> npt.NDArray[np.int64]:
     """Return `count` line numbers from `first` on."""
     return np.arange(first, first + count, dtype=np.int64)

@@ -61,31 +61,31 @@ def normalise(
     private_use, noncharacter, too_short, too_long.
     """
     text = batch.column("text")
-    lengths, flagged = scan(text)
-    which, faults = np.full(len(text), -1, dtype=np.int32), list[Fault]()
+    lengths, flagged = measure_texts(text)
+    fault_index, faults = np.full(len(text), -1, dtype=np.int32), list[Fault]()
     slow = np.flatnonzero(flagged)
     if len(slow):
-        text = _repair(text, slow, lengths, which, faults)
+        text = _repair(text, slow, lengths, fault_index, faults)
     if mask is not None:
         text = mask(text)
-        lengths, _ = scan(text)
+        lengths, _ = measure_texts(text)
         batch = batch.set_column(0, batch.schema.field("text"), text)  # of rejected rows, too
-    _judge(lengths, min_chars, max_chars, which, faults)
-    places = np.flatnonzero(which >= 0)
-    fault_of, bad = pa.array(which[places]), batch.take(pa.array(places))
-    words = [fault.reason for fault in faults], [fault.detail for fault in faults]
-    # with the original text unless it is masked
-    rejected = reject(bad, *(pa.array(column, pa.string()).take(fault_of) for column in words))
+    _add_length_faults(lengths, min_chars, max_chars, fault_index, faults)
+    places = np.flatnonzero(fault_index >= 0)
+    fault_of, bad = pa.array(fault_index[places]), batch.take(pa.array(places))
+    reasons = pa.array([fault.reason for fault in faults], pa.string()).take(fault_of)
+    details = pa.array([fault.detail for fault in faults], pa.string()).take(fault_of)
+    rejected = reject_rows(bad, reasons, details)  # with the original text unless it is masked
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
-        batch = batch.filter(pa.array(which < 0))
+        batch = batch.filter(pa.array(fault_index < 0))
     columns = [id_column(batch.column("text")), *batch.columns]
     names = ["id", *batch.schema.names]
     placed = [columns[names.index(name)] for name in LOCATED_SENTENCE.names]
     return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
 
 
-def reject(
+def reject_rows(
     batch: pa.RecordBatch, reason: str | pa.Array, details: list[str] | pa.Array
 ) -> pa.RecordBatch:
     """Return rows with columns text, origin, file, row as a batch of the schema REJECTED_ROW."""
@@ -104,16 +104,16 @@ def normalise_text(text: str) -> str | Fault:
     Fault(reason='control_character', detail='U+0000 at 2')
     """
     for reason, signs in ch.FORBIDDEN.items():
-        if sign := _pattern(f"[{signs}]").search(text):
+        if sign := _compile_once(f"[{signs}]").search(text):
             return Fault(reason, f"U+{ord(sign[0]):04X} at {sign.start()}")
     text = text.translate(ch.look_alikes())
-    text = _pattern(f"[{ch.INVISIBLE}]+").sub("", text)
+    text = _compile_once(f"[{ch.INVISIBLE}]+").sub("", text)
     form = _NFC(text)
     while True:  # without a joiner characters may compose, and then other joiners join nothing
-        text, form = form, _NFC(_pattern(_STRAY).sub("", form))
+        text, form = form, _NFC(_compile_once(_STRAY).sub("", form))
         if text == form:
             break
-    return _pattern(f"[{ch.WHITESPACE}]+").sub(" ", text).strip(" ")
+    return _compile_once(f"[{ch.WHITESPACE}]+").sub(" ", text).strip(" ")
 
 
 # A joiner or a style at an edge, at whitespace or beside Han characters or ASCII joins nothing, nor
@@ -159,7 +159,7 @@ def judged_form() -> dict[int, str]:
 
 @functools.cache
 def judged_pattern() -> str:
-    """Return the class, for RE2 and `re`, of the characters that are judged as others."""
+    """Return a character class, for RE2 and `re`, of all keys of `judged_form`."""
     ranges: list[list[int]] = []
     for code in sorted(judged_form()):
         if ranges and code == ranges[-1][1] + 1:
@@ -181,27 +181,32 @@ def fold_for_judging(text: pa.Array) -> pa.Array:
 
 
 @functools.cache
-def _pattern(pattern: str) -> re.Pattern[str]:
+def _compile_once(pattern: str) -> re.Pattern[str]:
+    """Return the compiled form of a pattern."""
     return re.compile(pattern)
 
 
-def scan(text: pa.Array) -> tuple[Int32s, Mask]:
+def measure_texts(text: pa.Array) -> tuple[Int32s, Mask]:
     """Return every string's number of code points, and whether it needs `normalise_text`."""
     lengths = np.zeros(len(text), dtype=np.int32)
     slow = np.zeros(len(text), dtype=np.bool_)
     if len(text):
         data, offsets = string_buffers(text)
-        _scan(data, offsets, ch.classes(), lengths, slow)
+        _measure(data, offsets, ch.treatment_classes(), lengths, slow)
     return lengths, slow
 
 
 def _repair(
-    text: pa.Array, slow: npt.NDArray[np.int64], lengths: Int32s, which: Int32s, faults: list[Fault]
+    text: pa.Array,
+    slow: npt.NDArray[np.int64],
+    lengths: Int32s,
+    fault_index: Int32s,
+    faults: list[Fault],
 ) -> pa.Array:
-    """Return the texts with the flagged rows normalised; update `lengths`, `which` and `faults`.
+    """Return the texts with the flagged rows normalised, and update their lengths.
 
-    `which` gets the index of a row's fault in `faults`. Equal texts are normalised once: a few
-    hundred compressed bytes may hold a million of them.
+    New faults go to the end of `faults`, and the index of a row's fault to `fault_index`. Equal
+    texts are normalised once: a few hundred compressed bytes may hold a million of them.
     """
     coded = text.take(pa.array(slow)).dictionary_encode()
     repaired, fault_of = coded.dictionary.to_pylist(), np.full(len(coded.dictionary), -1, np.int32)
@@ -212,26 +217,27 @@ def _repair(
             faults.append(form)
         else:
             repaired[place] = form
-    which[slow] = fault_of[coded.indices.to_numpy()]
+    fault_index[slow] = fault_of[coded.indices.to_numpy()]
     replacement = pa.array(repaired, pa.string()).take(coded.indices)
-    lengths[slow], _ = scan(replacement)
+    lengths[slow], _ = measure_texts(replacement)
     mask = np.zeros(len(text), dtype=np.bool_)
     mask[slow] = True
     return pc.replace_with_mask(text, pa.array(mask), replacement)
 
 
-def _judge(
-    lengths: Int32s, min_chars: int, max_chars: int, which: Int32s, faults: list[Fault]
+def _add_length_faults(
+    lengths: Int32s, min_chars: int, max_chars: int, fault_index: Int32s, faults: list[Fault]
 ) -> None:
     """Add the faults of the rows' lengths, each distinct length once."""
     outside = (lengths < max(min_chars, 1)) | (lengths > max_chars)
-    outside &= which < 0
+    outside &= fault_index < 0
     sizes, places = np.unique(lengths[outside], return_inverse=True)
-    which[outside] = len(faults) + places
-    faults += [_fault(size, min_chars, max_chars) for size in sizes.tolist()]
+    fault_index[outside] = len(faults) + places
+    faults += [_length_fault(size, min_chars, max_chars) for size in sizes.tolist()]
 
 
-def _fault(length: int, min_chars: int, max_chars: int) -> Fault:
+def _length_fault(length: int, min_chars: int, max_chars: int) -> Fault:
+    """Return what is wrong with a length that is not allowed, in code points."""
     if length == 0:
         return Fault("empty", "nothing but whitespace")
     if length < min_chars:
@@ -240,7 +246,7 @@ def _fault(length: int, min_chars: int, max_chars: int) -> Fault:
 
 
 @compiled
-def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, slow: Mask) -> None:
+def _measure(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, slow: Mask) -> None:
     """Count each row's code points, and mark the rows that may not be in normal form."""
     for row in range(lengths.size):
         at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])

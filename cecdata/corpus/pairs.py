@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.text import encoding, text_of
+from cecdata.common.text import detect_text_encoding, read_text
 
 if TYPE_CHECKING:
     from cecdata.corpus.sources import Record
@@ -83,18 +83,9 @@ def read_texts(
     id, where it holds 0 and 1 alone, or digits of which some occur again. blank: as for
     `read_cells`. Raises InputError naming the line.
     """
-    form = _form_of(path)
+    form = _find_format(path)
     if form not in ("csv", "tsv"):
-        unit = _UNITS.get(form, "line")
-        for number, (row, record) in enumerate(_read_records(path, form), 1):
-            where = f"{path}, {unit} {row}"
-            if not isinstance(record, Mapping):
-                raise InputError(f"{where} must be an object, not a {type(record).__name__}")
-            needs = {role: cell(record, NAMES[role], where) for role in needed}
-            texts = {**_others(record), **needs}
-            if any(map(_IS_HALF, texts.values())):
-                raise InputError(f"{where} has half of a surrogate pair, which is no character")
-            yield Texts(number, where, texts)
+        yield from _read_mappings(path, form, needed)
         return
     rows = list(read_cells(path, blank=blank))
     while rows and len(rows[0][1]) > 1 and not "".join(rows[-1][1]).strip():
@@ -123,16 +114,30 @@ def read_texts(
         yield Texts(number, where, {role: cells[at] for role, at in roles.items()})
 
 
+def _read_mappings(path: Path, form: str, needed: Sequence[str]) -> Iterator[Texts]:
+    """Yield the rows of a file whose records name their texts: JSON, Parquet or M2."""
+    unit = _UNITS.get(form, "line")
+    for number, (row, record) in enumerate(_read_records(path, form), 1):
+        where = f"{path}, {unit} {row}"
+        if not isinstance(record, Mapping):
+            raise InputError(f"{where} must be an object, not a {type(record).__name__}")
+        needs = {role: read_text_under(record, NAMES[role], where) for role in needed}
+        texts = {**_find_id_and_source(record), **needs}
+        if any(map(_IS_HALF, texts.values())):
+            raise InputError(f"{where} has half of a surrogate pair, which is no character")
+        yield Texts(number, where, texts)
+
+
 def _are_labels(cells: Sequence[str]) -> bool:
     """Return whether cells say if a row has an error, or how many it has."""
     values = {*cells}
     return values <= {"0", "1"} or (values <= {*"0123456789"} and len(values) < len(cells))
 
 
-def _others(record: Mapping[str, object]) -> dict[str, str]:
+def _find_id_and_source(record: Mapping[str, object]) -> dict[str, str]:
     """Return the id and the source of a record, where it has them."""
     source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
-    fields = {"id": id_of(record), "source": source}
+    fields = {"id": id_of_record(record), "source": source}
     return {role: text for role, text in fields.items() if text is not None}
 
 
@@ -152,7 +157,7 @@ def find_roles(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
     return columns_of_roles if len(cells) > 1 and columns_of_roles.keys() >= set(needed) else {}
 
 
-def _form_of(path: Path) -> str:
+def _find_format(path: Path) -> str:
     """Return the format of a file, by its name or, of what seems a text, by its first line."""
     from cecdata.corpus.formats import FORMATS
 
@@ -177,9 +182,11 @@ def _read_records(path: Path, form: str) -> Iterator[Record]:
 
     source = Source(path.absolute(), str(path), form)
     if FORMATS[form].stream:
-        text_of(path)  # its message has the place of a byte that is not UTF-8
+        read_text(path)  # its message has the place of a byte that is not UTF-8
         with path.open("rb") as file:
-            source = replace(source, encoding=encoding(file.read(2)).removesuffix("-sig"))
+            source = replace(
+                source, encoding=detect_text_encoding(file.read(2)).removesuffix("-sig")
+            )
     for record in FORMATS[form].records(source):
         if isinstance(record, Reject):
             where = f"{_UNITS.get(form, 'line')} {record.row}: "
@@ -187,7 +194,7 @@ def _read_records(path: Path, form: str) -> Iterator[Record]:
         yield record
 
 
-def id_of(record: Mapping[str, object]) -> str | None:
+def id_of_record(record: Mapping[str, object]) -> str | None:
     """Return the id of a record as text, None if it has none.
 
     In shards the variants of one sentence share an id: with `copy` it identifies the pair.
@@ -196,7 +203,7 @@ def id_of(record: Mapping[str, object]) -> str | None:
     return f"{name}-{record['copy']}" if name is not None and "copy" in record else name
 
 
-def cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:
+def read_text_under(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:
     """Return the text under the first of these names; raise InputError if none has a text."""
     for name in names:
         value = record.get(name)

@@ -57,12 +57,14 @@ def mask_text(text: str) -> str:
     >>> mask_text("订单号是13812345678901，总共3张。")
     '订单号是13812345678901，总共3张。'
     """
-    while (masked := _mask(text)) != text:  # a placeholder is another neighbour than its number
+    while (
+        masked := _apply_rules(text)
+    ) != text:  # a placeholder is another neighbour than its number
         text = masked
     return text
 
 
-def mask(text: pa.Array) -> pa.Array:
+def mask_column(text: pa.Array) -> pa.Array:
     """Mask the texts of a column; those without a trace stay unchanged."""
     traces = "|".join(f"(?:{rule.trace.pattern})" for rule in RULES)
     chosen = np.array(pc.match_substring_regex(fold_for_judging(text), traces), dtype=np.bool_)
@@ -72,7 +74,7 @@ def mask(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(text, pa.array(chosen), pa.array(values, pa.string()))
 
 
-def _mask(text: str) -> str:
+def _apply_rules(text: str) -> str:
     """Apply the rules once, in their order, and mask each name wherever it occurs."""
     judged = _Judged(text)
     names: set[str] = set()
@@ -107,11 +109,13 @@ class _Judged:
         return _Judged(splice(self.text, changes))
 
 
-def _digits(text: str) -> str:
+def _to_ascii_digits(text: str) -> str:
+    """Return the digits and letters of a text; Han digits become ASCII ones."""
     return "".join(s for s in text.translate(_VALUES) if s.isascii() and s.isalnum())
 
 
 def _is_date(digits: str) -> bool:
+    """Return whether eight digits YYYYMMDD are a date."""
     try:
         return bool(date(int(digits[:4]), int(digits[4:6]), int(digits[6:])))
     except ValueError:
@@ -120,7 +124,7 @@ def _is_date(digits: str) -> bool:
 
 def is_resident_id(text: str) -> bool:
     """Return whether an 18-character resident identity number has a right birthday and checksum."""
-    text = _digits(text)
+    text = _to_ascii_digits(text)
     if not _is_date(text[6:14]):
         return False
     total = sum(weight * int(digit) for weight, digit in zip(_ID_WEIGHTS, text, strict=False))
@@ -139,9 +143,10 @@ def is_card(text: str) -> bool:
     return in_range and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def _rule(
+def _make_rule(
     placeholder: str, trace: str, pattern: str, holds: Callable[[str], bool] = lambda _: True
 ) -> Rule:
+    """Return a rule of patterns that are not compiled yet; by default every match holds."""
     return Rule(placeholder, re.compile(trace), re.compile(pattern), holds)
 
 
@@ -216,7 +221,7 @@ _START = '(?:^|(?<=[，。；、 “"（(]))'
 RULES: tuple[Rule, ...] = (
     # A local part has at most 64 octets (RFC 5321): without the limit a long run of letters takes
     # time proportional to the square of its length.
-    _rule(
+    _make_rule(
         "<EMAIL>",
         r"@|%40|艾特|[\[(（【<{][ ]?(?:at|AT)| (?:at|AT) ",
         rf"(?P<it>[{_LETTER}][{_LETTER}._%+'~&-]{{0,63}}(?:{_AT}{_HOST}(?:{_DOT}{_HOST}){{1,5}}"
@@ -225,27 +230,27 @@ RULES: tuple[Rule, ...] = (
         rf"|(?:(?<![{_HAN}])|(?<=[箱是为到给件]))[{_HAN}]{{1,4}}@(?:{_HOST}\.)?[{_HAN}{_LETTER}-]{{1,12}}"
         r"\.(?:中国|公司|网络|com|cn|net|org)(?![0-9A-Za-z]))",
     ),
-    _rule(
+    _make_rule(
         "<ID>",
         rf"(?:{_HAN_DIGIT}{_ANY_GAP}){{17}}",
         rf"{_EDGE}(?P<it>{_HAN_DIGIT}(?:{_ANY_GAP}{_HAN_DIGIT}){{16}}{_ANY_GAP}"
         rf"(?:{_HAN_DIGIT}|[Xx×ΧХ]))(?![A-Za-z])(?!{_HAN_DIGIT})",
         is_resident_id,
     ),
-    _rule(
+    _make_rule(
         "<ID>",
         "身份证",
         rf"身份证(?:号码?|件号码?|明号码?)?{_IS}"
         rf"(?P<it>{_HAN_DIGIT}(?:{_ANY_GAP}{_HAN_DIGIT}){{14}})(?![A-Za-z])(?!{_HAN_DIGIT})",
-        lambda text: _is_date("19" + _digits(text)[6:12]),  # of 15 digits
+        lambda text: _is_date("19" + _to_ascii_digits(text)[6:12]),  # of 15 digits
     ),
-    _rule(
+    _make_rule(
         "<CARD>",
         rf"[3-6](?:{_GAP}[0-9]){{14}}",
         rf"{_EDGE}(?P<it>[3-6](?:{_GAP}[0-9]){{14,18}})(?![0-9A-Za-z])",
         is_card,
     ),
-    _rule(
+    _make_rule(
         "<PHONE>",
         rf"1{_WIDE_GAP}[3-9]|{_IN_HAN}",
         rf"(?:{_EDGE}|(?<=[Tt][Ee][Ll])|(?<=[Tt][Ee][Ll]\.)|(?<=[VvWw][Xx])){_NO_PHONE}"
@@ -254,7 +259,7 @@ RULES: tuple[Rule, ...] = (
         rf"|{_IN_HAN})){_END}(?!{_HAN_DIGIT})",
         lambda text: not re.match(rf"{_YEAR}[^0-9]+{_YEAR}\b", text),
     ),
-    _rule(
+    _make_rule(
         "<PHONE>",
         r"0[0-9]{2,3}[ )）./-]|[48]00[0-9]?[ .-]|86|[+][0-9]",
         rf"{_EDGE}{_NO_PHONE}(?P<it>"
@@ -266,26 +271,26 @@ RULES: tuple[Rule, ...] = (
         r"|0[1-9][0-9]{1,2}[./][0-9]{4}[ .-]?[0-9]{4}|09[0-9]{2}-[0-9]{3}-[0-9]{3}"
         rf"|{_HOTLINE}|[48]00\.[0-9]{{3}}\.[0-9]{{4}}){_END}",
     ),
-    _rule(
+    _make_rule(
         "<PHONE>",
         r"(?:[+]|008)(?:[0-9][ ()-]{0,2}){8}",
         rf"(?<![0-9A-Za-z])(?P<it>(?:\+[1-9][0-9]{{0,2}}|00(?:85[23]|886))"
         rf"(?:[ -]?\(?[0-9]{{1,5}}\)?){{2,5}}){_END}",
         lambda text: 8 <= sum(map(str.isdigit, text)) <= 15,
     ),
-    _rule(
+    _make_rule(
         "<PHONE>",
         _CALL,
         rf"{_CALL}{_IS}(?P<it>0?[0-9]{{0,3}}[ -]?{_LANDLINE}"
         rf"|[48]00[0-9]{{7}}){_END}",
     ),
-    _rule(
+    _make_rule(
         "<QQ>",
         "[Qq][ ]?[Qq群]|扣[扣群]|球球|秋秋|企鹅号|加[Qq扣]",
         rf"(?:[Qq][ ]?[Qq群]|扣[扣群]|球球|秋秋|企鹅号|加[Qq扣])[ ]?[群号码帐账]{{0,3}}{_IS}"
         r"(?P<it>[1-9](?:[ -]?[0-9]){4,10})(?![0-9A-Za-z])",
     ),
-    _rule(
+    _make_rule(
         "<WECHAT>",
         _WECHAT,
         rf"(?:{_WECHAT})[ ]?(?:号码?|ID|id|账号|帐号)?码?{_IS}"
@@ -295,7 +300,7 @@ RULES: tuple[Rule, ...] = (
         lambda text: not text.isalpha(),
     ),
     *(
-        _rule(
+        _make_rule(
             "<ADDR>",
             rf"{_STREET}{_NUMBER}[号弄组#]|{_ESTATE}{_NUMBER}(?:号楼|栋|幢|座)",
             rf"{before}(?P<it>{place})(?![线码])",
@@ -310,7 +315,7 @@ RULES: tuple[Rule, ...] = (
             ),
         )
     ),
-    _rule(
+    _make_rule(
         "<NAME>",
         "我叫|我的名字|[姓户][ ]?名|[系件货请表办][ ]?人",
         '(?:(?:我的名字[叫是]|(?:我叫|姓[ ]?名|联[ ]?系[ ]?人|收[件货]人)"?[ ]?[是为]?|'
@@ -318,13 +323,13 @@ RULES: tuple[Rule, ...] = (
         '(?!(?<![：:=|【"“叫是为 ])[于任常易方高]))'
         rf"(?P<it>{_SURNAME}[ ]?[{_HAN}]{{1,2}})(?=$|[，。；！？、,.;/】()（）”\"\s先女小<])",
     ),
-    _rule(
+    _make_rule(
         "<NAME>",
         "联系",
         rf"联系(?!方式|方法)(?P<it>{_SURNAME}[{_HAN}]{{1,2}}?)"
         r"(?=[，, ：:（(]{0,2}(?:电话|手机|微信|QQ|<PHONE>))",
     ),
-    _rule(
+    _make_rule(
         "<NAME>",
         "先生|女士|小姐",
         rf"(?:^|(?<=[^{_HAN}])|(?<=[找给向是叫由让请被和与跟对为到于]))"

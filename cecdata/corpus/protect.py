@@ -34,12 +34,12 @@ def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
     """
     marks = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
     longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-    count, some = _mark(data, offsets, np.empty(longest + 4, np.uint32), marks)
+    count, some = _mark_rows(data, offsets, np.empty(longest + 4, np.uint32), marks)
     return marks[: count if some else 0]
 
 
 @compiled
-def _mark(data: Bytes, offsets: Ints, points: Points, marks: Bytes) -> tuple[int, bool]:
+def _mark_rows(data: Bytes, offsets: Ints, points: Points, marks: Bytes) -> tuple[int, bool]:
     """Write the marks of spans; return the number of code points, and whether any is marked."""
     base, some = 0, False
     for row in range(len(offsets) - 1):
@@ -91,7 +91,7 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
         start = i
         if i > done and _is_digit(points[i]) and points[i - 1] in _SIGNS:
             start = i - 1
-        done = _end(points, i, n)
+        done = _span_end(points, i, n)
         marks[base + start] = FIRST
         for j in range(start + 1, done):
             marks[base + j] = FURTHER
@@ -99,7 +99,7 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
 
 
 @compiled
-def _end(points: Points, i: int, n: int) -> int:
+def _span_end(points: Points, i: int, n: int) -> int:
     """Return the end of the span whose first word starts at i."""
     j = i + 1
     while j < n:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.normalise import Normalised, fold_for_judging, reject
+from cecdata.corpus.normalise import Normalised, fold_for_judging, reject_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,14 +32,14 @@ class Quality:
     detail: str
 
 
-def _short_signs(text: pl.Expr) -> pl.Expr:
+def _shorten_signs(text: pl.Expr) -> pl.Expr:
     """Return the text without quotation marks, and with one sign for ……, —— and ！！！."""
     return text.str.replace_all("[“”‘’「」『』]", "").str.replace_all(
         "([…—！？!?.。~～])[…—！？!?.。~～]+", "$1"
     )
 
 
-def _share(text: pl.Expr, pattern: str) -> pl.Expr:
+def _share_matching(text: pl.Expr, pattern: str) -> pl.Expr:
     """Return the share of a text's characters that match a pattern."""
     return text.str.count_matches(pattern) / text.str.len_chars()
 
@@ -50,8 +50,8 @@ LEAST_HAN, MOST_KANA, MOST_SIGNS, MOST_OTHERS = 0.5, 0.1, 0.4, 0.1
 
 
 @cache
-def _standard() -> str:
-    """Return the characters of 通用规范汉字表, which the operators and tables cover."""
+def _standard_class() -> str:
+    """Return the character class of 通用规范汉字表, which the operators and tables cover."""
     from cecdata.hanzi.characters import standard_characters  # it loads the tables
 
     return f"[{''.join(standard_characters())}]"
@@ -83,7 +83,8 @@ LEAST_DISTINCT, SHORTEST_REPEATED = 0.3, 12  # share of distinct characters; sho
 HEAD = 60  # characters judged, because long texts have a smaller share of distinct ones
 
 
-def _repeats(text: pl.Expr) -> pl.Expr:
+def _is_repetitive(text: pl.Expr) -> pl.Expr:
+    """Return whether few of the first HEAD characters are distinct."""
     head = text.str.head(HEAD)
     length, different = head.str.len_chars(), head.str.split("").list.n_unique()
     return (length >= SHORTEST_REPEATED) & (different < LEAST_DISTINCT * length)
@@ -95,21 +96,23 @@ QUALITY: dict[str, Quality] = {
         f"less than {LEAST_HAN:.0%} of its letters and digits are Han",
     ),
     "kana": Quality(
-        lambda text: _share(text, _KANA) > MOST_KANA,
+        lambda text: _share_matching(text, _KANA) > MOST_KANA,
         f"more than {MOST_KANA:.0%} of its characters are kana",
     ),
     "simplified": Quality(
         lambda text: (
-            text.str.count_matches(_standard()) < (1 - MOST_OTHERS) * text.str.count_matches(_HAN)
+            text.str.count_matches(_standard_class())
+            < (1 - MOST_OTHERS) * text.str.count_matches(_HAN)
         ),
         f"more than {MOST_OTHERS:.0%} of its Han characters are not standard simplified ones",
     ),
     "signs": Quality(
-        lambda text: _share(_short_signs(text), _SIGNS) > MOST_SIGNS,
+        lambda text: _share_matching(_shorten_signs(text), _SIGNS) > MOST_SIGNS,
         f"more than {MOST_SIGNS:.0%} of its characters are digits or signs, …… counted as one",
     ),
     "repeated": Quality(
-        _repeats, f"less than {LEAST_DISTINCT:.0%} of its first {HEAD} characters are distinct"
+        _is_repetitive,
+        f"less than {LEAST_DISTINCT:.0%} of its first {HEAD} characters are distinct",
     ),
     "mojibake": Quality(
         lambda text: text.str.contains(_MOJIBAKE) | (text.str.count_matches(_RARE) >= _MOST_RARE),
@@ -125,21 +128,21 @@ QUALITY: dict[str, Quality] = {
 _ANY_HAN = "[\u3400-\u9fff\U00020000-\U000323af]"
 
 
-def sieve(clean: Normalised, names: Sequence[str]) -> Normalised:
+def reject_failing(clean: Normalised, names: Sequence[str]) -> Normalised:
     """Reject the sentences that fail a filter; the reason names the first filter that they fail."""
     if not names or not len(clean.batch):
         return clean
-    failures = failing(clean.batch.column("text"), names)
+    failures = find_failures(clean.batch.column("text"), names)
     left, rejected = np.ones(len(clean.batch), dtype=np.bool_), [clean.rejected]
     for name in names:
         bad = failures[name].to_numpy() & left
         left &= ~bad
         rows = clean.batch.filter(pa.array(bad))
-        rejected.append(reject(rows, f"quality_{name}", [QUALITY[name].detail] * len(rows)))
+        rejected.append(reject_rows(rows, f"quality_{name}", [QUALITY[name].detail] * len(rows)))
     return Normalised(clean.batch.filter(pa.array(left)), pa.concat_batches(rejected))
 
 
-def failing(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
+def find_failures(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
     """Return a frame with a column for each filter: whether each text fails it."""
     import polars as pl
 

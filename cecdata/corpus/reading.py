@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.inputs import resolve
-from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import gather
+from cecdata.corpus.inputs import find_sources
+from cecdata.corpus.lines import number_lines
+from cecdata.corpus.rows import build_rows
 from cecdata.corpus.sources import DamagedError, Reject, Rows, Source
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import count_values
@@ -48,8 +48,8 @@ class FileReport:
         return f"{self.path}: {rows} rows were rejected ({self.unreadable}).{hint}"
 
 
-def unread(inputs: Iterable[File]) -> list[FileReport]:
-    """Return the inputs of a dataset that were not read, or not completely."""
+def report_unread(inputs: Iterable[File]) -> list[FileReport]:
+    """Return reports of the inputs of a dataset that were not read, or not completely."""
     return [
         FileReport(
             file.path,
@@ -68,18 +68,18 @@ _ENCODING_HINT = (
 )
 
 
-def read(
+def read_corpus(
     paths: Sequence[str],
     text_column: str | None = None,
     *,
     encoding: str | None = None,
     **options: Any,
 ) -> Iterator[Rows]:
-    """Yield the rows of the files that `resolve` finds, as `read_sources` does with `options`.
+    """Yield the rows of the files that `find_sources` finds, as `read_sources` does with `options`.
 
     Raises InputError for a named column if no file has columns.
     """
-    sources = resolve(paths, encoding=encoding)
+    sources = find_sources(paths, encoding=encoding)
     check_columns(text_column, sources)
     yield from read_sources(sources, text_column, **options)
 
@@ -99,7 +99,7 @@ def read_sources(
     """
     parts: list[Rows] = []
     rows = size = 0
-    for part in _parts(sources, text_column, limit, batch_rows, report):
+    for part in _read_up_to_limit(sources, text_column, limit, batch_rows, report):
         more_rows = part.batch.num_rows + part.rejected.num_rows
         more = part.batch.nbytes + part.rejected.nbytes
         full = rows + more_rows > batch_rows or size + more > _JOINED_BYTES
@@ -112,7 +112,7 @@ def read_sources(
         yield _join_rows(parts)
 
 
-def _parts(
+def _read_up_to_limit(
     sources: Sequence[Source],
     text_column: str | None,
     limit: int | None,
@@ -125,8 +125,8 @@ def _parts(
         if left is not None and left <= 0:
             return
         counts = FileReport(source.label, continues=source.before > 0)
-        for whole in _rows_of(source, text_column, batch_rows, counts):
-            rows = whole if left is None else _first(whole, left)
+        for step in _read_source(source, text_column, batch_rows, counts):
+            rows = step if left is None else _first_rows(step, left)
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
             counts.rejected.update(count_values(rows.rejected["reason"]))
@@ -138,7 +138,7 @@ def _parts(
         report(counts)
 
 
-def _rows_of(
+def _read_source(
     source: Source, text_column: str | None, batch_rows: int, counts: FileReport
 ) -> Iterator[Rows]:
     """Yield the rows of a file; the unreadable rest of a damaged one is one rejected row."""
@@ -151,10 +151,11 @@ def _rows_of(
             counts.damage = detail
     if reason:
         reject = Reject(counts.rows + 1, source.origin, "", reason, detail)
-        yield gather(source, pa.array([], pa.string()), None, numbers(1, 0), [reject])
+        yield build_rows(source, pa.array([], pa.string()), None, number_lines(1, 0), [reject])
 
 
 def _join_rows(parts: Sequence[Rows]) -> Rows:
+    """Return several steps of reading as one."""
     if len(parts) == 1:
         return parts[0]
     return Rows(
@@ -190,7 +191,7 @@ def check_columns(text_column: str | None, sources: Sequence[Source]) -> None:
         )
 
 
-def _first(rows: Rows, count: int) -> Rows:
+def _first_rows(rows: Rows, count: int) -> Rows:
     """Return the first `count` rows of a part, counting sound and rejected ones together."""
     if rows.batch.num_rows + rows.rejected.num_rows <= count:
         return rows

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Rows, Source, excerpt_of
+from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Rows, Source, excerpt_of_bytes
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 _SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep whole
@@ -36,7 +36,7 @@ def split_lines(data: bytes) -> pa.BinaryArray:
     return parts.slice(0, len(parts) - 1)
 
 
-def gather(
+def build_rows(
     source: Source,
     text: pa.Array,
     origin: pa.Array | None,
@@ -65,8 +65,8 @@ def gather(
         ]
         sound = np.ones(len(text), np.bool_)
         sound[places] = False
-        keep, rows = pa.array(sound), rows[sound]
-        text, origin, licence = (part.filter(keep) for part in (text, origin, licence))
+        is_sound, rows = pa.array(sound), rows[sound]
+        text, origin, licence = (part.filter(is_sound) for part in (text, origin, licence))
     file = repeat_text(source.label, len(text))
     arrays = [_as_string(text), origin, file, pa.array(rows, pa.int64()), licence]
     ranked = sorted(rejects, key=lambda reject: reject.row)
@@ -94,7 +94,11 @@ def find_faults(text: pa.Array, source: Source) -> dict[int, Fault]:
     sizes = np.asarray(pc.fill_null(pc.binary_length(binary), 0))
     for place in np.flatnonzero(sizes > MAX_BYTES).tolist():
         head = binary[place].as_buffer()[:1024].to_pybytes()
-        faults[place] = excerpt_of(head), "too_long", f"{sizes[place]} bytes, at most {MAX_BYTES}"
+        faults[place] = (
+            excerpt_of_bytes(head),
+            "too_long",
+            f"{sizes[place]} bytes, at most {MAX_BYTES}",
+        )
     try:
         _as_string(text).validate(full=True)
     except pa.ArrowInvalid:
@@ -122,11 +126,12 @@ def find_fault(value: bytes, source: Source) -> Fault | None:
     # Escaping a megabyte of undecodable bytes takes a quarter of a second.
     if len(value) > _SPELT:
         detail += f"; an excerpt of {len(value)} bytes"
-        return excerpt_of(value), reason.replace("-", ""), detail
+        return excerpt_of_bytes(value), reason.replace("-", ""), detail
     return value.decode("utf-8", "backslashreplace"), reason.replace("-", ""), detail
 
 
 def _as_binary(text: pa.Array) -> pa.Array:
+    """Return a binary array over the same bytes, with offsets of the same width."""
     wide = pa.types.is_large_string(text.type) or pa.types.is_large_binary(text.type)
     return text.view(pa.large_binary() if wide else pa.binary())
 

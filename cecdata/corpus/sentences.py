@@ -49,7 +49,7 @@ _NONE = np.uint64(1 << 63)  # no place
 Classes = npt.NDArray[np.uint16]
 
 
-def _classes() -> Classes:
+def _make_classes() -> Classes:
     """Return the classes of the characters below U+10000; all others have none."""
     table = np.zeros(_TABLE, np.uint16)
     ranged = [chr(code) for code in range(0x2000, 0x200B)]
@@ -75,12 +75,12 @@ def _classes() -> Classes:
     return table
 
 
-_CLASSES = _classes()
+_CLASSES = _make_classes()
 
 
-def split(batch: pa.RecordBatch) -> pa.RecordBatch:
+def split_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Split the texts of a batch of the schema ROW; each sentence keeps its origin, file, row."""
-    places, sentences = _cut(batch.column("text"))
+    places, sentences = _cut_sentences(batch.column("text"))
     if len(places) == batch.num_rows:
         return batch
     # without the text, which would be copied whole for each of its sentences
@@ -90,28 +90,31 @@ def split(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ROW)
 
 
-def _cut(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+def _cut_sentences(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Return, for each sentence of the texts, the index of its text, and the sentence."""
     data, bounds = string_buffers(text)
     longest = int(np.diff(bounds).max(initial=0)) + 1
     work = np.empty((3, longest), np.int32)
     empty = np.empty(0, np.int64)
-    count = int(_pieces(data, bounds, _CLASSES, work, empty, empty, empty))
+    count = int(_find_sentences(data, bounds, _CLASSES, work, empty, empty, empty))
     rows, starts, stops = (np.empty(count, np.int64) for _ in range(3))
-    _pieces(data, bounds, _CLASSES, work, rows, starts, stops)
+    _find_sentences(data, bounds, _CLASSES, work, rows, starts, stops)
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(stops - starts, out=offsets[1:])
     copied = np.empty(int(offsets[-1]), np.uint8)
-    _copy(data, starts, offsets, copied)
+    _copy_sentences(data, starts, offsets, copied)
     buffers = pa.py_buffer(offsets), pa.py_buffer(copied)
     return rows, pa.StringArray.from_buffers(count, *buffers)
 
 
 @compiled
-def _copy(data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, held: Bytes) -> None:
+def _copy_sentences(
+    data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, copied: Bytes
+) -> None:
+    """Copy the bytes of the sentences that begin at `starts` into `copied`, at `offsets`."""
     for i in range(starts.size):
         size = offsets[i + 1] - offsets[i]
-        held[offsets[i] : offsets[i + 1]] = data[starts[i] : starts[i] + size]
+        copied[offsets[i] : offsets[i + 1]] = data[starts[i] : starts[i] + size]
 
 
 @compiled
@@ -123,7 +126,7 @@ def _in_word(data: Bytes, start: int, at: np.uint64, stop: int, classes: Classes
 
 
 @compiled
-def _mates(
+def _find_mates(
     data: Bytes, start: int, stop: int, classes: Classes, work: npt.NDArray[np.int32]
 ) -> None:
     """Write into work[0] the place of each bracket's other half in its line, or -1.
@@ -182,7 +185,7 @@ def _ends_here(
 
 
 @compiled
-def _pieces(
+def _find_sentences(
     data: Bytes,
     bounds: Int32s,
     classes: Classes,
@@ -199,7 +202,7 @@ def _pieces(
     for row in range(bounds.size - 1):
         before = count
         start, stop = np.uint64(bounds[row]), np.uint64(bounds[row + 1])
-        _mates(data, bounds[row], bounds[row + 1], classes, work)
+        _find_mates(data, bounds[row], bounds[row + 1], classes, work)
         at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
         ended = pause = False
         depth = 0

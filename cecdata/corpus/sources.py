@@ -42,12 +42,13 @@ class Reject(NamedTuple):
     detail: str
 
 
-def excerpt_of(value: bytes) -> str:
+def excerpt_of_bytes(value: bytes) -> str:
     """Return the beginning of a text that is too long to keep."""
     return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
 
 def _open_zstd(path: Path) -> Any:
+    """Open a file that zstd compressed."""
     import pyarrow as pa
 
     # Arrow's own `read` loses the memory for the bytes that it cannot read.
@@ -128,16 +129,17 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
     Raises InputError if the file cannot be read, and DamagedError if compressed data is damaged.
     """
     try:
-        with _open(source) as stream:
+        with _open_bytes(source) as stream:
             yield stream
     except (EOFError, zlib.error, lzma.LZMAError) as error:
-        raise DamagedError(_damage(source, error)) from error
+        raise DamagedError(_describe_damage(source, error)) from error
     except OSError as error:
         damaged = source.compression and not isinstance(error, (FileNotFoundError, PermissionError))
-        raise (DamagedError if damaged else InputError)(reason(source, error)) from error
+        raise (DamagedError if damaged else InputError)(describe_error(source, error)) from error
 
 
-def _open(source: Source) -> IO[bytes]:
+def _open_bytes(source: Source) -> IO[bytes]:
+    """Return the stream of the decompressed bytes of a file, or of standard input."""
     if source.path is None:
         if sys.stdin is None:  # the shell's `<&-`
             raise InputError("standard input is closed: pipe a corpus into it, or name a file")
@@ -148,18 +150,19 @@ def _open(source: Source) -> IO[bytes]:
     return stream
 
 
-def reason(source: Source, error: OSError) -> str:
+def describe_error(source: Source, error: OSError) -> str:
     """Return the message for an error of the operating system on this source."""
     if isinstance(error, FileNotFoundError):
         return f"{source.label}: there is no such file"
     if isinstance(error, PermissionError):
         return f"{source.label}: this user may not read the file (permission denied)"
     if source.compression:
-        return _damage(source, error)
+        return _describe_damage(source, error)
     return f"{source.label}: cannot be read ({error.strerror or error})"
 
 
-def _damage(source: Source, error: Exception) -> str:
+def _describe_damage(source: Source, error: Exception) -> str:
+    """Return the message for a file of which only the beginning decompresses."""
     return (
         f"{source.label}: only its beginning was read, because the compressed data is damaged or "
         f"incomplete ({error}). Download or compress the file again."
@@ -181,9 +184,9 @@ def pick_columns(
     `text_column` is the one that the user named. Raises InputError for a column that is missing,
     occurs twice or does not hold strings.
     """
-    text = text_column or default_text(available, strings, label)
+    text = text_column or default_text_column(available, strings, label)
     if text not in available:
-        raise InputError(unknown_column(text, available, label))
+        raise InputError(describe_unknown_column(text, available, label))
     if text not in strings:
         raise InputError(
             f"{label}: column {text!r} does not hold strings. Name a column of strings with "
@@ -215,12 +218,12 @@ class Picked:
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
-def unknown_column(name: str, available: Sequence[str], label: str) -> str:
+def describe_unknown_column(name: str, available: Sequence[str], label: str) -> str:
     """Return the message for a column that does not exist."""
     return f"{label}: no column {name!r}; {did_you_mean(name, list(available))}"
 
 
-def default_text(available: Sequence[str], strings: Sequence[str], label: str) -> str:
+def default_text_column(available: Sequence[str], strings: Sequence[str], label: str) -> str:
     """Return `text`, or the only column of strings; raise InputError if there is neither."""
     if DEFAULT_TEXT in available:
         return DEFAULT_TEXT

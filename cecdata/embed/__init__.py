@@ -14,13 +14,14 @@ __all__ = ["ENCODERS", "Encoder", "Scored", "encoder", "folders_of"]
 
 
 @cache
-def _usem3() -> Encoder:
+def _load_usem3() -> Encoder:
+    """Return the encoder that ships, loaded once."""
     from cecdata.embed.usem3 import Usem3
 
     return Usem3()
 
 
-ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType({"usem3": _usem3})
+ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType({"usem3": _load_usem3})
 
 
 def folders_of(name: str) -> list[str]:
@@ -33,7 +34,8 @@ def folders_of(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)  # a model may take gigabytes
-def _of_sentence_transformers(name: str, alone: bool) -> Encoder:
+def _load_sentence_transformer(name: str, alone: bool) -> Encoder:
+    """Return a model of sentence-transformers; the last one stays loaded."""
     from cecdata.embed.transformer import SentenceTransformerEncoder
 
     return SentenceTransformerEncoder(name, one_by_one=alone)
@@ -51,7 +53,7 @@ def encoder(name: str, *, alone: bool = True) -> Encoder:
     if name in ENCODERS:
         return ENCODERS[name]()
     if "/" in name or Path(name).exists():
-        return _of_sentence_transformers(name, alone)
+        return _load_sentence_transformer(name, alone)
     raise UsageError(
         f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, or a sentence-"
         f"transformers model (a folder, or a name on a hub such as BAAI/bge-large-zh-v1.5)"

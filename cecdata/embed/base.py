@@ -80,7 +80,7 @@ def folder_of(encoder: str) -> str:
     return re.sub(r"[^\w.@-]", "-", name).lstrip(".") or "encoder"
 
 
-def index_bytes(ids: npt.NDArray[np.int64], vectors: npt.NDArray[np.floating]) -> bytes:
+def make_index(ids: npt.NDArray[np.int64], vectors: npt.NDArray[np.floating]) -> bytes:
     """Return a FAISS file: an `IndexIDMap2` over `IndexScalarQuantizer` (fp16, inner product).
 
     Its bytes depend on the set of rows alone, not on their order. `ids` are distinct [N], and

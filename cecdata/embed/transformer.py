@@ -48,7 +48,7 @@ class SentenceTransformerEncoder(Encoder):
 
     def __init__(self, name: str, *, one_by_one: bool = False) -> None:
         self.name = name
-        self._model, self.revision = _load(name)
+        self._model, self.revision = _load_model(name)
         self._batch = 1 if one_by_one else _BATCH.get(self._model.device.type, _BATCH["cpu"])
         self.dimension = int(self._model.get_embedding_dimension() or 0)
         self.fingerprint = f"{self.revision} max_length={self._model.max_seq_length} unit"
@@ -67,10 +67,10 @@ class SentenceTransformerEncoder(Encoder):
         vectors = self._model.encode(
             list(sentences), batch_size=self._batch, convert_to_numpy=True, show_progress_bar=False
         ).astype(np.float32)
-        return unit_vectors(vectors, self.name)
+        return scale_to_unit(vectors, self.name)
 
 
-def unit_vectors(vectors: Floats, name: str) -> Floats:
+def scale_to_unit(vectors: Floats, name: str) -> Floats:
     """Return vectors of length 1; raise InputError for one that is zero or not finite."""
     sizes = np.einsum("nd,nd->n", vectors, vectors)
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
@@ -82,7 +82,7 @@ def unit_vectors(vectors: Floats, name: str) -> Floats:
     return np.asarray(vectors / np.sqrt(sizes)[:, None], np.float32)
 
 
-def _load(name: str) -> tuple[Any, str]:
+def _load_model(name: str) -> tuple[Any, str]:
     """Return the model and its revision: a folder's SHA-256, or the commit on a hub.
 
     Raises UsageError if HF_ENDPOINT is no address: the libraries cannot be imported then.
@@ -128,6 +128,7 @@ def _fetch_folder(name: str) -> Path:
 
 
 def _load_folder(folder: Path) -> Any:
+    """Return the model in a folder for the best device, in half precision on a GPU."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(

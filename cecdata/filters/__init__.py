@@ -26,7 +26,7 @@ FILTERS: Mapping[str, Filter] = MappingProxyType(
 )
 
 
-def active(config: Config) -> dict[str, Filter]:
+def active_filters(config: Config) -> dict[str, Filter]:
     """Return the filters of a configuration, in the order of the table.
 
     Those of a module of the user, "module:FILTER", come last. Raises UsageError for a name that is
@@ -45,8 +45,8 @@ def active(config: Config) -> dict[str, Filter]:
     }
 
 
-def measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
+def measure_pairs(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     """Return the pairs with the measures of all filters that are on."""
-    for filter_of in active(config).values():
+    for filter_of in active_filters(config).values():
         pairs = filter_of.measure(pairs, config, sentences)
     return pairs

@@ -49,9 +49,10 @@ class Filter:
     reads: Callable[[Config], Sequence[str]] = lambda _: ()
 
 
-def _too_far(pairs: Pairs, config: Config) -> Mask:
+def _is_too_far(pairs: Pairs, config: Config) -> Mask:
+    """Return which pairs are more than `max_distance` edits apart."""
     return np.asarray(np.asarray(pairs.column("distance")) > config.max_distance)
 
 
 #: Levenshtein distance in code points (paper, "Cleaning and validation": at most 8).
-DISTANCE = Filter("distance", _too_far)
+DISTANCE = Filter("distance", _is_too_far)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.codec import Json
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.config import Config
 from cecdata.embed import Encoder, encoder, folders_of
 from cecdata.filters.base import Filter, Tally
@@ -59,7 +59,7 @@ def choose_policy(config: Config, sentences: int) -> Policy:
     return Policy("sample", wanted / pairs, model)
 
 
-def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
+def _measure_cosine(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     """Fill the column `cosine` for the sampled sentences' pairs; it stays null elsewhere.
 
     `embedded` gets the vectors of these sentences.
@@ -81,15 +81,17 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
         scored = policy.encoder.score(sample.slice(start, size))
         values[chosen[start : start + size]] = scored.cosine
         embedded.append((ids[start + scored.first_pair], scored.vectors))
-        step("cosine", len(scored.cosine), round(policy.share * sentences * config.copies))
+        advance_bar("cosine", len(scored.cosine), round(policy.share * sentences * config.copies))
     unknown = np.ones(len(pairs.table), np.bool_)
     unknown[chosen] = False
     counts = {"scored": len(chosen)}
     filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
-    return replace(filled, counts={**pairs.counts, "cosine": counts}, embedded=_together(embedded))
+    return replace(
+        filled, counts={**pairs.counts, "cosine": counts}, embedded=_join_distinct(embedded)
+    )
 
 
-def _together(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats] | None:
+def _join_distinct(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats] | None:
     """Return ids and vectors, each sentence once; two slices may share a sentence."""
     if not parts:
         return None
@@ -97,12 +99,14 @@ def _together(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats] | None:
     return ids, np.concatenate([part[1] for part in parts])[first]
 
 
-def _too_low(pairs: Pairs, config: Config) -> Mask:
+def _is_too_low(pairs: Pairs, config: Config) -> Mask:
+    """Return which pairs have a cosine below `min_cosine`; one without a cosine passes."""
     low = pc.less(pairs.table.column("cosine"), np.float32(config.min_cosine))
     return np.asarray(pc.fill_null(low, False))
 
 
-def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
+def _add_facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
+    """Return the manifest with how the cosine was measured."""
     policy = choose_policy(config, manifest.rows.kept)
     if policy.encoder is None:
         return manifest
@@ -114,9 +118,9 @@ def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
 
 FILTER = Filter(
     "cosine",
-    _too_low,
-    measure=_measure,
-    facts=_facts,
+    _is_too_low,
+    measure=_measure_cosine,
+    facts=_add_facts,
     identity=encoder_fingerprint,
     reads=lambda config: folders_of(config.encoder),
 )

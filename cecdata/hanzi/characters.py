@@ -39,14 +39,14 @@ LENGTHS = (2, 3, 4)  # characters of a word
 Ranges = NDArray[np.int32]
 
 
-def rows(name: str) -> list[tuple[str, ...]]:
+def read_table_rows(name: str) -> list[tuple[str, ...]]:
     """Return the rows of ``tables/<name>.tsv``, without the header line."""
     lines = (TABLES / f"{name}.tsv").read_text(encoding="utf-8").split("\n")
     return [tuple(line.split("\t")) for line in lines[1:] if line]
 
 
 @cache
-def table(name: str) -> dict[str, tuple[str, ...]]:
+def read_table(name: str) -> dict[str, tuple[str, ...]]:
     """Return the other cells of each row by its first cell, for tables with one row per character.
 
     Cells stay text: the module that owns a table parses a cell on demand, so that loading costs no
@@ -55,7 +55,7 @@ def table(name: str) -> dict[str, tuple[str, ...]]:
     >>> table("characters")["好"][:2]
     ('1', '6')
     """
-    return {row[0]: row[1:] for row in rows(name)}
+    return {row[0]: row[1:] for row in read_table_rows(name)}
 
 
 def is_han(code_point: int) -> bool:
@@ -71,7 +71,7 @@ def is_han(code_point: int) -> bool:
 @cache
 def standard_characters() -> tuple[str, ...]:
     """Return the 8,105 characters of 通用规范汉字表, by code point."""
-    return tuple(table("characters"))
+    return tuple(read_table("characters"))
 
 
 @cache
@@ -86,24 +86,24 @@ def code_point_slots() -> Ranges:
 
 def is_standard(character: str) -> bool:
     """Return whether this is one of the 8,105 standard characters."""
-    return character in table("characters")
+    return character in read_table("characters")
 
 
 def frequency(character: str) -> float:
     """Return the occurrences per million characters; above 0 for standard ones, 0.0 for others."""
-    row = table("characters").get(character)
+    row = read_table("characters").get(character)
     return float(row[5]) if row else 0.0
 
 
 def traditional_forms(character: str) -> str:
     """Return the traditional forms that differ from the character, as one string: 发 → 發髮."""
-    row = table("characters").get(character)
+    row = read_table("characters").get(character)
     return row[6] if row else ""
 
 
 def variant_forms(character: str) -> str:
     """Return other variants (异体字) that the standard list replaces by this character."""
-    row = table("characters").get(character)
+    row = read_table("characters").get(character)
     return row[7] if row else ""
 
 
@@ -114,7 +114,7 @@ def cluster_ranges(rule: str) -> tuple[Ranges, Ranges]:
     The rule is `before` (they attach to the character before), `after`, or `pair` (regional
     indicators: two in a row are a flag).
     """
-    lines = [row for row in rows("clusters") if row[2] == rule]
+    lines = [row for row in read_table_rows("clusters") if row[2] == rule]
     firsts = np.array([int(row[0], 16) for row in lines], np.int32)
     lasts = np.array([int(row[1], 16) for row in lines], np.int32)
     return firsts, lasts
@@ -134,9 +134,9 @@ class Words:
 
 
 @cache
-def words(length: int) -> Words:
+def words_of_length(length: int) -> Words:
     """Return all words of `length` characters, 2 to 4."""
-    chosen = [row for row in _rows() if len(row[0]) == length]
+    chosen = [row for row in _read_lexicon() if len(row[0]) == length]
     points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)
     characters = code_point_slots()[points].reshape(-1, length) - 1
     counts = np.array([row[1] for row in chosen], np.float64)
@@ -144,5 +144,6 @@ def words(length: int) -> Words:
 
 
 @cache
-def _rows() -> list[tuple[str, ...]]:
-    return rows("lexicon")
+def _read_lexicon() -> list[tuple[str, ...]]:
+    """Return the rows of the lexicon: word, count and further columns, as text."""
+    return read_table_rows("lexicon")

@@ -24,7 +24,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import code_point_slots, rows, standard_characters, table
+from cecdata.hanzi.characters import (
+    code_point_slots,
+    read_table,
+    read_table_rows,
+    standard_characters,
+)
 
 UNENCODED = "？"
 ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
@@ -43,7 +48,7 @@ PEAK_WEIGHTS = (1.0, 0.9, 0.8)
 Floats = NDArray[np.float64]
 
 
-def combine(glyph: Floats, parts: Floats, strokes: Floats) -> Floats:
+def combine_similarities(glyph: Floats, parts: Floats, strokes: Floats) -> Floats:
     """Return one similarity from the three measures of each pair, 0 to 1.
 
     >>> combine(*np.full((3, 1), 0.9)).round(3).tolist()
@@ -67,14 +72,14 @@ class ShapePairs:
 @cache
 def shape_pairs() -> ShapePairs:
     """Return the look-alikes of all characters at once."""
-    lines = [table("shapes").get(sign, ("", "")) for sign in standard_characters()]
+    lines = [read_table("shapes").get(sign, ("", "")) for sign in standard_characters()]
     points = np.frombuffer("".join(names for names, _ in lines).encode("utf-32-le"), np.uint32)
     digits = np.frombuffer("".join(codes for _, codes in lines).encode(), np.uint8) - ord("0")
     measures = (digits.reshape(-1, 3, 2) @ np.array([10, 1]) / 100).T
     return ShapePairs(
         left=np.repeat(np.arange(len(lines), dtype=np.int32), [len(names) for names, _ in lines]),
         right=code_point_slots()[points] - 1,
-        similarity=combine(*measures),
+        similarity=combine_similarities(*measures),
     )
 
 
@@ -110,7 +115,7 @@ def strokes(character: str) -> str:
     >>> strokes("木")
     '1234'
     """
-    row = table("characters").get(character)
+    row = read_table("characters").get(character)
     return row[2] if row else ""
 
 
@@ -128,7 +133,7 @@ class Node:
     parts: tuple[Node, ...] = ()
 
 
-def parse(sequence: str) -> Node:
+def parse_ids(sequence: str) -> Node:
     """Return the tree of one IDS.
 
     >>> [node.character for node in parse("⿰讠青").parts]
@@ -136,13 +141,14 @@ def parse(sequence: str) -> Node:
 
     Raises ValueError with the sequence if it is cut short or has characters left over.
     """
-    node, rest = _parse(sequence, sequence)
+    node, rest = _parse_node(sequence, sequence)
     if rest:
         raise ValueError(f"IDS {sequence!r}: {rest!r} follows a complete sequence")
     return node
 
 
-def _parse(text: str, whole: str) -> tuple[Node, str]:
+def _parse_node(text: str, whole: str) -> tuple[Node, str]:
+    """Return the first tree of a text, and the rest; `whole` is the IDS for messages."""
     if not text:
         raise ValueError(f"IDS {whole!r} is cut short: an operator lacks a part")
     head, rest = text[0], text[1:]
@@ -150,7 +156,7 @@ def _parse(text: str, whole: str) -> tuple[Node, str]:
         return Node(head), rest
     parts = []
     for _ in range(ARITY[head]):
-        part, rest = _parse(rest, whole)
+        part, rest = _parse_node(rest, whole)
         parts.append(part)
     return Node("", head, tuple(parts)), rest
 
@@ -170,14 +176,15 @@ def ids(character: str) -> str:
     >>> ids("请")
     '⿰讠青'
     """
-    row = table("ids").get(character)
+    row = read_table("ids").get(character)
     return row[0] if row else character
 
 
 @cache
-def _splits() -> dict[str, tuple[Split, ...]]:
+def _splits_by_character() -> dict[str, tuple[Split, ...]]:
+    """Return the ways to split each character, the most plausible first."""
     by_character: dict[str, list[Split]] = defaultdict(list)
-    for character, parts, kind, weight in rows("splits"):
+    for character, parts, kind, weight in read_table_rows("splits"):
         by_character[character].append(Split(parts, kind, float(weight)))
     return {character: tuple(splits) for character, splits in by_character.items()}
 
@@ -188,7 +195,7 @@ def splits(character: str) -> tuple[Split, ...]:
     >>> splits("误")[0]
     Split(parts='言吴', kind='lr', weight=1.0)
     """
-    return _splits().get(character, ())
+    return _splits_by_character().get(character, ())
 
 
 def deletions(character: str) -> tuple[str, ...]:
@@ -197,15 +204,15 @@ def deletions(character: str) -> tuple[str, ...]:
     >>> deletions("请")
     ('青', '言')
     """
-    row = table("drops").get(character)
+    row = read_table("drops").get(character)
     return tuple(row[0]) if row else ()
 
 
 @cache
-def _additions() -> dict[str, tuple[str, ...]]:
+def _additions_by_part() -> dict[str, tuple[str, ...]]:
     """Return the characters that have one component more than a character, by this character."""
     by_part: dict[str, list[str]] = defaultdict(list)
-    for character, (smaller,) in table("drops").items():
+    for character, (smaller,) in read_table("drops").items():
         for part in smaller:
             by_part[part].append(character)
     return {
@@ -216,12 +223,12 @@ def _additions() -> dict[str, tuple[str, ...]]:
 
 def additions(character: str) -> tuple[str, ...]:
     """Return standard characters that are this one with a component added, fewest strokes first."""
-    return _additions().get(character, ())
+    return _additions_by_part().get(character, ())
 
 
 def exchanges(character: str) -> tuple[str, ...]:
     """Return standard characters with one component exchanged, by code point: 请 → 清情晴睛."""
-    row = table("exchanges").get(character)
+    row = read_table("exchanges").get(character)
     return tuple(row[0]) if row else ()
 
 
@@ -233,7 +240,7 @@ def two_parts(character: str) -> tuple[str, tuple[str, ...]]:
     >>> two_parts("法"), two_parts("超"), two_parts("花")
     (('⿰', ('氵', '去')), ('⿺', ('走', '召')), ('', ()))
     """
-    top = parse(ids(character))
+    top = parse_ids(ids(character))
     if top.operator not in (BESIDE, UNDERLINED) or len(top.parts) != 2:
         return "", ()
     return top.operator, tuple(part.character for part in top.parts)

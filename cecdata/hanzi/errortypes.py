@@ -96,7 +96,7 @@ def edit_type(source: str, target: str) -> str:
     return categories.pop() if len(categories) == 1 else "word"
 
 
-def in_row(category: str, row: str) -> bool:
+def counts_in_row(category: str, row: str) -> bool:
     """Return whether a sentence of `category` counts in a row; the row `stroke` includes STROKE.
 
     >>> in_row("more-stroke", "stroke"), in_row("stroke", "more-stroke")
@@ -109,7 +109,7 @@ def in_row(category: str, row: str) -> bool:
 def _category(wrong: str, right: str) -> str:
     """Return the first category that applies, in the order of LEAVES."""
     if len(wrong) == len(right) == 1 and is_han(ord(wrong)) and is_han(ord(right)):
-        return _of_characters(wrong, right)
+        return _category_of_characters(wrong, right)
     if _is_split(wrong, right) or _is_split(right, wrong):
         return "split-merge"
     if all(unicodedata.category(character)[0] in "PSZC" for character in wrong + right):
@@ -117,7 +117,8 @@ def _category(wrong: str, right: str) -> str:
     return "order" if sorted(wrong) == sorted(right) else "other"
 
 
-def _of_characters(wrong: str, right: str) -> str:
+def _category_of_characters(wrong: str, right: str) -> str:
+    """Return the category of one Han character that was written for another."""
     if readings.same_sound(wrong, right):
         return "homophone"
     sound = readings.near_sound(wrong, right)
@@ -135,6 +136,7 @@ def _of_characters(wrong: str, right: str) -> str:
 
 
 def _is_split(parts: str, whole: str) -> bool:
+    """Return whether `parts` is a way to write the parts of the character `whole`."""
     return len(whole) == 1 and any(split.parts == parts for split in components.splits(whole))
 
 
@@ -157,6 +159,7 @@ def _join_moves(edits: Sequence[Corruption], reference: str) -> list[Corruption]
 
 
 def _are_swapped(left: Corruption, right: Corruption) -> bool:
+    """Return whether two edits exchange their texts, or move a text by at most REACH."""
     crossed = left.target == right.source and left.source == right.target
     moved = not (left.target and left.source)  # deleted at one place and inserted at the other
     gap = right.start - left.end

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 
-from cecdata.hanzi.characters import frequency, rows, table
+from cecdata.hanzi.characters import frequency, read_table, read_table_rows
 
 # A rarer reading is known to few people, and so makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
@@ -33,7 +33,7 @@ def readings(character: str) -> tuple[Reading, ...]:
     >>> [str(reading) for reading in readings("教")]
     ['jiao4', 'jiao1']
     """
-    row = table("readings").get(character)
+    row = read_table("readings").get(character)
     if row is None:
         return ()
     entries = (entry.split(":") for entry in row[0].split(" "))
@@ -77,20 +77,22 @@ def near_sound(left: str, right: str) -> str | None:
         (reading.share * second_reading.share, kind)
         for reading in common_readings(left)
         for second_reading in common_readings(right)
-        if (kind := confusion(reading.syllable, second_reading.syllable)) is not None
+        if (kind := confusion_of_syllables(reading.syllable, second_reading.syllable)) is not None
     ]
-    return min(links, key=_likeliest)[1] if links else None
+    return min(links, key=_rank_link)[1] if links else None
 
 
-def _likeliest(link: tuple[float, str]) -> tuple[float, int, str]:
+def _rank_link(link: tuple[float, str]) -> tuple[float, int, str]:
+    """Return the key that sorts (weight, kind): heavy links first, then in the order of KINDS."""
     weight, kind = link
     return -weight, KINDS.index(kind.partition(":")[0]), kind
 
 
 @cache
-def _by_sound() -> dict[str, tuple[str, ...]]:
+def _characters_by_sound() -> dict[str, tuple[str, ...]]:
+    """Return the characters with each common reading, such as "hao3"."""
     by_sound: dict[str, list[str]] = defaultdict(list)
-    for character in table("readings"):
+    for character in read_table("readings"):
         for reading in common_readings(character):
             by_sound[str(reading)].append(character)
     return {sound: tuple(characters) for sound, characters in by_sound.items()}
@@ -105,7 +107,7 @@ def homophones(character: str) -> tuple[str, ...]:
     others = {
         sibling
         for reading in common_readings(character)
-        for sibling in _by_sound()[str(reading)]
+        for sibling in _characters_by_sound()[str(reading)]
         if sibling != character
     }
     weight = {sibling: sound_weight(character, sibling) * frequency(sibling) for sibling in others}
@@ -116,12 +118,12 @@ def homophones(character: str) -> tuple[str, ...]:
 def similar_syllables() -> dict[str, dict[str, str]]:
     """Return syllable → syllable that it may be confused with → how."""
     near: dict[str, dict[str, str]] = defaultdict(dict)
-    for one, similar, kind in rows("confusions"):
+    for one, similar, kind in read_table_rows("confusions"):
         near[one][similar] = kind
     return near
 
 
-def confusion(left: str, right: str) -> str | None:
+def confusion_of_syllables(left: str, right: str) -> str | None:
     """Return how two syllables without tone are confused, or None; the function is symmetric.
 
     >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")

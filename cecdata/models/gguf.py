@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cecdata.common import durable
 from cecdata.common.codec import parse
-from cecdata.common.durable.files import has_ended, naming
+from cecdata.common.durable.files import has_ended, naming_errors
 from cecdata.common.errors import CecError
 from cecdata.common.machine import user_folder
 from cecdata.common.progress import say
@@ -43,7 +43,7 @@ def keep_conversion(file: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
     model.hf_quantizer = None  # else transformers writes nothing
     vars(model.config).pop("quantization_config", None)
     try:
-        with naming(folder):
+        with naming_errors(folder):
             model.save_pretrained(staged)
             tokenizer.save_pretrained(staged)
             record = {"file": str(file.resolve()), "sha256": sha256_of_model(staged)}

@@ -90,22 +90,22 @@ class Operator:
     beside: str = ""
 
 
-def shipped(name: str) -> Callable[[], ConfusionSet]:
+def reader_of_shipped(name: str) -> Callable[[], ConfusionSet]:
     """Return the cached function that reads the set that `tools/operators/sets.py` made."""
 
     @cache
     def build() -> ConfusionSet:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.confusions")))
-        _, held = arrays.load(path, KIND, "Reinstall the package")
+        _, held = arrays.load_arrays(path, KIND, "Reinstall the package")
         count = len(standard_characters())
         source = np.repeat(np.arange(count, dtype=np.int32), held["size"].astype(np.int64))
         replacement, kind = held["replacement"].astype(np.int32), held["kind"].astype(np.int8)
-        return confusion_set(source, replacement, held["weight"].astype(np.float64), kind)
+        return make_confusion_set(source, replacement, held["weight"].astype(np.float64), kind)
 
     return build
 
 
-def confusion_set(
+def make_confusion_set(
     source: Positions, replacement: Positions, weight: Weights, kind: NDArray[np.int8]
 ) -> ConfusionSet:
     """Return the set of distinct pairs in any order, without those of weight 0."""
@@ -132,7 +132,7 @@ def _rank_rows(source: Positions, weight: Weights, replacement: Positions) -> ND
     return np.argsort(packed | replacement.astype(np.uint64), kind="stable")
 
 
-def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
+def reweigh(operator: Operator, changes: Mapping[str, float]) -> Operator:
     """Return the operator whose weight for each replacement is
 
         weight ** power · the factor of its kind;
@@ -159,6 +159,7 @@ def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
 def _change_weights(
     table: ConfusionSet, kinds: tuple[str, ...], changes: Mapping[str, float]
 ) -> ConfusionSet:
+    """Return a table with weights as `reweigh` says; shares are of each source's heaviest."""
     size = np.diff(table.bounds)
     source = np.repeat(np.arange(len(size), dtype=np.int32), size)
     heaviest = np.repeat(table.weight[table.bounds[:-1][size > 0]], size[size > 0])
@@ -166,4 +167,4 @@ def _change_weights(
     power = changes.get(POWER, 1.0)
     weight = np.array([share**power for share in (table.weight / heaviest).tolist()])
     weight *= np.array([changes.get(kind, 1.0) for kind in kinds])[table.kind]
-    return confusion_set(source, table.replacement, weight, table.kind)
+    return make_confusion_set(source, table.replacement, weight, table.kind)

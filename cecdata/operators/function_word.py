@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from cecdata.hanzi.characters import code_point_slots, frequency
-from cecdata.operators.base import CharConfusions, ConfusionSet, Operator, confusion_set
+from cecdata.operators.base import CharConfusions, ConfusionSet, Operator, make_confusion_set
 
 KINDS = ("function_word",)
 # Closed classes of school grammars (黄伯荣、廖序东《现代汉语》: 虚词) whose members are written for
@@ -25,7 +25,8 @@ FREQUENCY_EXPONENT = 0.5
 
 
 @cache
-def _build() -> ConfusionSet:
+def _build_swaps() -> ConfusionSet:
+    """Return the confusions of function words with each other, weighted by frequency."""
     slots = code_point_slots()
     swaps = dict.fromkeys(
         (right, wrong)
@@ -37,7 +38,7 @@ def _build() -> ConfusionSet:
     positions = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in swaps]
     source, other = np.array(positions, np.int32).T
     weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in swaps])
-    return confusion_set(source, other, weight, np.zeros(len(swaps), np.int8))
+    return make_confusion_set(source, other, weight, np.zeros(len(swaps), np.int8))
 
 
-OPERATOR = Operator("function_word", "substitute", 1, KINDS, CharConfusions(KINDS, _build))
+OPERATOR = Operator("function_word", "substitute", 1, KINDS, CharConfusions(KINDS, _build_swaps))

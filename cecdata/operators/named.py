@@ -37,7 +37,7 @@ def find_operators(modules: Mapping[str, str]) -> dict[str, Operator]:
 
     Raises UsageError for a module that does not have an operator of that name.
     """
-    return {**OPERATORS, **{name: _load(name, module) for name, module in modules.items()}}
+    return {**OPERATORS, **{name: _load_operator(name, module) for name, module in modules.items()}}
 
 
 def is_installed(name: str, module: str) -> bool:
@@ -46,7 +46,8 @@ def is_installed(name: str, module: str) -> bool:
     return point is not None and point.value == module
 
 
-def _load(name: str, module: str) -> Operator:
+def _load_operator(name: str, module: str) -> Operator:
+    """Return the operator in a module; raise UsageError where there is none of that name."""
     operator = import_object(module, "operator")
     if not isinstance(operator, Operator) or operator.name != name:
         raise UsageError(

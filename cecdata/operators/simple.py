@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import is_standard, traditional_forms, variant_forms, words
+from cecdata.hanzi.characters import is_standard, traditional_forms, variant_forms, words_of_length
 from cecdata.hanzi.components import BESIDE, UNDERLINED, looks_like, splits, two_parts
 from cecdata.operators import base, spans
 from cecdata.operators.base import CharConfusions, Confusion, Operator
@@ -27,35 +27,41 @@ _SWAP_COST = 2  # Levenshtein distance
 _LEAST_COUNT = 20  # people swap characters in words that they type often
 
 
-def _characters(name: str, *kinds: str) -> Operator:
-    return Operator(name, "substitute", 1, kinds, CharConfusions(kinds, base.shipped(name)))
+def _substitute_characters(name: str, *kinds: str) -> Operator:
+    """Return an operator with the shipped confusions of characters of this name."""
+    return Operator(
+        name, "substitute", 1, kinds, CharConfusions(kinds, base.reader_of_shipped(name))
+    )
 
 
-def _spans(name: str, *kinds: str) -> Operator:
-    return Operator(name, "rewrite", 1, kinds, SpanConfusions(kinds, spans.shipped(name)))
+def _rewrite_spans(name: str, *kinds: str) -> Operator:
+    """Return an operator with the shipped confusions of spans of this name."""
+    return Operator(name, "rewrite", 1, kinds, SpanConfusions(kinds, spans.reader_of_shipped(name)))
 
 
 #: A character for one that sounds the same or nearly so (教 → 胶).
-HOMOPHONE = _characters("homophone", "same_sound", "tone", "initial", "final", "keyboard", "edit1")
+HOMOPHONE = _substitute_characters(
+    "homophone", "same_sound", "tone", "initial", "final", "keyboard", "edit1"
+)
 
 #: A character for one that looks like it (未 → 末). The paper's evaluation tells more-stroke from
 #: fewer-stroke errors; `equal_stroke` is the rest.
-NEAR_GLYPH = _characters("near_glyph", "more_stroke", "fewer_stroke", "equal_stroke")
+NEAR_GLYPH = _substitute_characters("near_glyph", "more_stroke", "fewer_stroke", "equal_stroke")
 
 #: A component dropped, added or swapped (锦 → 帛).
-RADICAL = _characters("radical", "deletion", "addition", "exchange")
+RADICAL = _substitute_characters("radical", "deletion", "addition", "exchange")
 
 #: A half of a similar word (设计 → 设置), or the word's next character too soon. One real error in
 #: seven neither sounds nor looks like the right character. In most of these the writer thought of
 #: a word with the same other half, or typed a character of the word too soon or twice.
-LEXICAL = _characters("lexical", "word_frame", "word_neighbour")
+LEXICAL = _substitute_characters("lexical", "word_frame", "word_neighbour")
 
 #: What a pinyin input method offers for a whole word (权利 → 权力).
-WORD = _spans("word", "same_sound_word", "fuzzy_word", "part_of_word")
+WORD = _rewrite_spans("word", "same_sound_word", "fuzzy_word", "part_of_word")
 
 #: A word's next character too soon (嘴唇 → 唇唇), or a word that comes to mind. `lexical` writes
 #: the same characters in any context; here the word itself decides.
-SLIP = _spans("slip", "word_frame", "word_neighbour")
+SLIP = _rewrite_spans("slip", "word_frame", "word_neighbour")
 
 
 def _leave_out(character: str) -> Iterator[Confusion]:
@@ -116,8 +122,9 @@ VARIANT = Operator("variant", "substitute", 1, ("traditional", "variant"), _chan
 
 
 @cache
-def _swapped_words() -> SpanSet:
-    listed = words(2)
+def _swap_words() -> SpanSet:
+    """Return frequent words of two characters, each with the characters swapped."""
+    listed = words_of_length(2)
     often = zip(listed.texts, listed.counts, strict=True)
     right = [word for word, count in often if count >= _LEAST_COUNT and word[0] != word[1]]
     wrong = sorted(word[::-1] for word in right)
@@ -135,11 +142,11 @@ def _swapped_words() -> SpanSet:
 
 #: Two neighbouring characters of a word that changed places (字典 → 典字).
 SWAP = Operator(
-    "swap", "rewrite", _SWAP_COST, ("swapped",), SpanConfusions(("swapped",), _swapped_words)
+    "swap", "rewrite", _SWAP_COST, ("swapped",), SpanConfusions(("swapped",), _swap_words)
 )
 
 
-def _split(character: str) -> Iterator[Confusion]:
+def _split_character(character: str) -> Iterator[Confusion]:
     """Yield splits into two parts that can be typed; neither is the character itself."""
     how, written = two_parts(character)
     weights: dict[str, float] = {}
@@ -159,4 +166,4 @@ def _split(character: str) -> Iterator[Confusion]:
 #: the example of its table is followed (docs/paper.md row 9). Only characters of the layouts ⿰ and
 #: ⿺ are split: of 200 splits read by eye, none with one part above or around the other was judged
 #: likely (experiments/reading).
-SPLIT = Operator("split", "substitute", 2, tuple(_SPLITS.values()), _split)
+SPLIT = Operator("split", "substitute", 2, tuple(_SPLITS.values()), _split_character)

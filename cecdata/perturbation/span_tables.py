@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.kernels import compiled
-from cecdata.hanzi.characters import words
+from cecdata.hanzi.characters import words_of_length
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet
 from cecdata.perturbation.kernel import layout
@@ -119,7 +119,9 @@ def _cost(part: SpanSet) -> Cost:
     known = {
         text: count
         for length in range(SHORTEST, LONGEST + 1)
-        for text, count in zip(words(length).texts, words(length).counts.tolist(), strict=True)
+        for text, count in zip(
+            words_of_length(length).texts, words_of_length(length).counts.tolist(), strict=True
+        )
     }
     often = np.array([known.get(source, 1.0) for source in part.sources])
     row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))

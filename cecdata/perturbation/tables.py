@@ -21,7 +21,7 @@ from cecdata.lm import kernels, ngrams
 from cecdata.lm.table import Ngrams
 from cecdata.lm.table import Tables as NgramTables
 from cecdata.operators import Operator
-from cecdata.operators.base import CharConfusions, weighed
+from cecdata.operators.base import CharConfusions, reweigh
 from cecdata.perturbation.kernel import layout
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, Ints, Language, Longs, Shorts, Tables
 from cecdata.perturbation.span_tables import Cost, compile_spans, walker
@@ -48,7 +48,7 @@ class Compiled:
 def compile_recipe(config: Config) -> Compiled:
     """Return the tables of the operators with a prior, in their order.
 
-    The weights of the configuration change the operators' own, see `weighed`. The first
+    The weights of the configuration change the operators' own, see `reweigh`. The first
     call takes a moment; the tables are cached by operators and weights.
     """
     known = config.find_operators()
@@ -72,7 +72,7 @@ def _compile_operators(
     changes: tuple[tuple[tuple[str, float], ...], ...],
 ) -> Compiled:
     changed = [
-        weighed(operator, dict(change)) if change else operator
+        reweigh(operator, dict(change)) if change else operator
         for operator, change in zip(operators, changes, strict=True)
     ]
     beside = "".join(operator.beside for operator in changed)

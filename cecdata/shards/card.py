@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cecdata.common import markdown
 from cecdata.common.codec import Json
-from cecdata.common.markdown import Markdown, code, table
+from cecdata.common.markdown import Markdown, make_code_span, make_table
 from cecdata.shards.manifest import PAIRS, POOL, Counts, File, Manifest
 from cecdata.shards.schema import MEANINGS, NOT_STATED, PAIR, POOLED
 
@@ -31,28 +31,28 @@ _IDENTIFIERS = (
 )  # fmt: skip
 
 
-def card(manifest: Manifest) -> str:
+def make_card(manifest: Manifest) -> str:
     """Return the card: front matter for the library `datasets`, then sections for people."""
     pool = manifest.kind == POOL
     sections = (
-        f"# {markdown.text(title(manifest))}",
-        _what(manifest),
-        _examples(manifest.extra.get("examples")),
-        _columns(POOLED if pool else PAIR),
-        _sources(manifest),
-        _treatment(manifest),
+        f"# {markdown.escape_text(title_of(manifest))}",
+        _describe_content(manifest),
+        _list_examples(manifest.extra.get("examples")),
+        _list_columns(POOLED if pool else PAIR),
+        _list_origins(manifest),
+        _describe_treatment(manifest),
         "" if pool else _describe_making(manifest),
-        _rates(manifest),
-        _rejects(manifest),
-        _loading(manifest),
+        _list_rates(manifest),
+        _list_rejects(manifest),
+        _explain_loading(manifest),
         _CHECKING,
         _LIMITS_POOL if pool else _LIMITS,
-        _licence(manifest),
+        _state_licence(manifest),
     )
     return _front_matter(manifest) + "\n\n".join(s for s in sections if s) + "\n"
 
 
-def title(manifest: Manifest) -> str:
+def title_of(manifest: Manifest) -> str:
     """Return the title that the publisher gave, or one for the kind of dataset."""
     return manifest.about.title or _TITLES[manifest.kind]
 
@@ -78,7 +78,7 @@ def _front_matter(manifest: Manifest) -> str:
         for name, files in _splits_with_rows(manifest).items()
     ]
     document: dict[str, Json] = {
-        "pretty_name": title(manifest),
+        "pretty_name": title_of(manifest),
         "language": ["zh"],
         # `other` where there is no single one, or one that the Hub does not know
         "license": licence.lower() if licence.lower() in _IDENTIFIERS else "other",
@@ -91,7 +91,8 @@ def _front_matter(manifest: Manifest) -> str:
     return "---\n" + "\n".join(lines) + "\n---\n\n"
 
 
-def _what(manifest: Manifest) -> str:
+def _describe_content(manifest: Manifest) -> str:
+    """Return what the rows are, and what the publisher says of the dataset."""
     if manifest.kind == POOL:
         what = f"{manifest.rows.kept:,} distinct sentences in normal form."
     else:
@@ -104,50 +105,52 @@ def _what(manifest: Manifest) -> str:
             f"same sentence with errors put in, `edits` says which. {counts or 'No pairs'}."
         )
     about = manifest.about
-    contact = f"Contact: {markdown.text(about.contact)}" if about.contact else ""
-    return "\n\n".join(s for s in (what, markdown.text(about.description), contact) if s)
+    contact = f"Contact: {markdown.escape_text(about.contact)}" if about.contact else ""
+    return "\n\n".join(s for s in (what, markdown.escape_text(about.description), contact) if s)
 
 
-def _examples(examples: Any) -> str:
+def _list_examples(examples: Any) -> str:
+    """Return the section with one pair for each operator; "" where there are none."""
     if not examples:
         return ""
-    rows = [[code(cell) for cell in example] for example in examples]
-    return "## One pair for each operator\n\n" + table(("operator", "target", "source"), rows)
+    rows = [[make_code_span(cell) for cell in example] for example in examples]
+    return "## One pair for each operator\n\n" + make_table(("operator", "target", "source"), rows)
 
 
-def _columns(schema: pa.Schema) -> str:
-    rows = [(code(name), Markdown(MEANINGS[name])) for name in schema.names]
-    return "## Columns\n\n" + table(("column", "meaning"), rows)
+def _list_columns(schema: pa.Schema) -> str:
+    """Return the section on the columns and their meanings."""
+    rows = [(make_code_span(name), Markdown(MEANINGS[name])) for name in schema.names]
+    return "## Columns\n\n" + make_table(("column", "meaning"), rows)
 
 
-def _sources(manifest: Manifest) -> str:
+def _list_origins(manifest: Manifest) -> str:
     """Return the section on origins and their licences; "" for a layout that did not count them."""
     if not manifest.origins:
         return ""
     more = len(manifest.origins) - ORIGINS
     rest = f"\n\nAnd {more:,} more: `origins` in `manifest.json` lists all." if more > 0 else ""
     rows = [
-        (code(o.origin), o.licence or NOT_STATED, f"{o.sentences:,}", f"{o.characters:,}")
+        (make_code_span(o.origin), o.licence or NOT_STATED, f"{o.sentences:,}", f"{o.characters:,}")
         for o in manifest.origins[:ORIGINS]
     ]
     head = ("origin", "licence", "sentences", "characters")
-    return "## Licences by origin\n\n" + table(head, rows) + rest
+    return "## Licences by origin\n\n" + make_table(head, rows) + rest
 
 
-def _treatment(manifest: Manifest) -> str:
+def _describe_treatment(manifest: Manifest) -> str:
     """Return the section on what was done to the sentences, by this build and in its pools."""
-    steps = _steps(manifest.configuration, pooled=bool(manifest.pools))
-    parts = ["## What was done to the sentences", _list(steps)]
+    steps = _list_steps(manifest.configuration, pooled=bool(manifest.pools))
+    parts = ["## What was done to the sentences", _make_list(steps)]
     for pool in manifest.pools:
-        done = _list(_steps(pool.configuration, pooled=False))
+        done = _make_list(_list_steps(pool.configuration, pooled=False))
         parts.append(
-            f"Before, in the pool {code(pool.path)} (content `{pool.content_sha256[:12]}`, "
-            f"{_sum(pool.rows)}):\n\n{done}"
+            f"Before, in the pool {make_code_span(pool.path)} "
+            f"(content `{pool.content_sha256[:12]}`, {_sum_up(pool.rows)}):\n\n{done}"
         )
     return "\n\n".join(parts)
 
 
-def _steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
+def _list_steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
     """Yield the steps that these settings make sentences take; `pooled`: some come from a pool."""
     yield "Each sentence was brought to normal form (NFC, single spaces). Duplicates were removed."
     if configuration.get("split_sentences"):
@@ -163,47 +166,50 @@ def _steps(configuration: Mapping[str, Any], *, pooled: bool) -> Iterator[str]:
             "sentences."
         )
     if quality := configuration.get("quality"):
-        yield f"Sentences were rejected by quality: {', '.join(map(code, quality))}."
+        yield f"Sentences were rejected by quality: {', '.join(map(make_code_span, quality))}."
     if configuration.get("near_duplicates"):
         yield "Sentences that differ little from an earlier one were rejected."
     if against := configuration.get("decontaminate"):
-        listed = ", ".join(code(Path(name).name) for name in against)
+        listed = ", ".join(make_code_span(Path(name).name) for name in against)
         yield f"Sentences that also occur in these benchmarks were rejected: {listed}."
 
 
-def _list(steps: Iterable[str]) -> str:
+def _make_list(steps: Iterable[str]) -> str:
     return "\n".join(f"- {step}" for step in steps)
 
 
-def _sum(counts: Counts) -> str:
+def _sum_up(counts: Counts) -> str:
+    """Return in words how many rows were read, kept and rejected."""
     rejected = ", ".join(f"{count:,} {name}" for name, count in counts.rejected.items() if count)
     return f"{counts.read:,} rows read, {counts.kept:,} kept; rejected: {rejected or 'none'}"
 
 
 def _describe_making(manifest: Manifest) -> str:
+    """Return the section on how the errors were made, with the pairs by operator."""
     cosine = manifest.cosine
     scored = (
-        f"Cosine was measured on {cosine.scored:,} pairs (policy {code(cosine.policy)}, encoder "
-        f"{code(cosine.encoder)}, threshold {cosine.threshold})."
+        f"Cosine was measured on {cosine.scored:,} pairs (policy {make_code_span(cosine.policy)}, "
+        f"encoder {make_code_span(cosine.encoder)}, threshold {cosine.threshold})."
         if cosine.encoder
         else "Cosine was not measured."
     )
-    operators = [(code(name), f"{count:,}") for name, count in manifest.operators.items()]
+    operators = [(make_code_span(name), f"{count:,}") for name, count in manifest.operators.items()]
     return (
         f"## How the errors were made\n\nBy {manifest.product} {manifest.version}, configuration "
         f"`{manifest.fingerprint[:12]}`. Every draw is a function of (seed, id, copy): the same "
         f"input and configuration give the same files. {scored} All settings, versions and "
-        f"checksums are in `manifest.json`.\n\n" + table(("operator", "pairs"), operators)
+        f"checksums are in `manifest.json`.\n\n" + make_table(("operator", "pairs"), operators)
     )
 
 
-def _rates(manifest: Manifest) -> str:
-    rows = [(code(name), *cells) for name, *cells in rates(manifest)]
+def _list_rates(manifest: Manifest) -> str:
+    """Return the section on the error rates; "" without operators."""
+    rows = [(make_code_span(name), *cells) for name, *cells in rows_of_rates(manifest)]
     text = "## Error rates\n\nEdit distance divided by length, on average.\n\n"
-    return text + table(RATE, rows) if rows else ""
+    return text + make_table(RATE, rows) if rows else ""
 
 
-def rates(manifest: Manifest) -> list[tuple[str, ...]]:
+def rows_of_rates(manifest: Manifest) -> list[tuple[str, ...]]:
     """Return the rows of the table of rates, whose head is `RATE`."""
     return [
         (c.operator, f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")
@@ -211,7 +217,7 @@ def rates(manifest: Manifest) -> list[tuple[str, ...]]:
     ]
 
 
-def _rejects(manifest: Manifest) -> str:
+def _list_rejects(manifest: Manifest) -> str:
     """Return the section with the numbers of rejected rows and pairs by reason."""
     counted = (("rows", manifest.rows), ("pairs", manifest.pairs))
     rows = [
@@ -219,21 +225,23 @@ def _rejects(manifest: Manifest) -> str:
         for what, counts in (counted[:1] if manifest.kind == POOL else counted)
         for reason, count in (counts.rejected or {"(none)": 0}).items()
     ]
-    return "## What was rejected\n\nRead = kept + rejected.\n\n" + table(
+    return "## What was rejected\n\nRead = kept + rejected.\n\n" + make_table(
         ("", "read", "kept", "reason", "rejected"), rows
     )
 
 
-def _loading(manifest: Manifest) -> str:
+def _explain_loading(manifest: Manifest) -> str:
+    """Return the section with code that loads this kind of dataset."""
     pool, split = manifest.kind == POOL, next(iter(_splits_with_rows(manifest)), "train")
     names = ("sentences", "pool-") if pool else ("pairs", f"{split}-")
     text = _LOADING.replace("SPLIT", split).replace("ROWS", names[0]).replace("FILES", names[1])
     return text + _LOADING_POOL * pool
 
 
-def _licence(manifest: Manifest) -> str:
+def _state_licence(manifest: Manifest) -> str:
+    """Return the section on the licence of the dataset."""
     name = _stated_licence(manifest)
-    stated = f"{markdown.text(name)}." if name else "The publisher has not stated a licence."
+    stated = f"{markdown.escape_text(name)}." if name else "The publisher has not stated a licence."
     return (
         f"## Licence\n\n{stated} The rows are made from sentences of other works: whoever passes "
         "them on must also follow the licences by origin, where they are listed."

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from cecdata.common import durable
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR
 
@@ -39,30 +39,34 @@ def suffix_format(path: Path) -> str:
     )
 
 
-def _jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:
+def _to_jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:
     """Return an object a line with all columns."""
     return rows.write_ndjson().encode()
 
 
-def _tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
+def _to_tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
     """Return source, tab, target a line; a tab or a line break in a text becomes a space."""
     breaks = "\r\n|[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"
     plain = rows.select(pl.col("source", "target").str.replace_all(breaks, " "))
     return plain.write_csv(separator="\t", quote_style="never", include_header=False).encode()
 
 
-def _messages(rows: pl.DataFrame, template: str | None) -> bytes:
-    turns = pl.concat_list(_turn("user", _prompt(template)), _turn("assistant", pl.col("target")))
+def _to_messages(rows: pl.DataFrame, template: str | None) -> bytes:
+    """Return a conversation a line: the prompt of the user, the target as the answer."""
+    turns = pl.concat_list(
+        _make_turn("user", _make_prompt(template)), _make_turn("assistant", pl.col("target"))
+    )
     return rows.select(turns.alias("messages")).write_ndjson().encode()
 
 
-def _prompt_completion(rows: pl.DataFrame, template: str | None) -> bytes:
-    prompt = _prompt(f"{PROMPT}\n" if template is None else template)
+def _to_prompt_completion(rows: pl.DataFrame, template: str | None) -> bytes:
+    """Return an object a line with the prompt and the target as its completion."""
+    prompt = _make_prompt(f"{PROMPT}\n" if template is None else template)
     completion = pl.col("target").alias("completion")
     return rows.select(prompt.alias("prompt"), completion).write_ndjson().encode()
 
 
-def _verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> pa.Table:
+def _to_verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> pa.Table:
     """Return the columns of verl's datasets; `start` is the number of the first row.
 
     A reward function gets `ground_truth` and `extra_info`.
@@ -73,30 +77,31 @@ def _verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> p
     reward = pl.struct(pl.lit("rule").alias("style"), pl.col("target").alias("ground_truth"))
     return rows.select(
         pl.lit("cec-zero").alias("data_source"),
-        pl.concat_list(_turn("user", _prompt(template))).alias("prompt"),
+        pl.concat_list(_make_turn("user", _make_prompt(template))).alias("prompt"),
         pl.lit("correction").alias("ability"),
         reward.alias("reward_model"),
         about.alias("extra_info"),
     ).to_arrow()
 
 
-def _turn(role: str, content: pl.Expr) -> pl.Expr:
+def _make_turn(role: str, content: pl.Expr) -> pl.Expr:
+    """Return the column of one turn of conversations."""
     return pl.struct(pl.lit(role).alias("role"), content.alias("content"))
 
 
-def _prompt(template: str | None) -> pl.Expr:
-    """Return the template with the sentence in place of {source}."""
+def _make_prompt(template: str | None) -> pl.Expr:
+    """Return the column of prompts: the template with the source in place of {source}."""
     before, _, after = (PROMPT if template is None else template).partition("{source}")
     return pl.concat_str(pl.lit(before), pl.col("source"), pl.lit(after))
 
 
 TEXT: Mapping[str, Convert] = {
-    "jsonl": _jsonl,
-    "tsv": _tsv,
-    "messages": _messages,
-    "prompt-completion": _prompt_completion,
+    "jsonl": _to_jsonl,
+    "tsv": _to_tsv,
+    "messages": _to_messages,
+    "prompt-completion": _to_prompt_completion,
 }
-PARQUET = {"verl": _verl}
+PARQUET = {"verl": _to_verl}
 FORMATS = (*TEXT, *PARQUET)
 TEMPLATE = ("messages", "prompt-completion", "verl")
 _BATCH = 8_192  # rows that are converted at a time
@@ -129,7 +134,7 @@ def export(
     form = format or suffix_format(path)
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
-    _check(path, form, template)
+    _check_options(path, form, template)
     dataset = open_dataset(out)
     rows = dataset.rows(split)
     if path.is_file() and not overwrite:
@@ -142,7 +147,7 @@ def export(
     return rows
 
 
-def _check(path: Path, form: str, template: str | None) -> None:
+def _check_options(path: Path, form: str, template: str | None) -> None:
     """Raise UsageError for options that do not fit one another."""
     if path.suffix in (".gz", ".zst", ".bz2", ".xz", ".lz4", ".zip"):
         raise UsageError(f"{path}: leave the suffix out, and compress the file afterwards")
@@ -155,12 +160,14 @@ def _check(path: Path, form: str, template: str | None) -> None:
 
 
 def _write_text(path: Path, form: str, dataset: Dataset, split: str, template: str | None) -> None:
+    """Write a split in a format of bytes, a batch at a time."""
     with path.open("wb") as file:
         for batch in _read_rows(dataset, split):
             file.write(TEXT[form](batch, template))
 
 
 def _write_table(path: Path, form: str, dataset: Dataset, split: str, template: str | None) -> None:
+    """Write a split in a format of Parquet, a batch at a time."""
     none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
     schema = PARQUET[form](none, template, split, 0).schema
     # Polars' own types of text and lists stay out of the file
@@ -176,5 +183,5 @@ def _read_rows(dataset: Dataset, split: str) -> Iterator[pl.DataFrame]:
     """Yield all rows, a batch at a time."""
     for frame, _ in dataset.scan_shards(split):
         for batch in frame.collect().iter_slices(_BATCH):
-            step("export", len(batch), dataset.rows(split))
+            advance_bar("export", len(batch), dataset.rows(split))
             yield batch

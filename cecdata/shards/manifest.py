@@ -22,7 +22,7 @@ from cecdata.common.codec import (
     parse,
     seal_object,
 )
-from cecdata.common.durable.files import inside
+from cecdata.common.durable.files import check_inside
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.schema import FIRST_VERSION, SCHEMA_VERSION
 
@@ -46,7 +46,7 @@ class File:
 
     @property
     def ids(self) -> tuple[int, int] | None:
-        """Return the smallest and the largest id of a shard; None where its layout has none."""
+        """Return the smallest and the largest id of a shard; None in a layout without ranges."""
         ids: Any = self.extra.get("ids")
         return None if ids is None else (int(ids[0]), int(ids[1]))
 
@@ -154,7 +154,7 @@ class Manifest:
         object.__setattr__(self, "fingerprint", fingerprint(self.configuration))
         object.__setattr__(self, "content_sha256", content_sha256(self.outputs))
         for record in self.files():
-            inside(record.path)
+            check_inside(record.path)
         stored = sum(record.rows for shards in self.outputs.values() for record in shards)
         rows_passed = (self.rows if self.kind == POOL else self.pairs).kept
         if stored != rows_passed:
@@ -186,7 +186,7 @@ class Run:
 
 
 def fingerprint(configuration: Mapping[str, Json]) -> str:
-    """Return the SHA-256 of the canonical JSON: keys sorted, no spaces, no NaN.
+    """Return the SHA-256 of a configuration as canonical JSON: sorted keys, no spaces.
 
     >>> fingerprint({"seed": 42, "copies": 4}) == fingerprint({"copies": 4, "seed": 42})
     True
@@ -211,7 +211,7 @@ def content_sha256(outputs: Mapping[str, tuple[File, ...]]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def dumps(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     """Return the bytes of `manifest.json`, sealed."""
     keys = ("product", "version", "schema_version", "fingerprint", "content_sha256")
     first: dict[str, Json] = dict.fromkeys(keys)
@@ -220,7 +220,7 @@ def dumps(manifest: Manifest) -> bytes:
     return seal_object({**first, **document}, indent=2)
 
 
-def loads(data: bytes, where: str = MANIFEST) -> Manifest:
+def decode_manifest(data: bytes, where: str = MANIFEST) -> Manifest:
     """Return the manifest in these bytes.
 
     Raises VerificationError if a bit has changed since it was written, or if a later version wrote
@@ -261,17 +261,17 @@ def read_manifest(out: Path, *kinds: str) -> Manifest:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise _not_a_dataset(out) from None
+        raise _explain_missing(out) from None
     except OSError as error:
         raise VerificationError(f"{path}: cannot be read ({error.strerror})") from error
-    manifest = loads(data, str(path))
+    manifest = decode_manifest(data, str(path))
     if manifest.kind not in (kinds or (PAIRS,)):
         uses = "a pool of sentences: `cecdata build` makes pairs from it"
         raise InputError(f"{out} is {uses if manifest.kind == POOL else 'a dataset of pairs'}")
     return manifest
 
 
-def pools_among(corpus: Sequence[str]) -> tuple[PoolRecord, ...]:
+def find_pools(corpus: Sequence[str]) -> tuple[PoolRecord, ...]:
     """Return the records of the pools among the folders that a build was given."""
     found = []
     for name in corpus:
@@ -287,7 +287,8 @@ def pools_among(corpus: Sequence[str]) -> tuple[PoolRecord, ...]:
 _REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
 
 
-def _not_a_dataset(out: Path) -> InputError | VerificationError:
+def _explain_missing(out: Path) -> InputError | VerificationError:
+    """Return the error for a folder without a manifest."""
     if (out / ".cecdata").is_dir():
         return VerificationError(
             f"{out} has no {MANIFEST}: its build is not finished, or it is not a dataset. To "

@@ -50,6 +50,7 @@ class Dataset:
         return tuple(self.path / record.path for record in self._records(split))
 
     def _records(self, split: str) -> Sequence[File]:
+        """Return the files of a split; raise UsageError if there is no such split."""
         outputs = self.manifest.outputs
         if split not in outputs:
             hint = did_you_mean(split, list(outputs))
@@ -63,9 +64,10 @@ class Dataset:
         neither its header nor the footer, where one wrong bit can give wrong rows.
         """
         for record in self._records(split):
-            self._prove(record)
+            self._check_hash(record)
 
-    def _prove(self, record: File) -> None:
+    def _check_hash(self, record: File) -> None:
+        """Raise VerificationError unless a shard has the SHA-256 that the manifest says."""
         if record.path in self._proven:
             return
         digest = sha256_of(self.path / record.path).sha256
@@ -88,7 +90,7 @@ class Dataset:
         import polars as pl
 
         for record in self._records(split):
-            self._prove(record)
+            self._check_hash(record)
             yield pl.scan_parquet(self.path / record.path, glob=False), record.rows
 
     def batches(
@@ -103,7 +105,7 @@ class Dataset:
         if unknown:
             raise UsageError(f"no column {unknown[0]!r}; {did_you_mean(unknown[0], PAIR.names)}")
         for record in self._records(split):
-            self._prove(record)
+            self._check_hash(record)
             yield from read_batches(self.path / record.path, columns, rows)
 
 
@@ -167,7 +169,7 @@ class Problem:
 def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
     """Return every missing, resized or foreign file, in the order of the manifest."""
     records = manifest.files()
-    problems = [Problem(record.path, _misfit(out / record.path, record)) for record in records]
+    problems = [Problem(record.path, _find_misfit(out / record.path, record)) for record in records]
     known = {record.path for record in records}
     for folder in OWNED:
         below = (path for path in (out / folder).rglob("*") if path.is_symlink() or path.is_file())
@@ -176,7 +178,7 @@ def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
     return tuple(problem for problem in problems if problem.what)
 
 
-def _misfit(path: Path, record: File) -> str:
+def _find_misfit(path: Path, record: File) -> str:
     """Return what is wrong with one file, or ''."""
     try:
         size = path.stat().st_size

@@ -124,7 +124,7 @@ def write_pairs(path: Path, table: pa.Table) -> None:
     Text columns may be dictionary arrays (as of `edits_array`): they cost less to write and
     are read back as plain text.
     """
-    with _open(path, table.schema) as writer:
+    with _open_writer(path, table.schema) as writer:
         for start in range(0, table.num_rows, ROW_GROUP):
             part = table.slice(start, ROW_GROUP)
             writer.write_table(_trim_dictionaries(part), row_group_size=ROW_GROUP)
@@ -141,32 +141,33 @@ def check_whole(path: Path, rows: int, schema: pa.Schema = PAIR) -> None:
         raise CecError(f"{path}: {rows:,} rows were written, {count:,} were read back as {written}")
 
 
-def _encodings(schema: pa.Schema) -> tuple[list[str], dict[str, str]]:
+def _choose_encodings(schema: pa.Schema) -> tuple[list[str], dict[str, str]]:
     """Return the columns with a dictionary, and the encoding of others.
 
     Texts that repeat get a dictionary; dictionary arrays of the caller are written without hashing.
     For small integers packed differences are the cheapest to write. Ids repeat from copy to copy,
     which zstd alone compresses best (2.0 bytes a pair, 2.3 packed, 3.5 with a dictionary).
     """
-    leaves = dict(_leaves(schema))
+    leaves = dict(_list_leaves(schema))
     texts = [name for name, kind in leaves.items() if pa.types.is_string(kind)]
     numbers = [name for name, kind in leaves.items() if pa.types.is_integer(kind) and name != "id"]
     repeated = [name for name in texts if name not in _DISTINCT]
     return repeated, dict.fromkeys(numbers, "DELTA_BINARY_PACKED")
 
 
-def _leaves(fields: Iterable[pa.Field], before: str = "") -> Iterator[tuple[str, pa.DataType]]:
+def _list_leaves(fields: Iterable[pa.Field], before: str = "") -> Iterator[tuple[str, pa.DataType]]:
     """Yield the columns of a Parquet file by their paths, with the types that a reader sees."""
     for field in fields:
-        kind = _plain(field.type)
+        kind = _type_when_read(field.type)
         if pa.types.is_list(kind):
-            yield from _leaves(kind.value_type, f"{before}{field.name}.list.element.")
+            yield from _list_leaves(kind.value_type, f"{before}{field.name}.list.element.")
         else:
             yield f"{before}{field.name}", kind
 
 
-def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    dictionary, encodings = _encodings(schema)
+def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return a writer of Parquet with the compression and checksums of our files."""
+    dictionary, encodings = _choose_encodings(schema)
     return pq.ParquetWriter(
         path,
         schema.with_metadata({VERSION_KEY: str(SCHEMA_VERSION)}),
@@ -183,14 +184,14 @@ def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     )
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _type_when_read(kind: pa.DataType) -> pa.DataType:
     """Return the type that a reader sees: that of the values for dictionaries, at any depth."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_type_when_read(kind.value_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+        return pa.struct([field.with_type(_type_when_read(field.type)) for field in kind])
     return kind
 
 
@@ -203,11 +204,12 @@ def _trim_dictionaries(table: pa.Table) -> pa.Table:
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and table.num_rows:
             column = table.column(place).combine_chunks()
-            table = table.set_column(place, field, _trim(column))
+            table = table.set_column(place, field, _trim_dictionary(column))
     return table
 
 
-def _trim(column: pa.DictionaryArray | pa.ChunkedArray) -> pa.DictionaryArray:
+def _trim_dictionary(column: pa.DictionaryArray | pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return the column with only the stretch of its dictionary that it uses."""
     array = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     codes = array.indices.to_numpy()
     low, high = int(codes.min()), int(codes.max())

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, VerificationError
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
 from cecdata.shards.reader import Problem, read_batches, take_inventory
 from cecdata.shards.schema import count_values
@@ -97,13 +97,13 @@ class _Check:
                 if record.path in split_of:
                     yield from self.shard(record, split_of[record.path])
                 elif record.path in rejects:
-                    what, counts = _reasons(self.out / record.path)
+                    what, counts = _count_reasons(self.out / record.path)
                     self.rejected[what].update(counts)
                 whole += 1
             except Exception as error:  # noqa: BLE001 - a damaged file may raise any exception
                 yield Problem(record.path, f"cannot be read: {error}")
         if whole == len(self.manifest.files()):
-            yield from self.reckoning()
+            yield from self.compare_counts()
 
     def shard(self, record: File, split: str) -> Iterator[Problem]:
         """Check the rows of a shard of pairs, or of a pool."""
@@ -116,12 +116,12 @@ class _Check:
         for batch in read_batches(path, ["id", "text"] if pool else None, _BATCH):
             ids = batch["id"].to_numpy()
             copies = np.zeros(len(batch), np.int16) if pool else batch["copy"].to_numpy()
-            astray = _astray(ids, copies, record, last)
+            astray = _find_astray(ids, copies, record, last)
             breaches = {"a wrong place in the order of ids": astray}
             if pool:
-                breaches["an id that is not the hash of its text"] = wrong_id(batch, "text")
+                breaches["an id that is not the hash of its text"] = has_wrong_id(batch, "text")
             else:
-                breaches |= broken_rows(batch, self.manifest.cosine.threshold)
+                breaches |= find_broken_rows(batch, self.manifest.cosine.threshold)
                 self.operators.update(count_values(batch["operator"]))
             for breach, rows in breaches.items():
                 if count := int(rows.sum()):
@@ -133,12 +133,12 @@ class _Check:
                 last = (int(ids[-1]), int(copies[-1]))
             self.ids.setdefault(split, []).append(np.unique(ids))
             done += len(batch)
-            step("verify", len(batch), total)
+            advance_bar("verify", len(batch), total)
         self.rows += done
         for breach, (count, first) in findings.items():
             yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")
 
-    def reckoning(self) -> Iterator[Problem]:
+    def compare_counts(self) -> Iterator[Problem]:
         """Compare the manifest's counts with the files, and the sentences of the splits."""
         manifest = self.manifest
         counted = [
@@ -164,16 +164,16 @@ class _Check:
             yield Problem(MANIFEST, what)
 
 
-def _astray(
+def _find_astray(
     ids: npt.NDArray[np.int64],
     copies: npt.NDArray[np.int16],
     record: File,
     last: tuple[int, int] | None,
 ) -> Mask:
-    """Return the rows whose copy does not grow within a sentence, or whose id does not grow.
+    """Return the rows that are out of order, or whose id is outside the shard's range.
 
-    Ids must be in the shard's range, too. A layout without ranges has the ids in the order of the
-    corpus.
+    Ids must grow, and copies within a sentence; `last` is the id and copy before these rows. A
+    layout without ranges has the ids in the order of the corpus.
     """
     before, copy_before = last or (None, 0)
     same = ids == np.r_[ids[:1] if before is None else before, ids[:-1]]
@@ -186,7 +186,7 @@ def _astray(
     return np.asarray(astray | falls | (ids < low) | (ids > high))
 
 
-def _reasons(path: Path) -> tuple[str, dict[str, int]]:
+def _count_reasons(path: Path) -> tuple[str, dict[str, int]]:
     """Return whether a file of rejects holds rows or pairs, and their number for each reason."""
     counts: Counter[str] = Counter()
     with pq.ParquetFile(path) as file:
@@ -196,30 +196,30 @@ def _reasons(path: Path) -> tuple[str, dict[str, int]]:
     return what, dict(counts)
 
 
-def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tuple[str, Mask]]:
+def find_broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tuple[str, Mask]]:
     """Yield, for each rule, the name of its breach and the rows that break it."""
     rows = batch.select(["target", "source", "operator", "edits"]).to_pylist()
-    written = [_carried_out(row["target"], row["edits"]) for row in rows]
-    yield "edits that overlap or do not fit the target", _mask(made is None for made in written)
+    written = [_apply_edits(row["target"], row["edits"]) for row in rows]
+    yield "edits that overlap or do not fit the target", _to_mask(made is None for made in written)
     row_pairs = list(zip(written, rows, strict=True))
     yield (
         "edits that do not give the source",
-        _mask(made not in (None, row["source"]) for made, row in row_pairs),
+        _to_mask(made not in (None, row["source"]) for made, row in row_pairs),
     )
     yield (
         "an operator that differs from that of the edits",
-        _mask(_made_by(row["edits"]) != row["operator"] for row in rows),
+        _to_mask(_operator_of(row["edits"]) != row["operator"] for row in rows),
     )
     yield (
         "a source that equals its target, but another operator than `unchanged`",
-        _mask(row["source"] == row["target"] and row["operator"] != UNCHANGED for row in rows),
+        _to_mask(row["source"] == row["target"] and row["operator"] != UNCHANGED for row in rows),
     )
-    yield "a wrong distance", _wrong_distance(batch)
-    yield "an id that is not the hash of the target", wrong_id(batch)
-    yield "a cosine out of range or below the threshold", _wrong_cosine(batch, threshold)
+    yield "a wrong distance", _has_wrong_distance(batch)
+    yield "an id that is not the hash of the target", has_wrong_id(batch)
+    yield "a cosine out of range or below the threshold", _has_wrong_cosine(batch, threshold)
 
 
-def _carried_out(target: str, edits: Sequence[Mapping[str, Any]]) -> str | None:
+def _apply_edits(target: str, edits: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the target with its edits applied; None where they overlap or do not quote it."""
     parts, done = [], 0
     for edit in edits:
@@ -231,16 +231,19 @@ def _carried_out(target: str, edits: Sequence[Mapping[str, Any]]) -> str | None:
     return "".join([*parts, target[done:]])
 
 
-def _made_by(edits: Sequence[Mapping[str, Any]]) -> str:
+def _operator_of(edits: Sequence[Mapping[str, Any]]) -> str:
+    """Return the operator that made all edits; mixed for several, unchanged without edits."""
     operators = {str(edit["operator"]) for edit in edits}
     return MIXED if len(operators) > 1 else next(iter(operators), UNCHANGED)
 
 
-def _mask(broken: Iterable[bool]) -> Mask:
+def _to_mask(broken: Iterable[bool]) -> Mask:
+    """Return booleans as an array."""
     return np.fromiter(broken, np.bool_)
 
 
-def _wrong_distance(batch: pa.RecordBatch) -> Mask:
+def _has_wrong_distance(batch: pa.RecordBatch) -> Mask:
+    """Return which rows state another distance than that of source and target."""
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cpdist
 
@@ -251,7 +254,7 @@ def _wrong_distance(batch: pa.RecordBatch) -> Mask:
     return np.asarray(distances != batch["distance"].to_numpy())
 
 
-def wrong_id(batch: pa.RecordBatch, text: str = "target") -> Mask:
+def has_wrong_id(batch: pa.RecordBatch, text: str = "target") -> Mask:
     """Return which rows have an id that is not the hash of their text."""
     import xxhash
 
@@ -262,7 +265,8 @@ def wrong_id(batch: pa.RecordBatch, text: str = "target") -> Mask:
     return np.asarray(hashes != ids)
 
 
-def _wrong_cosine(batch: pa.RecordBatch, threshold: float | None) -> Mask:
+def _has_wrong_cosine(batch: pa.RecordBatch, threshold: float | None) -> Mask:
+    """Return which rows have a cosine outside [threshold, 1], but for rounding."""
     cosine = batch["cosine"].to_numpy(zero_copy_only=False)
     scored = batch["cosine"].is_valid().to_numpy(zero_copy_only=False)
     low = -1.0 if threshold is None else threshold

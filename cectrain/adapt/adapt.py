@@ -21,7 +21,7 @@ import numpy as np
 
 from cecdata.builds.build import build
 from cecdata.common.durable import write_text
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.config import load as load_data
 from cecdata.lm.counting import Segmenter, back_off_model, count_words, find_words, without_words
 from cecdata.lm.interpolation import Mixture
@@ -222,7 +222,7 @@ def train_policy(text: FieldText, without: Collection[str], work: Path) -> Path:
 
     def count_step(phase: str, _number: int, _values: object) -> None:
         if phase == "sft":
-            step("supervised steps of the policy", 1, steps)
+            advance_bar("supervised steps of the policy", 1, steps)
 
     train(work / "pairs", work / "run", settings, on_step=count_step)
     return work / "run" / MODEL

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from cecdata.builds.build import build
 from cecdata.common.machine import usable_cores
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.config import load
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.correction import Correction
@@ -96,7 +96,7 @@ def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
     with ThreadPoolExecutor(usable_cores()) as threads:
         for block in threads.map(corrector.correct, blocks):
             corrections += (correction for correction in block if correction.edits)
-            step("sentences read for doubts", len(block), len(sentences))
+            advance_bar("sentences read for doubts", len(block), len(sentences))
     often = Counter(place for c in corrections for place in {*_places(c)})
     return tuple(
         Doubt(c.source, c.target)

@@ -11,7 +11,7 @@ import click
 
 from cecdata.commands.build import several
 from cecdata.common.errors import MissingPackageError
-from cecdata.common.progress import Progress, tell
+from cecdata.common.progress import Progress, print_lines
 from cectrain.commands.train import prepare_process
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def adapt(
             check_packages()
         except MissingPackageError as error:
             no_policy = True
-            tell(f"the policy is not adapted: {error}")
+            print_lines(f"the policy is not adapted: {error}")
     with Progress():
         made = learn(
             texts,

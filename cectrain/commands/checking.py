@@ -13,8 +13,8 @@ from typing import IO
 import click
 
 from cecdata.common.errors import CecError, InputError
-from cecdata.common.progress import tell
-from cecdata.common.text import escape_controls, named_folder, unreadable
+from cecdata.common.progress import print_lines
+from cecdata.common.text import escape_controls, explain_unreadable, split_at_folder
 from cectrain.corrector.correction import Edit, edit_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import (
@@ -46,7 +46,7 @@ def check(corrector: Corrector, names: Sequence[str], form: str, reading: Readin
                 click.echo(show(name, line, edit.start - starts[line - 1] + 1, edit))
         except InputError as error:
             well = False
-            tell(escape_controls(f"Error: {error}"))
+            print_lines(escape_controls(f"Error: {error}"))
     return well
 
 
@@ -74,7 +74,7 @@ def _match_files(name: str) -> list[str]:
     paths: list[Path] = []
     with contextlib.suppress(OSError, ValueError):  # a name that is too long, no pattern (a**)
         if not Path(name).exists():
-            folder, rest = named_folder(name)
+            folder, rest = split_at_folder(name)
             paths += folder.glob(rest)
     return sorted(str(path) for path in paths if path.is_file()) or [name]
 
@@ -99,7 +99,7 @@ def open_document(name: str, reading: Reading) -> Document:
     except IsADirectoryError as error:
         raise InputError(f"{name} is a folder: name its files, such as '{name}/**/*.md'") from error
     except OSError as error:
-        raise InputError(f"{name} {unreadable(error)}") from error
+        raise InputError(f"{name} {explain_unreadable(error)}") from error
 
 
 @contextlib.contextmanager

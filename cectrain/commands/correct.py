@@ -13,7 +13,7 @@ import click
 
 from cecdata.common.durable import check_path
 from cecdata.common.errors import how_to_install
-from cecdata.common.progress import tell
+from cecdata.common.progress import print_lines
 from cectrain.commands.checking import check, read_passages
 from cectrain.commands.lines import (
     KeptReport,
@@ -123,7 +123,7 @@ def load_corrector(arguments: dict[str, Any]) -> Corrector:
     corrector.correct("好")  # loads the tables and compiles the kernels before a client waits
     # where a language model has no weights of its own
     if note := corrector.proposer.note:
-        tell(note)
+        print_lines(note)
     return corrector
 
 
@@ -165,7 +165,7 @@ def corrector_for_text(
         return corrector.also(confidence=least)
     threshold = threshold_of(prevalence, least)
     share = f"about one sentence in {1 / prevalence:,.0f} has an error"
-    tell(f"{share}: edits have a confidence of {threshold:g} or more (see --prevalence)")
+    print_lines(f"{share}: edits have a confidence of {threshold:g} or more (see --prevalence)")
     return corrector.also(confidence=threshold)
 
 

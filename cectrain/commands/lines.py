@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from cecdata.common.errors import InputError
-from cecdata.common.progress import Progress, tell
-from cecdata.common.text import unreadable
+from cecdata.common.progress import Progress, print_lines
+from cecdata.common.text import explain_unreadable
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import splice
 from cectrain.commands.checking import naming_file, open_input
@@ -147,16 +147,16 @@ class KeptReport:
             elif part.reason in _PIECES and sum(map(self._counts.__getitem__, _PIECES)) <= _NAMED:
                 length = part.end - part.start
                 what = f"characters {part.start + 1} to {part.end} ({length} characters)"
-                tell(f"{place}: {what} not changed: {REASONS[part.reason]}")
+                print_lines(f"{place}: {what} not changed: {REASONS[part.reason]}")
 
     def end(self) -> None:
         """Print the counts."""
         examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
         for reason, count in sorted(self._counts.items()):
             what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
-            tell(f"not changed: {REASONS[reason]} ({what})")
+            print_lines(f"not changed: {REASONS[reason]} ({what})")
         if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
-            tell("If this is traditional Chinese, add --script auto.")
+            print_lines("If this is traditional Chinese, add --script auto.")
 
 
 def read_file_lines(path: Path | None, encoding: str | None) -> Iterator[tuple[str, list[str]]]:
@@ -169,7 +169,7 @@ def read_file_lines(path: Path | None, encoding: str | None) -> Iterator[tuple[s
             for lines in read_arriving_lines(stream, encoding):
                 yield name, lines
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} {unreadable(error)}") from error
+        raise InputError(f"{path} {explain_unreadable(error)}") from error
 
 
 def read_arriving_lines(stream: IO[bytes], encoding: str | None = None) -> Iterator[list[str]]:

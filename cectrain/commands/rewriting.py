@@ -14,7 +14,7 @@ import click
 from cecdata.common.command_group import discard_output
 from cecdata.common.durable import write_bytes
 from cecdata.common.errors import CecError, UsageError
-from cecdata.common.progress import tell
+from cecdata.common.progress import print_lines
 from cecdata.common.text import escape_controls
 from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.commands.lines import mark_edit
@@ -54,7 +54,7 @@ class Rewriter:
                 self.correct(name, Path(name))
             except CecError as error:
                 well = False
-                tell(escape_controls(f"Error: {error}"))
+                print_lines(escape_controls(f"Error: {error}"))
         return well
 
     def correct(self, name: str, out: Path | None) -> bool:
@@ -135,7 +135,7 @@ class Questions:
             if not isinstance(error.__context__, EOFError):
                 raise
             answer = "quit"
-            tell("the input ended: only the edits that were accepted are made")
+            print_lines("the input ended: only the edits that were accepted are made")
         if answer == "always":
             self._always.add(change)
         elif answer == "never":

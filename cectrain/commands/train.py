@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 
 from cecdata.common.codec import Json
-from cecdata.common.progress import suggest, tell
+from cecdata.common.progress import print_lines, suggest_commands
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
 from cectrain.data.shards import TRAIN, LabelledPairs
@@ -93,7 +93,7 @@ def _name_unused(settings: tuple[str, ...], config: Config) -> None:
         key = setting.partition("=")[0].strip()
         for part, names in of_parts.items():
             if key.startswith(names) and setting not in ("sft.steps=0", "ppo.updates=0"):
-                tell(f"Warning: {key} has no effect, as the run has {part}")
+                print_lines(f"Warning: {key} has no effect, as the run has {part}")
 
 
 def prepare_process() -> None:
@@ -119,7 +119,9 @@ def _show_results(out: Path, summary: dict[str, Json], *, as_json: bool) -> None
         return
     click.echo(result_tables(out, summary))
     model = quote(str(out))
-    suggest(f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …")
+    suggest_commands(
+        f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …"
+    )
 
 
 @click.command()
@@ -167,7 +169,7 @@ def train(
 
     config = configured(recipe, settings, **flags)
     _name_unused((*settings, *(name for name, value in flags.items() if value)), config)
-    summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=tell)
+    summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=print_lines)
     _show_results(out, summary, as_json=as_json)
 
 
@@ -230,8 +232,8 @@ def sft(
     if not config.sft.steps:
         raise click.UsageError("the recipe has no supervised steps: add --set sft.steps=2000")
     if isinstance(pairs, LabelledPairs):
-        tell(pairs.describe_pairs())
-    summary = run_training(pairs, out, config, overwrite=overwrite, log=tell)
+        print_lines(pairs.describe_pairs())
+    summary = run_training(pairs, out, config, overwrite=overwrite, log=print_lines)
     _show_results(out, summary, as_json=as_json)
 
 
@@ -281,4 +283,4 @@ def diagnose(
     as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
     click.echo(as_text if as_json else text(diagnosis))
     if not as_json:
-        suggest(f"cectrain train {quote(str(data))} --out out/train")
+        suggest_commands(f"cectrain train {quote(str(data))} --out out/train")

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError
-from cecdata.common.progress import step
-from cecdata.corpus.reading import read
+from cecdata.common.progress import advance_bar
+from cecdata.corpus.reading import read_corpus
 from cecdata.hanzi.edits import align, splice
 from cecdata.lm import LanguageModel
 from cectrain.corrector.combined import CombinedProposer
@@ -86,7 +86,7 @@ def sample(count: int, corpus: str = "sample") -> list[str]:
 
     Raises InputError where it cannot be read, or has no text.
     """
-    read_texts = (part.batch.column("text").to_pylist() for part in read([corpus]))
+    read_texts = (part.batch.column("text").to_pylist() for part in read_corpus([corpus]))
     texts = [text for part in read_texts for text in part if text.strip()]
     if not texts:
         raise InputError(f"{corpus} has no readable text: name a file with clean sentences")
@@ -111,7 +111,7 @@ def judge_changes(
         some = texts[first : first + TOGETHER]
         evidence += proposer.evidence(some, proposer.channel.readings(some))
         model += scorer.log_ratios_of(some, [list(changes) for changes in evidence[first:]])
-        step("judge", len(some), len(texts))
+        advance_bar("judge", len(some), len(texts))
     asked = [list(changes) for changes in evidence]
     by_ngrams = ngrams.log_ratios_of(texts, asked)
     right = [

@@ -10,7 +10,7 @@ from functools import cache
 from cecdata.hanzi.characters import (
     is_han,
     is_standard,
-    rows,
+    read_table_rows,
     standard_characters,
     traditional_forms,
     variant_forms,
@@ -73,7 +73,7 @@ def _standard_of_form() -> dict[str, str]:
 @cache
 def read_lexicon() -> frozenset[str]:
     """Return the words of the lexicon."""
-    return frozenset(word for word, _, _ in rows("lexicon"))
+    return frozenset(word for word, _, _ in read_table_rows("lexicon"))
 
 
 def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:

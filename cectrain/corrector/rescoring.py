@@ -31,7 +31,7 @@ from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
 from cecdata.common.machine import user_folder
-from cecdata.common.progress import holding
+from cecdata.common.progress import holding_lock
 from cecdata.lm import LanguageModel
 from cectrain.corrector.correction import Change
 
@@ -140,7 +140,7 @@ class Rescorer:
             [c for c, known in changes.items() if self.weights.logit(known, known.most) >= least]
             for changes in evidence
         ]
-        with holding(self._lock):
+        with holding_lock(self._lock):
             ratios = _round(asked, self.scorer.log_ratios_of(pieces, asked))
         return [
             {
@@ -156,7 +156,7 @@ class Rescorer:
         """Return r(c) by the text before each change; a model that is not used has none."""
         if not self.weights.model:
             return [dict.fromkeys(asked, -math.inf) for asked in changes]
-        with holding(self._lock):
+        with holding_lock(self._lock):
             return _round(changes, self.scorer.estimate_ratios(pieces, changes))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.text import lines_of
+from cecdata.common.text import read_text_lines
 from cecdata.hanzi.characters import is_han
 
 MOST_TERMS = 50_000
@@ -210,7 +210,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
     Raises InputError where the file is no UTF-8 text.
     """
-    for number, line in enumerate(lines_of(path), 1):
+    for number, line in enumerate(read_text_lines(path), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line
 

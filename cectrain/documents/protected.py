@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cecdata.common.durable import write_text
-from cecdata.common.text import text_of
+from cecdata.common.text import read_text
 from cecdata.hanzi.characters import HAN_RANGES
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.forms import read_lexicon
@@ -38,6 +38,6 @@ def find_word(source: str, edit: Edit) -> str:
 
 def keep_word(path: Path, word: str) -> None:
     """Add a word to a file of protected names."""
-    text = text_of(path) if path.exists() else ""
+    text = read_text(path) if path.exists() else ""
     if word not in text.splitlines():
         write_text(path, f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{word}\n")

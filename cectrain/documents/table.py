@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.text import unreadable
+from cecdata.common.text import explain_unreadable
 
 if TYPE_CHECKING:
     from cectrain.documents.document import Document
@@ -134,7 +134,7 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     try:
         source = body.decode(encoding)
     except UnicodeDecodeError as error:
-        raise InputError(f"{unreadable(error)}, or name its encoding") from error
+        raise InputError(f"{explain_unreadable(error)}, or name its encoding") from error
     if source.encode(encoding) != body:
         raise InputError(f"would not stay the same in {encoding}: convert it to UTF-8")
     return TextDocument(source, encoding, mark, function)

@@ -103,7 +103,7 @@ def greedy(policy: Policy) -> GenerationConfig:
 def card(policy: Policy, facts: Mapping[str, Json]) -> str:
     """Return the model card: how to prompt the policy, and the facts of its training."""
     count = sum(parameter.numel() for parameter in policy.model.parameters())
-    rows = markdown.table(("", ""), ((name, _cell(value)) for name, value in facts.items()))
+    rows = markdown.make_table(("", ""), ((name, _cell(value)) for name, value in facts.items()))
     return f"""---
 language: zh
 library_name: transformers
@@ -131,5 +131,5 @@ def _cell(value: Json) -> str:
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, (dict, list)):
-        return markdown.code(json.dumps(value, ensure_ascii=False))
+        return markdown.make_code_span(json.dumps(value, ensure_ascii=False))
     return str(value)

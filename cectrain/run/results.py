@@ -15,7 +15,7 @@ from cecdata.common.codec import Json, encode, seal_object, unseal_object
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import VerificationError
 from cecdata.common.machine import git_commit
-from cecdata.common.plugins import source_sha256
+from cecdata.common.plugins import hash_module_file
 from cecdata.embed import Encoder
 from cecdata.models.hub import checkpoint_identity
 from cectrain import checkpoints
@@ -65,7 +65,7 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
         "encoder": encoder.fingerprint if encoder else None,
         "versions": versions(),
         "processes": world_size(),
-        "functions": {function: source_sha256(function) for function in functions},
+        "functions": {function: hash_module_file(function) for function in functions},
     }
 
 
@@ -212,7 +212,7 @@ def result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     wrong = [line for line in answers if line["source"] != line["target"]]
     head = f"of {len(wrong):,} wrong and {len(answers) - len(wrong):,} right held-out sentences, %"
     tables = (_scores(summary, head), _samples(wrong), (["run", "value"], facts))
-    return "\n\n".join([_change(summary), *(markdown.table(*table) for table in tables)])
+    return "\n\n".join([_change(summary), *(markdown.make_table(*table) for table in tables)])
 
 
 def _scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:

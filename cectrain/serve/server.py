@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from cecdata.common import html
 from cecdata.common.errors import CecError, InputError, UsageError
-from cecdata.common.progress import asking, stop_if_given_up
+from cecdata.common.progress import asking_whether_given_up, stop_if_given_up
 from cectrain.corrector.correction import as_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
@@ -223,7 +223,7 @@ class Server:
         self, texts: list[str], wishes: dict[str, Any], given_up: Callable[[], bool]
     ) -> str:
         """Return the answer to a request."""
-        with asking(given_up):
+        with asking_whether_given_up(given_up):
             corrections = self._corrector.also(**wishes).correct(texts)
             records = []
             for correction in corrections:  # no other thread runs while a text is encoded
@@ -241,7 +241,7 @@ class Server:
     ) -> bytes:
         """Return a file with its corrections; its name tells the format."""
         try:
-            with asking(given_up):
+            with asking_whether_given_up(given_up):
                 corrector = self._corrector.also(**wishes)
                 document = read_document(name, body, reading)
                 return document.write(edits_of(correct_document(corrector, document)))

@@ -44,7 +44,7 @@ import cecbench
 from cecdata.builds import pairs as built
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.config import Config, load
-from cecdata.corpus.ids import id_column, ids, is_validation
+from cecdata.corpus.ids import hash_texts, id_column, is_validation
 from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find
 from cecdata.models.hub import sha256_of_model
@@ -86,7 +86,9 @@ def clean(
     """Return the sentences to train on and to tune on, the same for every variant of `origins`."""
     frame = pl.read_parquet(corpus, glob=False).filter(pl.col("origin").is_in(origins))
     frame = frame.filter(pl.col("text").str.len_chars().is_between(8, 64)).sort("text")
-    held = pl.Series(is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT))
+    held = pl.Series(
+        is_validation(hash_texts(frame["text"].to_arrow().cast(pa.string())), HELD_OUT)
+    )
     one, other = frame.filter(~held)["text"], frame.filter(held)["text"]
     if len(one) < count or len(other) < tuned:
         raise SystemExit(

@@ -9,12 +9,12 @@ from pathlib import Path
 from cecdata.common.codec import Json, encode
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.settings import (
-    from_tree,
     read_recipe,
     require,
     require_at_least,
     require_fractions,
     require_known,
+    settings_from_tree,
 )
 
 RECIPE = "pretrain"
@@ -143,4 +143,4 @@ def load(recipe: str = RECIPE, **flags: object) -> PretrainConfig:
     path = Path(__file__).with_name(f"{recipe}.toml") if recipe in RECIPES else recipe
     tree = read_recipe(str(path), "cectrain", ())
     tree.update({name: value for name, value in flags.items() if value is not None})
-    return from_tree(PretrainConfig, tree, recipe)
+    return settings_from_tree(PretrainConfig, tree, recipe)

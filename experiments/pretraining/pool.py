@@ -18,11 +18,11 @@ from cecdata.common import durable
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError
 from cecdata.contamination.benchmarks import decontaminate
-from cecdata.contamination.benchmarks import load as known_benchmarks
+from cecdata.contamination.benchmarks import load_index as known_benchmarks
 from cecdata.contamination.index import CONTAMINATED, SHARED
 from cecdata.corpus.ids import is_validation
-from cecdata.corpus.normalise import Normalised, normalise, reject
-from cecdata.corpus.reading import read
+from cecdata.corpus.normalise import Normalised, normalise, reject_rows
+from cecdata.corpus.reading import read_corpus
 from cecdata.hanzi.characters import is_han
 from cectrain.data import shards
 from experiments.pretraining.config import PretrainConfig
@@ -104,7 +104,7 @@ def _chosen(
     known = frozenset(token for token in vocabulary() if len(token) == 1)
     bench = known_benchmarks(benchmarks) if benchmarks else None
     seen, left_out, tables, total = set[int](), Counter[str](), list[pa.Table](), 0
-    for rows in read(list(corpus)):
+    for rows in read_corpus(list(corpus)):
         total += rows.batch.num_rows + rows.rejected.num_rows
         left_out += Counter(rows.rejected.column("reason").to_pylist())
         listed = pa.array([o in config.origins for o in rows.batch.column("origin").to_pylist()])
@@ -133,7 +133,7 @@ def _distinct(clean: Normalised, seen: set[int]) -> Normalised:
         first[row] = one not in seen
         seen.add(one)
     again = clean.batch.filter(pa.array(~first))
-    rejected = reject(
+    rejected = reject_rows(
         again, "duplicate", [f"id {value}" for value in again.column("id").to_pylist()]
     )
     merged = pa.concat_batches([clean.rejected, rejected])

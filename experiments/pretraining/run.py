@@ -18,8 +18,8 @@ import numpy.typing as npt
 from cecdata.common.codec import Json, seal_object
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import CecError, MissingPackageError
-from cecdata.corpus.inputs import hash_file, resolve
-from cecdata.hanzi.characters import is_han, table
+from cecdata.corpus.inputs import find_sources, hash_file
+from cecdata.hanzi.characters import is_han, read_table
 from cecdata.hanzi.components import ARITY, UNENCODED, ids
 from cecdata.hanzi.readings import common_readings
 from cecdata.models.loading import pick_device
@@ -135,7 +135,7 @@ def _identity(
     """Return what must be the same for a run to continue."""
 
     def files(paths: Sequence[str]) -> dict[str, str]:
-        return {Path(file.path).name: file.sha256 for file in map(hash_file, resolve(paths))}
+        return {Path(file.path).name: file.sha256 for file in map(hash_file, find_sources(paths))}
 
     return {
         "configuration": config.as_dict(),
@@ -216,7 +216,7 @@ def _components(character: str) -> tuple[str, ...]:
     """Return every component with a code point, most strokes first."""
     walked = dict.fromkeys(_walked(character))
     names = [name for name in walked if name not in (character, UNENCODED)]
-    known = table("ids")
+    known = read_table("ids")
     return tuple(sorted(names, key=lambda name: -int(known[name][1]) if name in known else 0))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
-from cecdata.common.progress import step
+from cecdata.common.progress import advance_bar
 from cecdata.config import Config
 from cecdata.corpus.ids import id_column
 from cecdata.perturbation.engine import Perturber
@@ -87,7 +87,7 @@ def classify(pairs: Iterable[tuple[str, str]], config: Config) -> Realism:
 
     def measured(positive: Table, negative: Table) -> float:
         value = auc(positive, negative, groups, config.seed)
-        step("classify", 1, 2 + len(by_group))
+        advance_bar("classify", 1, 2 + len(by_group))
         return value
 
     return Realism(
@@ -105,7 +105,7 @@ def _table(sources: list[str], targets: list[str]) -> Table:
     rows = []
     for source, target in zip(sources, targets, strict=True):
         rows.append(features(source, target))
-        step("features", 1, 3 * len(targets))  # real, first and second
+        advance_bar("features", 1, 3 * len(targets))  # real, first and second
     return np.array(rows)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import LENGTHS, frequency, standard_characters, words
+from cecdata.hanzi.characters import LENGTHS, frequency, standard_characters, words_of_length
 from cecdata.lm.ngrams import load_shipped
 from experiments.realism.characters import shipped_pairs
 
@@ -76,7 +76,9 @@ def lexicon() -> dict[str, float]:
     counts = {
         text: count
         for length in LENGTHS
-        for text, count in zip(words(length).texts, words(length).counts.tolist(), strict=True)
+        for text, count in zip(
+            words_of_length(length).texts, words_of_length(length).counts.tolist(), strict=True
+        )
     }
     total = sum(counts.values()) / (1 - _SINGLE)
     return {

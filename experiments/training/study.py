@@ -11,7 +11,7 @@ import numpy as np
 
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError, did_you_mean
-from cecdata.common.settings import from_tree, read_recipe
+from cecdata.common.settings import read_recipe, settings_from_tree
 from cectrain import config
 from experiments.report import Table, percent, write_report
 from experiments.training.comparison import (
@@ -125,7 +125,7 @@ def load(name: str, seeds: Sequence[int] = (), benchmarks: Sequence[str] = ()) -
         raise UsageError(f"no study {name!r}; {did_you_mean(name, known)}, or a path to a .toml")
     path = _FOLDER / f"{name}.toml" if name in known else name
     tree = read_recipe(str(path), "cectrain", ())
-    study = from_tree(Study, {**tree, "name": Path(name).stem}, name)
+    study = settings_from_tree(Study, {**tree, "name": Path(name).stem}, name)
     return replace(
         study,
         seeds=tuple(seeds) or study.seeds,

@@ -29,7 +29,7 @@ from cecbench.metrics.rows import Row
 from cecbench.scorers import SCORERS, find_scorer, read_rows, score, score_file
 from cecdata.common.errors import InputError, UsageError
 from cecdata.hanzi import errortypes
-from cecdata.hanzi.errortypes import LEAVES, SENTENCE, errors_of, in_row, sentence_type
+from cecdata.hanzi.errortypes import LEAVES, SENTENCE, counts_in_row, errors_of, sentence_type
 
 # Few characters, so that strings are similar: also extension B, full width, a mark, an emoji.
 ALPHABET = "的得已己𠀀，, Ａ\u0301👧"
@@ -329,7 +329,7 @@ def test_a_sentences_category_follows_from_its_errors():
 
 def test_the_stroke_row_takes_its_three_in_and_no_other():
     """The row `stroke` includes more, fewer, same, and sentences that mix them."""
-    rows = {name for name in SENTENCE if in_row(name, "stroke")}
+    rows = {name for name in SENTENCE if counts_in_row(name, "stroke")}
     assert rows == {"more-stroke", "fewer-stroke", "same-stroke", "stroke"}
     assert set(SENTENCE) == set(errortypes.MEANING)
 

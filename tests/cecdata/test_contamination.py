@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-from cecdata.contamination.benchmarks import load, texts
+from cecdata.contamination.benchmarks import load_index, read_row_texts
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, Index, Keys
-from cecdata.corpus.reading import read
+from cecdata.corpus.reading import read_corpus
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.schema import REJECTED_ROW
 
@@ -53,7 +53,7 @@ def test_a_file_of_another_suffix_is_read_as_lines(tmp_path):
     """As law.test of ECSpell: a label, a source and a target on each line."""
     path = tmp_path / "law.test"
     path.write_text("".join(f"0\t{text}\t{text}\n" for text in SENTENCES[:3]), "utf-8")
-    assert (load([str(path)]).find(pa.array(SENTENCES[:3])) & EXACT).all()
+    assert (load_index([str(path)]).find(pa.array(SENTENCES[:3])) & EXACT).all()
 
 
 def test_what_was_planted_is_found():
@@ -132,7 +132,7 @@ FILES = {
 def test_both_sides_of_pairs_in_any_format(name, tmp_path):
     """Texts of each format are read, on both sides; ids and labels are no texts."""
     (tmp_path / name).write_text(FILES[name], "utf-8")
-    known = Index([(name, [text for text, _, _ in texts(str(tmp_path / name))])])
+    known = Index([(name, [text for text, _, _ in read_row_texts(str(tmp_path / name))])])
     rows = pa.array(["他把自行车推进了院子里", "老师让大家打开课本"])
     assert (known.find(rows)[:, 0] & EXACT).tolist() == [1, 0]
 
@@ -153,7 +153,7 @@ def test_rows_that_cannot_be_read_are_counted_and_not_kept(tmp_path, monkeypatch
     monkeypatch.setattr("cecdata.contamination.benchmarks._ROWS", 256)
     (tmp_path / "a.txt").write_bytes(b"\xff\n" * 8_000)
     tracemalloc.start()
-    sizes = [tracemalloc.get_traced_memory()[0] for _ in texts(str(tmp_path / "a.txt"))]
+    sizes = [tracemalloc.get_traced_memory()[0] for _ in read_row_texts(str(tmp_path / "a.txt"))]
     tracemalloc.stop()
     assert sizes[-2] - sizes[1] < 1 << 15
 
@@ -165,12 +165,12 @@ def test_every_column_of_a_table_is_compared(tmp_path, capsys, monkeypatch):
     cells = [[ONE, "长" * 400_000], [OTHER, ONE], [b"\xff", ONE.encode()]]
     columns = [pa.array(c, pa.binary()).view(pa.string()) for c in cells]
     pq.write_table(pa.table(columns, ["a", "a", "b"]), plain)
-    found = [text.to_pylist() for text, _, _ in texts(str(plain))]
+    found = [text.to_pylist() for text, _, _ in read_row_texts(str(plain))]
     assert found == [[ONE, OTHER, "", "", ONE, ONE]]
     assert "not read completely: 2 (too_long)" in capsys.readouterr().err
     columns = [*columns[:2], pa.array([{"v": [ONE]}, {"v": []}])]
     pq.write_table(pa.table(columns, ["a", "a", "b"]), nested)
-    found = [text.to_pylist() for text, _, _ in texts(str(nested))]
+    found = [text.to_pylist() for text, _, _ in read_row_texts(str(nested))]
     assert found == [[ONE, OTHER, ONE, "", ONE]]
 
 
@@ -294,7 +294,7 @@ def test_what_has_no_text_to_compare_is_refused(name, planted, tmp_path, capsys)
 def test_tasks_share_one_index(planted):
     """Threads that ask for the same benchmarks at once read them once."""
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: load([str(planted / "bench/two.txt")]), range(4)))
+        found = list(threads.map(lambda _: load_index([str(planted / "bench/two.txt")]), range(4)))
     assert len(set(map(id, found))) == 1
 
 
@@ -354,7 +354,9 @@ def test_every_command_reads_every_format(name, mark, tmp_path, capsys):
     (tmp_path / name).write_text(mark + FORMS[name], "utf-8")
     (tmp_path / "plain.txt").write_text(f"{ONE}\n{OTHER}\n", "utf-8")
     corpus, plain = str(tmp_path / name), str(tmp_path / "plain.txt")
-    texts = [text for rows in read([corpus]) for text in rows.batch.column("text").to_pylist()]
+    texts = [
+        text for rows in read_corpus([corpus]) for text in rows.batch.column("text").to_pylist()
+    ]
     assert texts == [ONE, OTHER]
     for one, other in ((corpus, plain), (plain, corpus)):
         assert run(cli, ["contamination", one, other, "--json"]) == 0

@@ -13,12 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.reading import read
+from cecdata.corpus.reading import read_corpus
 
 
 def everything(path, **options):
     good, bad = [], []
-    for rows in read([str(path)], **options):
+    for rows in read_corpus([str(path)], **options):
         good += rows.batch.to_pylist()
         bad += rows.rejected.to_pylist()
     return good, bad
@@ -164,7 +164,7 @@ def test_a_csv_of_bad_records_is_read_in_batches(tmp_path, row):
     """Rejects are handed on as they come, not held until the next good record."""
     path = tmp_path / "a.csv"
     path.write_text("text,origin\n" + f"{row}\n" * 5000)
-    sizes = [rows.rejected.num_rows for rows in read([str(path)], batch_rows=1000)]
+    sizes = [rows.rejected.num_rows for rows in read_corpus([str(path)], batch_rows=1000)]
     assert sum(sizes) == 5000
     assert max(sizes) <= 1001
 
@@ -209,7 +209,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
     (folder / "a.parquet.gz").write_bytes(b"")
     assert "unknown suffix '.parquet.gz'" in refused(folder / "a.parquet.gz")
     with pytest.raises(InputError, match="no corpus was named"):
-        next(read([]))
+        next(read_corpus([]))
 
 
 def test_an_unreadable_file_is_named():
@@ -342,10 +342,10 @@ def test_a_column_of_plain_text_is_refused(tmp_path):
     plain = tmp_path / "a.txt"
     plain.write_text("他的病情已经好转。\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"Leave .*column out"):
-        list(read([str(plain)], "text"))
+        list(read_corpus([str(plain)], "text"))
     table = tmp_path / "b.tsv"
     table.write_text("text\n今天下雨了。\n", encoding="utf-8")
-    assert sum(len(rows.batch) for rows in read([str(plain), str(table)], "text")) == 2
+    assert sum(len(rows.batch) for rows in read_corpus([str(plain), str(table)], "text")) == 2
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -363,10 +363,10 @@ def test_two_columns_of_one_name_are_refused(tmp_path, suffix, name):
             pq.write_table(table, path)
 
     write(names)
-    assert sum(len(rows.batch) for rows in read([str(path)])) == 1
+    assert sum(len(rows.batch) for rows in read_corpus([str(path)])) == 1
     write([*names, name])
     with pytest.raises(InputError, match=f"2 columns have the name {name!r}: rename"):
-        list(read([str(path)]))
+        list(read_corpus([str(path)]))
 
 
 def test_a_named_pipe_is_refused(tmp_path):
@@ -374,20 +374,20 @@ def test_a_named_pipe_is_refused(tmp_path):
     path = tmp_path / "p.txt"
     os.mkfifo(path)
     with pytest.raises(InputError, match=r"is a pipe or a device.*standard input"):
-        list(read([str(path)]))
+        list(read_corpus([str(path)]))
     with pytest.raises(InputError, match="no file matches"):
-        list(read([str(tmp_path / "*.txt")]))
+        list(read_corpus([str(tmp_path / "*.txt")]))
 
 
 def test_the_only_string_key_of_json_lines_is_the_text(tmp_path):
     """As of a table, `text` or the only key with strings is read; of two the user chooses."""
     path = tmp_path / "a.jsonl"
     path.write_text('{"content": "他的病情已经好转。", "id": 0, "origin": "网"}\n', "utf-8")
-    rows = [row for rows in read([str(path)]) for row in rows.batch.to_pylist()]
+    rows = [row for rows in read_corpus([str(path)]) for row in rows.batch.to_pylist()]
     assert [(row["text"], row["origin"]) for row in rows] == [("他的病情已经好转。", "网")]
     path.write_text('{"content": "他的病情已经好转。", "title": "医院"}\n', "utf-8")
     with pytest.raises(InputError, match="--text-column: content, title"):
-        list(read([str(path)]))
+        list(read_corpus([str(path)]))
 
 
 DIALECTS = {

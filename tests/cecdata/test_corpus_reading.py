@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from cecdata.contamination import benchmarks
 from cecdata.corpus import lines as corpus_lines
 from cecdata.corpus.encodings import detect_encoding
+from cecdata.corpus.inputs import find_sources
 from cecdata.corpus.normalise import normalise
-from cecdata.corpus.reading import Rows, empty_corpus, read, resolve
+from cecdata.corpus.reading import Rows, empty_corpus, read_corpus
 from cecdata.corpus.sources import Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
@@ -36,7 +37,7 @@ LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n
 def everything(paths, **options):
     """All batches of a corpus as (texts, rejects), and the proof that each has its schema."""
     good, bad = [], []
-    for rows in read([str(path) for path in paths], **options):
+    for rows in read_corpus([str(path) for path in paths], **options):
         assert isinstance(rows, Rows)
         assert rows.batch.schema == ROW
         assert rows.rejected.schema == REJECTED_ROW
@@ -148,7 +149,7 @@ def test_blocks_are_independent_of_how_the_stream_is_cut(pieces, size):
     if not expected[-1]:
         expected.pop()
     got: dict[int, bytes] = {}
-    for block in corpus_lines.blocks(Dribble(data), Source(None, "-", "text"), max_bytes=30):
+    for block in corpus_lines.split_blocks(Dribble(data), Source(None, "-", "text"), max_bytes=30):
         got |= dict(enumerate(block.data.split(b"\n")[:-1], block.first_line))
         for reject in block.rejects:
             assert reject.reason == "too_long"
@@ -181,18 +182,18 @@ def test_batches_are_small(tmp_path):
     """No batch has more than `batch_rows`, or some megabytes; nothing is lost between."""
     for suffix in FORMATS:
         path = save(tmp_path / f"x.{suffix}", [str(n) for n in range(1000)])
-        sizes = [rows.batch.num_rows for rows in read([str(path)], batch_rows=64)]
+        sizes = [rows.batch.num_rows for rows in read_corpus([str(path)], batch_rows=64)]
         assert sum(sizes) == 1000
         assert max(sizes) <= (1000 if suffix in ("txt", "jsonl", "ndjson") else 64)
         save(path, [f"{n}{'好' * 7000}" for n in range(1000)])
-        compared = [text.nbytes for text, _, _ in benchmarks.texts(str(path))]
-        for sizes in (compared, [rows.batch.nbytes for rows in read([str(path)])]):
+        compared = [text.nbytes for text, _, _ in benchmarks.read_row_texts(str(path))]
+        for sizes in (compared, [rows.batch.nbytes for rows in read_corpus([str(path)])]):
             assert sum(sizes) > 21_000_000 > 1.2 * max(sizes)
 
 
 def test_sample_is_the_packaged_corpus():
     """`sample` names the sentences that ship; their origin is the domain."""
-    sources = resolve(["sample"])
+    sources = find_sources(["sample"])
     assert sources
     assert all(source.label == f"sample/{source.origin}.txt" for source in sources)
     assert texts(["sample"], limit=50)
@@ -266,7 +267,7 @@ def test_memory_is_constant(tmp_path):
         path = tmp_path / f"{times}.txt"
         path.write_text(("他的病情已经好转。" * 50 + "\n") * 100 * times)
         pool = pa.default_memory_pool()
-        peaks.append(max(pool.bytes_allocated() for _ in read([str(path)])))
+        peaks.append(max(pool.bytes_allocated() for _ in read_corpus([str(path)])))
     assert peaks[1] <= peaks[0] + 1_000_000
 
 
@@ -290,10 +291,10 @@ def test_a_page_that_claims_two_gibibytes_is_not_given_them(tmp_path, name):
     code = f"""
 from dataclasses import replace
 from pathlib import Path
-from cecdata.corpus.reading import read
+from cecdata.corpus.reading import read_corpus
 from cecdata.common.errors import InputError
 try:
-    list(read([{str(path)!r}]))
+    list(read_corpus([{str(path)!r}]))
 except InputError as error:
     status = Path("/proc/self/status").read_text()  # getrusage would tell the parent's peak
     print(int(status.partition("VmHWM:")[2].split()[0]) >> 10)
@@ -313,7 +314,7 @@ def small_files(folder, count):
 def test_small_files_come_in_large_batches(tmp_path):
     """How a text is cut into files changes no row, and small files are read many at a time."""
     pattern = small_files(tmp_path / "many", 700)
-    batches = [rows.batch for rows in read([pattern], batch_rows=400)]
+    batches = [rows.batch for rows in read_corpus([pattern], batch_rows=400)]
     assert len(batches) <= 4
     assert all(len(batch) <= 400 for batch in batches)
     rows = pa.Table.from_batches(batches).to_pylist()
@@ -371,7 +372,7 @@ BORDERS = (1 << 16, 1 << 17, 4 << 20)  # of the sample, twice it, and a block
 def read_back(path, data, **options):
     path.write_bytes(data)
     good, bad = [], []
-    for rows in read([str(path)], **options):
+    for rows in read_corpus([str(path)], **options):
         clean = normalise(rows.batch, 1, 10_000)
         good += clean.batch.column("text").to_pylist()
         bad += rows.rejected, clean.rejected

@@ -19,9 +19,9 @@ from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import (
     LOCATED_SENTENCE,
     Fault,
+    measure_texts,
     normalise,
     normalise_text,
-    scan,
 )
 from cecdata.corpus.rows import repeat_text
 from cecdata.shards.schema import REJECTED_ROW, ROW
@@ -35,7 +35,7 @@ def rows(texts) -> pa.RecordBatch:
 
 
 def sentences_of(text) -> list[str]:
-    return sentences._cut(pa.array([text], pa.string()))[1].to_pylist()
+    return sentences._cut_sentences(pa.array([text], pa.string()))[1].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_splitting_loses_only_whitespace(text):
 
 def test_split_rows_keep_their_place():
     """Every sentence of a paragraph carries the paragraph's row."""
-    batch = sentences.split(rows(["一。二。", "三。"]))
+    batch = sentences.split_texts(rows(["一。二。", "三。"]))
     assert batch.schema == ROW
     assert batch.column("row").to_pylist() == [1, 1, 2]
     whole = rows(["一。", "二。"])
-    assert sentences.split(whole) is whole
+    assert sentences.split_texts(whole) is whole
 
 
 @given(st.text("张伟先生女士13800号路市在到住我叫@a.c/: -京AQ微信加护照", max_size=40))
@@ -171,7 +171,7 @@ def test_split_rows_keep_their_place():
 def test_masking_is_stable(text):
     """The pre-check misses no row that a rule would change, and masking twice changes nothing."""
     once = privacy.mask_text(text)
-    assert privacy.mask(pa.array([text])).to_pylist() == [once]
+    assert privacy.mask_column(pa.array([text])).to_pylist() == [once]
     assert privacy.mask_text(once) == once
 
 
@@ -233,7 +233,7 @@ def test_no_line_takes_long(name):
     batch = rows([ENDLESS[name]])
     started = time.process_time()
     normalise(batch, 5, 512)
-    privacy.mask(sentences.split(batch).column("text"))
+    privacy.mask_column(sentences.split_texts(batch).column("text"))
     assert time.process_time() - started < 5
 
 
@@ -323,7 +323,7 @@ def test_every_code_point_takes_the_right_way():
     """A character that `normalise_text` changes or refuses is flagged; Han characters are not."""
     codes = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
     texts = [f"a{chr(code)}b" for code in codes]
-    lengths, slow = scan(pa.array(texts))
+    lengths, slow = measure_texts(pa.array(texts))
     assert (lengths == 3).all()
     plain = [chr(code) for code, flag in zip(codes, slow.tolist(), strict=True) if not flag]
     for start in range(0, len(plain), 1000):

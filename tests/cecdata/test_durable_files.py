@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.durable import FileRecord, Journal, publish, write, write_bytes, write_text
-from cecdata.common.durable.files import describe_os_error, naming
+from cecdata.common.durable.files import describe_os_error, naming_errors
 from cecdata.common.errors import CecError, DiskFullError, UsageError
 
 
@@ -207,7 +207,7 @@ def test_an_error_below_a_folder_names_that_folder(tmp_path):
     """Where a whole folder is written by others, it is the folder that is named, not its parent."""
     out = tmp_path / "out"
     out.mkdir()
-    with pytest.raises(DiskFullError, match=f"^{out}: no space left"), naming(out):
+    with pytest.raises(DiskFullError, match=f"^{out}: no space left"), naming_errors(out):
         raise OSError(errno.ENOSPC, "No space left on device", str(out / "deep" / "file"))
 
 
@@ -215,9 +215,9 @@ def test_an_error_of_the_disk_is_told_through_a_librarys_own(tmp_path):
     """A library that raises its own error from the disk's hides nothing."""
 
     full = OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(DiskFullError, match=f"^{tmp_path}: no space left"), naming(tmp_path):
+    with pytest.raises(DiskFullError, match=f"^{tmp_path}: no space left"), naming_errors(tmp_path):
         raise RuntimeError("An error occurred while generating") from full
-    with pytest.raises(RuntimeError, match="no disk"), naming(tmp_path):
+    with pytest.raises(RuntimeError, match="no disk"), naming_errors(tmp_path):
         raise RuntimeError("no disk in this")
 
 

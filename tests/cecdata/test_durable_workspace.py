@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from calls import counted, nth, struck
 
 from cecdata.common.durable import STATE, Workspace
-from cecdata.common.durable.workspace import differences
+from cecdata.common.durable.workspace import list_differences
 from cecdata.common.errors import CecError, RefusedError
 
 CONFIG = {
@@ -107,7 +107,7 @@ def test_another_configuration_is_refused_with_the_difference(tmp_path):
     ]
     assert "--overwrite" in message
     assert tree(tmp_path) == before
-    assert differences(CONFIG, CONFIG) == ""
+    assert list_differences(CONFIG, CONFIG) == ""
 
 
 def test_a_refusal_names_twelve_differences_and_counts_the_others(tmp_path):
@@ -355,4 +355,4 @@ def test_parts_of_two_kinds_differ_in_their_kinds_alone():
     """Their other keys are not the same things; those of other parts are shown."""
     was = {"system": {"kind": "copy", "name": "copy"}, "limit": 2}
     now = {"system": {"kind": "channel", "pairs": 2}, "limit": 3}
-    assert differences(was, now) == '\n  system.kind: "copy" → "channel"\n  limit: 2 → 3'
+    assert list_differences(was, now) == '\n  system.kind: "copy" → "channel"\n  limit: 2 → 3'

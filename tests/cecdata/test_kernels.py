@@ -89,8 +89,8 @@ def test_every_file_of_the_kernel_counts():
     The language model's kernels are part of its digest, too.
     """
     folder = Path(kernel.__file__).parent
-    kernels.sources.cache_clear()
-    assert kernels.sources() != kernels.sources(folder)
+    kernels.hash_sources.cache_clear()
+    assert kernels.hash_sources() != kernels.hash_sources(folder)
     for file in folder.glob("*.py"):
         for line in file.read_text("utf-8").splitlines():
             if line.startswith("from cecdata"):
@@ -175,7 +175,7 @@ def flipped(data: bytes) -> bytes:
 def test_a_change_in_any_file_compiles_anew(folder, monkeypatch):
     """The same sources are read from the disk, others are compiled though the file is the same."""
     for digest, read in (("one", 0), ("one", 1), ("two", 0)):
-        monkeypatch.setattr(kernels, "sources", lambda *_, digest=digest: digest)
+        monkeypatch.setattr(kernels, "hash_sources", lambda *_, digest=digest: digest)
         assert hits(folder) == read
 
 

@@ -18,7 +18,7 @@ from privacy_set import PRECISION, RECALL, REPORTED, rates, sentences, spans
 
 from cecdata.corpus.ids import id_column
 from cecdata.corpus.normalise import normalise
-from cecdata.corpus.privacy import mask, mask_text
+from cecdata.corpus.privacy import mask_column, mask_text
 from cecdata.shards.schema import ROW
 
 
@@ -37,7 +37,7 @@ def test_a_column_is_masked_as_its_texts():
     halves = [text[: draw.randrange(len(text))] for text in texts]
     others = draw.sample(texts, len(texts))
     texts += [half + other for half, other in zip(halves, others, strict=True)]
-    masked = mask(pa.array(texts)).to_pylist()
+    masked = mask_column(pa.array(texts)).to_pylist()
     assert masked == [mask_text(text) for text in texts]
 
 
@@ -166,7 +166,7 @@ def test_every_printed_form_is_masked(kind):
         assert f"<{kind}>" in masked, form
         left = re.sub("<[A-Z]+>", "", masked)
         assert not re.search("[0-9]{2}|[张伟徐]|zhang", left), (form, masked)
-        assert mask(pa.array([form])).to_pylist() == [masked]
+        assert mask_column(pa.array([form])).to_pylist() == [masked]
         assert mask_text(masked) == masked
 
 
@@ -176,12 +176,12 @@ def test_a_text_is_masked_in_its_normal_form():
     texts += ["请打我电话１３９１２３４５６７８联系。"]
     columns = [pa.array(texts), pa.array(["网"] * 2), pa.array(["a.txt"] * 2), pa.array([1, 2])]
     batch = pa.RecordBatch.from_arrays([*columns, pa.nulls(2, pa.string())], schema=ROW)
-    clean = normalise(batch, 5, 512, mask)
+    clean = normalise(batch, 5, 512, mask_column)
     assert clean.batch.column("text").to_pylist() == [
         "号码一，打<PHONE>给我，谢谢您。",
         "请打我电话<PHONE>联系。",
     ]
-    short = normalise(batch, 100, 512, mask)
+    short = normalise(batch, 100, 512, mask_column)
     assert "".join(short.rejected.column("text").to_pylist()).count("<PHONE>") == 2
 
 
@@ -206,7 +206,7 @@ def test_clean_sentences_are_left(cec_shared):
     table = pq.read_table(cec_shared / "clean/clean.parquet", columns=["text"])
     text = table.column("text").combine_chunks().cast(pa.string())
     sample = text.take(pa.array(random.Random(11).sample(range(len(text)), 20_000)))
-    changed = sample.filter(pc.not_equal(sample, mask(sample)))
+    changed = sample.filter(pc.not_equal(sample, mask_column(sample)))
     unread = {f"{key:016x}"[:4] for key in id_column(changed).to_pylist()} - set(READ.split())
     assert len(unread) <= 10, unread
     assert len(changed) <= 60

@@ -18,7 +18,7 @@ from cecdata import config
 from cecdata.builds.build import build
 from cecdata.common.machine import git_commit
 from cecdata.common.progress import Progress
-from cecdata.contamination.benchmarks import judge, load
+from cecdata.contamination.benchmarks import count_hits, load_index
 from cecdata.shards.export import export
 from cecdata.shards.verify import verify
 
@@ -158,7 +158,7 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
         build([str(rows)], out, config.load(filters=("levenshtein",)))
         verify(out)
         export(out, "train", tmp_path / "pairs.tsv")
-        judge(str(out), load([str(benchmark)]))
+        count_hits(str(out), load_index([str(benchmark)]))
     passes = {"read", "perturb", "verify", "export", "compare"}
     assert set(done) == passes
     totals["export"] = done["export"]  # of one split

@@ -13,7 +13,7 @@ from cectrain.reward import baseline as module
 from cectrain.reward.baseline import ValueNetwork
 from cectrain.reward.group_reward import GroupReward, behaviour, text_of
 from cectrain.run import heldout
-from cectrain.run.stages import load_encoder
+from cectrain.run.stages import encoder
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
 VALUES = torch.tensor([0.25, 0.1])
@@ -135,7 +135,7 @@ VOTE = "experiments.training.vote:reward_majority"
 
 def test_the_vote_needs_no_encoder_and_edits_mix_in():
     """A majority vote reads texts only, no target; useful edits are a share of the sum."""
-    assert load_encoder(load("paper", [f"reward.reward={VOTE}"])) is None
+    assert encoder(load("paper", [f"reward.reward={VOTE}"])) is None
     vote = GroupReward(None, RewardConfig(reward=VOTE), 4)
     assert vote.score(SOURCES, TARGETS, GROUPS)[0][0].tolist() == [1, 0, 1, 0]
     mixed = GroupReward(None, RewardConfig(reward=VOTE, useful_weight=0.5), 4)

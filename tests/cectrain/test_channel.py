@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.kernels import Interpreted
-from cecdata.hanzi.readings import common_readings, confusion
+from cecdata.hanzi.readings import common_readings, confusion_of_syllables
 from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import find
 from cecdata.lm.table import Ngrams
@@ -106,7 +106,7 @@ def sounds_near(one: str, other: str) -> bool:
         [*dict.fromkeys(reading.syllable for reading in common_readings(sign))][:2]
         for sign in (one, other)
     )
-    return any(a == b or confusion(a, b) for a in first for b in second)
+    return any(a == b or confusion_of_syllables(a, b) for a in first for b in second)
 
 
 def edges(text: str, model: Ngrams, channel: Channel) -> list[tuple[int, int, int, float]]:

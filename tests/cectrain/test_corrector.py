@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from proposers import Silent
 
 from cecdata.common.errors import CecError
-from cecdata.common.progress import asking
+from cecdata.common.progress import asking_whether_given_up
 from cecdata.hanzi import errortypes
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Alternative, Edit, apply
@@ -365,6 +365,6 @@ def test_a_correction_that_nobody_waits_for_is_given_up():
     """Between two questions of a long text, too."""
     proposer = Proposer(6)
     answers = iter([False, False, True])
-    with pytest.raises(CecError, match="cancelled"), asking(lambda: next(answers)):
+    with pytest.raises(CecError, match="cancelled"), asking_whether_given_up(lambda: next(answers)):
         Corrector(proposer).correct("他来了。" * 1000)
     assert 0 < len(proposer.asked) < 1000

@@ -9,7 +9,7 @@ import pytest
 
 from cecdata.common.codec import encode
 from cecdata.common.errors import UsageError, VerificationError
-from cecdata.common.settings import from_tree
+from cecdata.common.settings import settings_from_tree
 from cectrain import config
 from cectrain.commands.train import configured
 from cectrain.data import shards
@@ -67,7 +67,7 @@ def test_recipes_load_and_come_back():
     """Every recipe is valid, and its JSON form gives the same configuration again."""
     for name in config.RECIPES:
         found = config.load(name)
-        assert from_tree(config.Config, encode(found), name) == found
+        assert settings_from_tree(config.Config, encode(found), name) == found
 
 
 def test_the_paper_recipe_has_the_papers_constants():

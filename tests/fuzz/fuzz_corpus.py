@@ -47,9 +47,9 @@ def readers() -> tuple[Reader, ...]:
 
 
 def _read(path: Path) -> Iterable[str]:
-    from cecdata.corpus.reading import read
+    from cecdata.corpus.reading import read_corpus
 
-    for rows in read([str(path)]):
+    for rows in read_corpus([str(path)]):
         for batch in (rows.batch, rows.rejected):
             batch.validate(full=True)
             yield from batch.column("text").to_pylist()

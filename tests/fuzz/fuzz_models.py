@@ -12,7 +12,7 @@ from fuzz_case import PAGE, Reader
 from fuzz_mutate import Mutator
 from safetensors.numpy import save_file
 
-from cecdata.contamination.benchmarks import texts
+from cecdata.contamination.benchmarks import read_row_texts
 from cecdata.lm import ngrams
 from cectrain.corrector.numpy_policy import read_tensors
 from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
@@ -60,7 +60,7 @@ def _words(path: Path) -> tuple[str, ...]:
 
 
 def _texts(path: Path) -> None:
-    for text, rows, _ in texts(str(path)):
+    for text, rows, _ in read_row_texts(str(path)):
         text.validate()
         assert len(rows) == len(text)
 

@@ -46,10 +46,10 @@ def readers() -> tuple[Reader, ...]:
 
 def _manifest(path: Path) -> None:
     from cecdata.config import from_manifest
-    from cecdata.shards.manifest import loads
+    from cecdata.shards.manifest import decode_manifest
 
     data = path.read_bytes()
-    found = loads(data, str(path))
+    found = decode_manifest(data, str(path))
     for record in found.files():
         resolved = (path.parent / record.path).resolve()
         assert resolved.is_relative_to(path.parent.resolve()), record.path
@@ -163,11 +163,11 @@ def _recipe(path: Path) -> None:
 
 def _train_recipe(path: Path) -> None:
     from cecdata.common.codec import encode
-    from cecdata.common.settings import from_tree
+    from cecdata.common.settings import settings_from_tree
     from cectrain.config import Config, load
 
     config = _loaded(load, path)
-    assert from_tree(Config, encode(config), "again") == config
+    assert settings_from_tree(Config, encode(config), "again") == config
     json.dumps(encode(config))
 
 

@@ -18,10 +18,17 @@ from cecdata.hanzi import characters
 from cecdata.hanzi import components as parts
 from cecdata.hanzi import components as shapes
 from cecdata.hanzi import readings as sounds
-from cecdata.hanzi.characters import HAN_RANGES, TABLES, is_han, rows, standard_characters, table
-from cecdata.hanzi.components import ARITY, UNENCODED, parse, stroke_count
+from cecdata.hanzi.characters import (
+    HAN_RANGES,
+    TABLES,
+    is_han,
+    read_table,
+    read_table_rows,
+    standard_characters,
+)
+from cecdata.hanzi.components import ARITY, UNENCODED, parse_ids, stroke_count
 from cecdata.hanzi.edits import Corruption, align
-from cecdata.hanzi.readings import confusion
+from cecdata.hanzi.readings import confusion_of_syllables
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))
 from corrupting import apply
@@ -39,7 +46,7 @@ def test_ranges_are_sorted_and_apart():
 def test_levels_are_those_of_the_standard():
     """The list has 3,500, 3,000 and 1,605 characters in its three levels."""
     signs = characters.standard_characters()
-    levels = Counter(characters.table("characters")[sign][0] for sign in signs)
+    levels = Counter(characters.read_table("characters")[sign][0] for sign in signs)
     assert levels == {"1": 3500, "2": 3000, "3": 1605}
 
 
@@ -112,8 +119,8 @@ def test_named_confusions(left, right, kind):
 @given(st.sampled_from(SYLLABLES), st.sampled_from(SYLLABLES))
 def test_confusion_is_symmetric_and_reflexive_as_tone(left, right):
     """Two syllables are confused both ways; a syllable with itself in tone alone."""
-    assert confusion(left, right) == confusion(right, left)
-    assert (confusion(left, right) == "tone") == (left == right)
+    assert confusion_of_syllables(left, right) == confusion_of_syllables(right, left)
+    assert (confusion_of_syllables(left, right) == "tone") == (left == right)
 
 
 def test_every_character_has_look_alikes_in_order():
@@ -162,19 +169,19 @@ def test_every_sequence_parses_into_known_components():
 
     def check(node):
         assert len(node.parts) == ARITY.get(node.operator, 0)
-        assert node.character in ("", UNENCODED) or parse(parts.ids(node.character))
+        assert node.character in ("", UNENCODED) or parse_ids(parts.ids(node.character))
         for part in node.parts:
             check(part)
 
     for sign in STANDARD:
-        check(parse(parts.ids(sign)))
+        check(parse_ids(parts.ids(sign)))
 
 
 @pytest.mark.parametrize("text", ["⿰讠", "⿱", "⿰讠青青", ""])
 def test_broken_sequences_are_named(text):
     """A sequence that is cut short or too long is an error that quotes it."""
     with pytest.raises(ValueError, match="IDS"):
-        parse(text)
+        parse_ids(text)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +190,12 @@ def test_broken_sequences_are_named(text):
 )
 def test_canonical_form_is_one_per_picture(left, right):
     """Nesting in one direction makes no difference; direction and order do."""
-    assert canonical(parse(left)) == canonical(parse(right))
-    assert canonical(parse("⿰日月")) != canonical(parse("⿰月日")) != canonical(parse("⿱日月"))
+    assert canonical(parse_ids(left)) == canonical(parse_ids(right))
+    assert (
+        canonical(parse_ids("⿰日月"))
+        != canonical(parse_ids("⿰月日"))
+        != canonical(parse_ids("⿱日月"))
+    )
 
 
 def test_splits_are_writable():
@@ -218,7 +229,7 @@ def test_exchanges_are_symmetric_and_keep_a_part(sign):
     for other in parts.exchanges(sign):
         assert other in STANDARD - {sign}
         assert sign in parts.exchanges(other)
-        left, right = parse(parts.ids(sign)), parse(parts.ids(other))
+        left, right = parse_ids(parts.ids(sign)), parse_ids(parts.ids(other))
         assert left.operator == right.operator
         assert any(a == b for a, b in zip(left.parts, right.parts, strict=True))
 
@@ -266,8 +277,8 @@ def test_every_table_is_listed_with_its_script_and_inputs():
 @pytest.mark.parametrize("name", PER_CHARACTER)
 def test_coverage(name):
     """Every standard character has a row, and no character has two."""
-    assert set(standard_characters()) <= set(table(name))
-    assert len(table(name)) == len(rows(name))
+    assert set(standard_characters()) <= set(read_table(name))
+    assert len(read_table(name)) == len(read_table_rows(name))
 
 
 def test_han_ranges_are_the_ideographs_of_unicode():

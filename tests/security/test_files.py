@@ -25,8 +25,8 @@ from cecdata.common.durable import Workspace
 from cecdata.common.durable import files as names
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.config import load
-from cecdata.corpus.reading import read
-from cecdata.shards.manifest import File, loads
+from cecdata.corpus.reading import read_corpus
+from cecdata.shards.manifest import File, decode_manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
@@ -54,7 +54,7 @@ def test_no_path_out_of_a_manifest(made, place):
     data = (made / "manifest.json").read_bytes()
     name = re.search(rb'"path": "(data/train-[^"]+)"', data)
     with pytest.raises(VerificationError, match=r"points outside|empty part|NUL"):
-        loads(resealed(data, b'"' + name[1] + b'"', json.dumps(place).encode()))
+        decode_manifest(resealed(data, b'"' + name[1] + b'"', json.dumps(place).encode()))
 
 
 @pytest.mark.parametrize("path", ["../outside.arrow", "/etc/passwd", "a/../../outside.arrow"])
@@ -153,7 +153,7 @@ def test_no_path_out_of_a_checkpoint(tmp_path):
 
 
 def everything(path) -> list[str]:
-    return [text for rows in read([str(path)]) for text in rows.batch["text"].to_pylist()]
+    return [text for rows in read_corpus([str(path)]) for text in rows.batch["text"].to_pylist()]
 
 
 def test_pickled_columns_stay_bytes(tmp_path):
@@ -230,16 +230,16 @@ def secret(tmp_path):
 def test_a_name_that_could_lead_out_is_refused(tmp_path, name):
     """Absolute names, `..`, empty parts, backslashes, drives and NUL name no file below a root."""
     with pytest.raises(ValueError, match="name"):
-        names.inside(name)
+        names.check_inside(name)
     with pytest.raises(ValueError, match="name"):
-        names.below(tmp_path, name)
+        names.path_below(tmp_path, name)
 
 
 def test_a_plain_name_passes(tmp_path):
     """Names of shards, and any letters, spaces, dots or colons inside, are names below the root."""
     for name in ("data/train-0.parquet", "a b/…/.x", "文件/..a", "ab:c/d"):
-        assert names.inside(name) == name
-        assert names.below(tmp_path, name) == tmp_path / name
+        assert names.check_inside(name) == name
+        assert names.path_below(tmp_path, name) == tmp_path / name
 
 
 def test_a_link_in_any_part_is_refused(tmp_path, secret):
@@ -250,7 +250,7 @@ def test_a_link_in_any_part_is_refused(tmp_path, secret):
     (root / "b").symlink_to(tmp_path / "nothing")
     for name in ("a", "a/thesis.md", "b", "b/c"):
         with pytest.raises(ValueError, match="is a link"):
-            names.below(root, name)
+            names.path_below(root, name)
 
 
 @pytest.mark.parametrize("name", ["report.html", ".cecdata", ".cecdata/journal.jsonl"])

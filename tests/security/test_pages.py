@@ -22,8 +22,8 @@ from cecdata.builds.build import build
 from cecdata.cli import cli as data_cli
 from cecdata.common.errors import CecError
 from cecdata.config import load
-from cecdata.corpus.reading import read
-from cecdata.shards.card import _examples
+from cecdata.corpus.reading import read_corpus
+from cecdata.shards.card import _list_examples
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
@@ -160,7 +160,7 @@ def test_a_table_for_papers_escapes_names(tmp_path, name):
 def test_a_dataset_card_escapes_its_sentences():
     """Sentences of the corpus are shown letter by letter, and none of them is markup."""
     given = [text.replace("\n", " ") for text in (*PAYLOADS, *MARKDOWN_PAYLOADS)]
-    text = _examples([["homophone", text, text] for text in given])
+    text = _list_examples([["homophone", text, text] for text in given])
     check_markdown(text, len(given) + 1, 3)
     shown = [token.content for token in rendered(text) if token.type == "code_inline"]
     sentences = [cell for cell in shown if cell != "homophone"]
@@ -251,7 +251,7 @@ def test_a_build_reads_and_writes_by_name(named, made, tmp_path):
     assert built.rows.read == 8
     parquet = cecdata.scan(Path("new") / named).collect().rename({"target": "text"})
     parquet.write_parquet(folder / f"{named}.parquet")
-    rows = [row for part in read([f"in/{named}.parquet"]) for row in part.batch.to_pylist()]
+    rows = [row for part in read_corpus([f"in/{named}.parquet"]) for row in part.batch.to_pylist()]
     assert {row["text"] for row in rows} == set(parquet["text"])
     assert {row["file"] for row in rows} == {f"in/{named}.parquet"}
 
@@ -260,7 +260,7 @@ def test_a_pattern_in_a_folder_with_brackets(named, made, tmp_path):
     """What comes before the pattern is the folder's own name, if there is such a folder."""
     shutil.copy(made / "own.txt", tmp_path / named / "a.txt")
     shutil.copy(made / "other.txt", tmp_path / "out1" / "a.txt")
-    rows = [row for part in read([f"{named}/*.txt"]) for row in part.batch.to_pylist()]
+    rows = [row for part in read_corpus([f"{named}/*.txt"]) for row in part.batch.to_pylist()]
     assert {row["file"] for row in rows} == {f"{named}/a.txt"}
 
 

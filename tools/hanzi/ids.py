@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cecdata.hanzi.components import ARITY, UNENCODED, Node, parse
+from cecdata.hanzi.components import ARITY, UNENCODED, Node, parse_ids
 
-__all__ = ["ARITY", "UNENCODED", "Node", "canonical", "flat_parts", "parse"]
+__all__ = ["ARITY", "UNENCODED", "Node", "canonical", "flat_parts", "parse_ids"]
 # Three parts in a row look the same as one part beside two: the canonical form is the same.
 _FLAT = {"⿰": "⿰", "⿲": "⿰", "⿱": "⿱", "⿳": "⿱"}
 

@@ -53,7 +53,7 @@ class Structure:
         sequence = self.rows.get(character, character)
         if sequence == character:
             return ids.Node(character)
-        top = self._expand(ids.parse(sequence))
+        top = self._expand(ids.parse_ids(sequence))
         return ids.Node(character, top.operator, top.parts)
 
     def _expand(self, node: ids.Node) -> ids.Node:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 
-from cecdata.hanzi.characters import rows as rows_of
-from cecdata.hanzi.characters import table
-from cecdata.hanzi.components import UNENCODED, Node, ids, parse, stroke_count
+from cecdata.hanzi.characters import read_table
+from cecdata.hanzi.characters import read_table_rows as rows_of
+from cecdata.hanzi.components import UNENCODED, Node, ids, parse_ids, stroke_count
 
 HEADER = ["char", "exchanges"]
 # Forms of radicals that occur in sequences only: 王 in 理, 竹 in 笔, 足 in 跑, 月 in 能, 羊 in 美.
@@ -21,7 +21,7 @@ Slot = tuple[str, int, tuple[str, ...]]
 
 def rows() -> list[list[str]]:
     """Return a row for each character that has some; the tables of characters and ids are read."""
-    found = ((character, exchanges(character)) for character in table("ids"))
+    found = ((character, exchanges(character)) for character in read_table("ids"))
     return [[character, "".join(others)] for character, others in found if others]
 
 
@@ -29,7 +29,7 @@ def rows() -> list[list[str]]:
 def slots() -> dict[Slot, tuple[str, ...]]:
     """Return (operator, position left out, parts that stay) → the characters that share it."""
     by_slot: dict[Slot, list[str]] = defaultdict(list)
-    for character in table("characters"):
+    for character in read_table("characters"):
         for slot in slots_of(character):
             by_slot[slot].append(character)
     return {slot: tuple(names) for slot, names in by_slot.items()}
@@ -37,7 +37,7 @@ def slots() -> dict[Slot, tuple[str, ...]]:
 
 @cache
 def slots_of(character: str) -> tuple[Slot, ...]:
-    top = parse(ids(character))
+    top = parse_ids(ids(character))
     spelled = [spelling(part) for part in top.parts]
     kept = [(*spelled[:position], *spelled[position + 1 :]) for position in range(len(spelled))]
     return tuple(
@@ -55,14 +55,14 @@ def spelling(node: Node) -> str:
 @cache
 def kangxi_radical(character: str) -> int:
     """Return the number of the radical, 1–214; 0 outside the standard list."""
-    row = table("characters").get(character)
+    row = read_table("characters").get(character)
     return int(row[4]) if row else 0
 
 
 @cache
 def weighs(parts: tuple[str, ...]) -> int:
     """Return the strokes of all the characters that spell these parts."""
-    numbers = table("ids")
+    numbers = read_table("ids")
     return sum(int(numbers[sign][1]) for sign in "".join(parts) if sign in numbers)
 
 

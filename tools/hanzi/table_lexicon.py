@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pypinyin import Style, lazy_pinyin
 
-from cecdata.hanzi.characters import TABLES, table
+from cecdata.hanzi.characters import TABLES, read_table
 
 HEADER = ["word", "count", "syllables"]
 SHORTEST, LONGEST = 2, 4
@@ -33,7 +33,7 @@ def rows(dictionary: str) -> list[list[str]]:
     """Return one row per word: 银行, 4110, "yin hang"."""
     sounds = {
         character: [entry.partition(":")[0][:-1] for entry in cells[0].split(" ")]
-        for character, cells in table("readings").items()
+        for character, cells in read_table("readings").items()
     }
     return [[word, count, _syllables(word, sounds)] for word, count in _words(dictionary, sounds)]
 

@@ -11,7 +11,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 from structure import Structure
 
-from cecdata.hanzi.components import combine
+from cecdata.hanzi.components import combine_similarities
 
 Floats = NDArray[np.float32]
 HEADER = ["char", "look_alikes", "glyph_parts_strokes"]
@@ -30,7 +30,9 @@ def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
     characters = sorted(inputs.standard)
     near: dict[int, list[tuple[float, int, str]]] = {row: [] for row in range(len(characters))}
     for left, right, code in _scored(characters, inputs, structure):
-        score = float(combine(*(np.array([int(code[d : d + 2]) / 100]) for d in (0, 2, 4)))[0])
+        score = float(
+            combine_similarities(*(np.array([int(code[d : d + 2]) / 100]) for d in (0, 2, 4)))[0]
+        )
         near[left].append((score, right, code))
         near[right].append((score, left, code))
     rarity = [RARITY[inputs.standard[character][0]] for character in characters]

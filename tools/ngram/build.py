@@ -20,8 +20,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cecdata.corpus.ids import ids, is_validation
-from cecdata.hanzi.characters import rows, standard_characters
+from cecdata.corpus.ids import hash_texts, is_validation
+from cecdata.hanzi.characters import read_table_rows, standard_characters
 from cecdata.lm.counting import Counts, Segmenter, back_off_model, count_words, without_words
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cecdata.lm.table import LONGEST, Ngrams
@@ -58,7 +58,7 @@ def model(counts: Counts, words: tuple[str, ...], listed: Floats) -> Ngrams:
 def sentences(path: Path) -> pl.Series:
     """Return the sentences of the open origins that are not held out."""
     frame = pl.read_parquet(path, glob=False).filter(pl.col("origin").is_in(ORIGINS))
-    held = is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT)
+    held = is_validation(hash_texts(frame["text"].to_arrow().cast(pa.string())), HELD_OUT)
     return frame["text"].filter(~pl.Series(held))
 
 
@@ -72,7 +72,7 @@ def vocabulary() -> tuple[tuple[str, ...], Floats]:
         if len(word) <= LONGEST and all("\u4e00" <= sign <= "\u9fff" for sign in word)
     }
     # the lexicon has no single characters: its counts are scaled to the mass of the longer words
-    lexicon = {row[0]: float(row[1]) for row in rows("lexicon")}
+    lexicon = {row[0]: float(row[1]) for row in read_table_rows("lexicon")}
     longer = sum(chance for word, chance in listed.items() if len(word) > 1)
     scale = longer / sum(lexicon.values())
     shares = {

@@ -6,7 +6,7 @@ import numpy as np
 from links import Confusions, Links, Weights, likely, looked_up, one_part_apart, popularity
 from sounds import spoken
 
-from cecdata.hanzi.characters import standard_characters, table
+from cecdata.hanzi.characters import read_table, standard_characters
 from cecdata.hanzi.components import shape_pairs, stroke_count
 from cecdata.operators.simple import RADICAL
 
@@ -42,7 +42,7 @@ def _likeness(pairs: Links) -> Weights:
 
 
 def _common() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    levels = (int(table("characters")[sign][0]) for sign in standard_characters())
+    levels = (int(read_table("characters")[sign][0]) for sign in standard_characters())
     return np.array([level <= COMMON for level in levels])
 
 
@@ -54,8 +54,8 @@ def _stays(pairs: Links) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     names = standard_characters()
     strokes = np.array([stroke_count(sign) for sign in names])
     # the radical's number for a character that is itself a radical; -1 for the others
-    radicals = [table("characters")[sign][3] for sign in names]
-    number = np.array([int(table("characters")[sign][4]) for sign in names])
+    radicals = [read_table("characters")[sign][3] for sign in names]
+    number = np.array([int(read_table("characters")[sign][4]) for sign in names])
     own = [radical == sign for radical, sign in zip(radicals, names, strict=True)]
     bare = np.where(own, number, -1)
     one, other = strokes[pairs.source], strokes[pairs.other]

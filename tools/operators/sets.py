@@ -20,7 +20,7 @@ import radicals
 from cecdata.common import arrays
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
-from cecdata.operators.base import KIND, CharConfusions, ConfusionSet, confusion_set
+from cecdata.operators.base import KIND, CharConfusions, ConfusionSet, make_confusion_set
 
 FOLDER = Path(__file__).parents[2] / "cecdata" / "operators"
 MODULES = {
@@ -40,7 +40,7 @@ def main() -> None:
         }
         held = {key: column.astype(np.uint16) for key, column in columns.items()}
         held |= {"weight": found.weight, "kind": found.kind.astype(np.uint8)}
-        arrays.save(FOLDER / f"{name}.confusions", KIND, {}, held)
+        arrays.save_arrays(FOLDER / f"{name}.confusions", KIND, {}, held)
 
 
 @cache
@@ -50,7 +50,7 @@ def complete() -> dict[str, Operator]:
     def whole(name: str) -> Operator:
         @cache
         def build() -> ConfusionSet:
-            return confusion_set(*MODULES[name].build(0.0))
+            return make_confusion_set(*MODULES[name].build(0.0))
 
         return replace(OPERATORS[name], confusions=CharConfusions(OPERATORS[name].kinds, build))
 

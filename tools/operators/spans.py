@@ -20,7 +20,7 @@ from rapidfuzz.distance import Levenshtein
 from sounds import spoken, syllables
 
 from cecdata.common import arrays
-from cecdata.hanzi.characters import LENGTHS, Words, words
+from cecdata.hanzi.characters import LENGTHS, Words, words_of_length
 from cecdata.operators.spans import KIND, SpanSet
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hanzi"))
@@ -45,10 +45,10 @@ NEIGHBOUR = 0.6  # share of the kind word_neighbour; the rest is word_frame
 
 
 def main() -> None:
-    pairs = [pair for length in LENGTHS for pair in whole(words(length))]
-    pairs += [pair for length in LENGTHS[1:] for pair in parts(words(length))]
+    pairs = [pair for length in LENGTHS for pair in whole(words_of_length(length))]
+    pairs += [pair for length in LENGTHS[1:] for pair in parts(words_of_length(length))]
     save("word", span_set(pairs, LEAST))
-    save("slip", span_set([pair for length in LENGTHS for pair in slips(words(length))]))
+    save("slip", span_set([pair for length in LENGTHS for pair in slips(words_of_length(length))]))
 
 
 def save(name: str, found: SpanSet) -> None:
@@ -57,7 +57,7 @@ def save(name: str, found: SpanSet) -> None:
     columns["size"] = np.diff(found.bounds).astype(np.uint16)
     columns["replacement"] = found.replacement.astype(np.uint32)
     columns |= {"kind": found.kind.astype(np.uint8), "cost": found.cost.astype(np.uint8)}
-    arrays.save(FOLDER / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
+    arrays.save_arrays(FOLDER / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
 
 
 def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:
@@ -113,7 +113,7 @@ def whole(listed: Words) -> Iterator[Pair]:
 
 def parts(listed: Words) -> Iterator[Pair]:
     """Yield longer words with a common word in place of two characters: 一不小心, 一部小心."""
-    two, typed = words(2), keys_of(syllables(2))
+    two, typed = words_of_length(2), keys_of(syllables(2))
     order = np.lexsort((-two.counts, typed))
     keys = typed[order]
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])

@@ -1,7 +1,8 @@
 """Atomic writes: a file or a folder appears complete under its final name, or not at all.
 
 Manifests, journals, listings of stores and JSON name files by relative paths with slashes. Whoever
-wrote them may have wanted a file elsewhere: every such name passes through `inside` or `below`.
+wrote them may have wanted a file elsewhere: every such name passes through `check_inside` or
+`path_below`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class FileRecord:
 def sha256_of(path: Path) -> FileRecord:
     """Hash a file in blocks of 1 MiB, in constant memory."""
     digest, size = hashlib.sha256(), 0
-    with naming(path), path.open("rb") as file:
+    with naming_errors(path), path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
             size += len(block)
@@ -82,15 +83,15 @@ def write(
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
     # with the suffix of `path`, because some writers choose a format by it
     temporary = (tmp or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
-    with naming(path):
+    with naming_errors(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.parent.mkdir(parents=True, exist_ok=True)
             if tmp is None:
-                _sweep(path)
+                _remove_leftovers(path)
             fill(temporary)
             exists = tmp is None and path.exists()
-            _give_mode(temporary, path.stat().st_mode & 0o777 if exists else _usual_mode())
+            _set_mode(temporary, path.stat().st_mode & 0o777 if exists else _new_file_mode())
             _fsync(temporary)
             if check is not None:
                 check(temporary)
@@ -127,8 +128,8 @@ def publish(staged: Path, final: Path, *, again: bool = False) -> None:
     With `again`, the files of `staged` were written again after publishing: they replace those of
     `final` one by one, and each is complete at any time.
     """
-    with naming(final):
-        settle(staged)
+    with naming_errors(final):
+        sync_files(staged)
         if not again:
             staged.rename(final)
             fsync_folder(final.parent)
@@ -145,22 +146,22 @@ def publish(staged: Path, final: Path, *, again: bool = False) -> None:
         staged.rmdir()
 
 
-def settle(folder: Path) -> None:
+def sync_files(folder: Path) -> None:
     """Sync all files that libraries wrote in `folder`, and give them the permissions of the umask.
 
     For example, safetensors does not sync, and lets no other user read.
     """
-    mode = _usual_mode()
+    mode = _new_file_mode()
     paths = sorted(folder.rglob("*"))
     for path in paths:
         if path.is_file() and not path.is_symlink():
-            _give_mode(path, mode)
+            _set_mode(path, mode)
             _fsync(path, os.O_RDONLY)
     for inner in (*(path for path in reversed(paths) if path.is_dir()), folder):
         fsync_folder(inner)
 
 
-def _sweep(path: Path) -> None:
+def _remove_leftovers(path: Path) -> None:
     """Remove temporary files that ended processes left beside `path`."""
     for left in path.parent.glob(f".*-{glob.escape(path.name)}"):
         named = re.fullmatch(r"\.(\d+)-\d+", left.name[: -len(path.name) - 1])
@@ -180,14 +181,14 @@ def has_ended(process: int) -> bool:
     return False
 
 
-def _give_mode(path: Path, mode: int) -> None:
+def _set_mode(path: Path, mode: int) -> None:
     """Give a file the mode of a new one; some libraries let only the owner read their files."""
     if path.stat().st_mode & 0o777 != mode:
         with contextlib.suppress(OSError):  # not every filesystem has modes
             path.chmod(mode)
 
 
-def _usual_mode() -> int:
+def _new_file_mode() -> int:
     """Return the mode of a new file; setting the umask to read it would disturb other threads."""
     status = Path("/proc/self/status")  # on Linux
     mask = status.exists() and re.search(r"^Umask:\s*([0-7]+)$", status.read_text(), re.MULTILINE)
@@ -207,6 +208,7 @@ def fsync_folder(folder: Path) -> None:
 
 
 def _fsync(path: Path, flags: int = os.O_RDWR) -> None:
+    """Sync the bytes of a file."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
@@ -215,7 +217,7 @@ def _fsync(path: Path, flags: int = os.O_RDWR) -> None:
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming_errors(path: Path) -> Iterator[None]:
     """Turn an error of the operating system into a CecError that names the path and the remedy."""
     try:
         yield
@@ -250,7 +252,7 @@ def describe_os_error(error: BaseException, path: Path) -> CecError | None:
     return describe_os_error(error.__cause__, path) if error.__cause__ else None
 
 
-def inside(name: str) -> str:
+def check_inside(name: str) -> str:
     """Return a relative name with slashes; raise ValueError for one that could lead elsewhere.
 
     >>> inside("data/train-00000.parquet")
@@ -266,10 +268,10 @@ def inside(name: str) -> str:
     return name
 
 
-def below(root: Path, name: str) -> Path:
+def path_below(root: Path, name: str) -> Path:
     """Return the path of a name below a folder; raise ValueError where a part of it is a link."""
     path = root
-    for part in inside(name).split("/"):
+    for part in check_inside(name).split("/"):
         path /= part
         if path.is_symlink():
             raise ValueError(f"{path} is a link, which may point outside {root}")

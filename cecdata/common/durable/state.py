@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cecdata.common.codec import seal_object, unseal_object
-from cecdata.common.durable.files import fsync_folder, naming
+from cecdata.common.durable.files import fsync_folder, naming_errors
 from cecdata.common.errors import RefusedError
 
 _descriptors: set[int] = set()  # of the locks that this process holds
@@ -31,7 +31,7 @@ class Lock:
 
     def acquire(self) -> None:
         """Take the lock, or raise RefusedError with the name of its holder."""
-        with naming(self.path):
+        with naming_errors(self.path):
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self.path, flags, 0o666)
             try:
@@ -86,7 +86,7 @@ class Journal:
         self.path = path
         self._guard = threading.Lock()
         self._facts: dict[tuple[str, str], Mapping[str, Any]] = {}
-        with naming(path):
+        with naming_errors(path):
             lines = path.read_bytes().split(b"\n") if path.exists() else []
         for line in lines:
             try:
@@ -100,9 +100,9 @@ class Journal:
         return iter(list(self._facts))
 
     def record(self, step: str, key: str, **facts: object) -> None:
-        """Append the facts of a step, which are JSON values; several threads may call this."""
+        """Append the facts of a step, which are JSON values; threads may call this at once."""
         line = seal_object({"step": step, "key": key, "facts": facts}, indent=None)
-        with self._guard, naming(self.path):
+        with self._guard, naming_errors(self.path):
             starts = not self.path.exists()
             with self.path.open("ab") as file:
                 file.write(b"\n" + line)  # a line of its own also after a torn one
@@ -113,5 +113,5 @@ class Journal:
             self._facts[step, key] = facts
 
     def get(self, step: str, key: str) -> Mapping[str, Any] | None:
-        """Return the facts of a step; None if there are none."""
+        """Return the latest facts of a step; None if there are none."""
         return self._facts.get((step, key))

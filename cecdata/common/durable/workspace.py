@@ -12,8 +12,8 @@ from typing import final
 from cecdata.common.codec import seal_object, unseal_object
 from cecdata.common.durable.files import (
     FileRecord,
-    below,
-    naming,
+    naming_errors,
+    path_below,
     publish,
     write,
     write_bytes,
@@ -66,7 +66,7 @@ class Workspace:
         _make_state(self.root, self.state)
         self._lock.acquire()
         try:
-            self._open()
+            self._open_state()
         except BaseException:
             self._lock.release()
             raise
@@ -81,11 +81,11 @@ class Workspace:
         self, name: str, fill: Callable[[Path], None], check: Callable[[Path], None] | None = None
     ) -> FileRecord:
         """Write the file `name` below the root as `durable.write` does."""
-        return write(self._own(name), fill, check, tmp=self.tmp)
+        return write(self._record_file(name), fill, check, tmp=self.tmp)
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         """Write the file `name` below the root as `durable.write_bytes` does."""
-        return write_bytes(self._own(name), data, tmp=self.tmp)
+        return write_bytes(self._record_file(name), data, tmp=self.tmp)
 
     def write_text(self, name: str, text: str) -> FileRecord:
         """Write the UTF-8 of `text` as `write_bytes` does."""
@@ -97,7 +97,7 @@ class Workspace:
         If `final` was published before, the files of `staged` replace older ones one by one. The
         journal records the move first, so that a run killed between the two still knows its files.
         """
-        source, target = self._inside(staged), self._inside(final)
+        source, target = self._path_below(staged), self._path_below(final)
         if not source.exists() and target.exists() and self.journal.get(_MOVED, final):
             return
         moved = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
@@ -107,20 +107,23 @@ class Workspace:
         self.journal.record(_MOVED, final, names=sorted(moved))
         publish(source, target, again=before is not None and target.exists())
 
-    def _own(self, name: str) -> Path:
-        path = self._inside(name)
+    def _record_file(self, name: str) -> Path:
+        """Return the path of a file below the root, which the journal records as ours."""
+        path = self._path_below(name)
         # Recorded before it exists, so that `overwrite` may remove it whenever the run ends.
         if not path.is_relative_to(self.state) and self.journal.get(_WRITTEN, name) is None:
             self.journal.record(_WRITTEN, name)
         return path
 
-    def _inside(self, name: str) -> Path:
+    def _path_below(self, name: str) -> Path:
+        """Return a path below the root; raise RefusedError where a link leads elsewhere."""
         path = self.root / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             raise RefusedError(f"{name!r} points outside {self.root}: nothing is written there")
         return path
 
-    def _open(self) -> None:
+    def _open_state(self) -> None:
+        """Resume the run of the same identity, or clear the folder for a new one."""
         self.journal = Journal(self.state / _JOURNAL)
         if self._has_begun() and not self._overwrite:
             refuse_another(self._read_fingerprint(), self.identity, str(self.root))
@@ -131,7 +134,7 @@ class Workspace:
             self.journal = Journal(self.state / _JOURNAL)
         else:
             self.resumed = True
-        with naming(self.tmp):
+        with naming_errors(self.tmp):
             shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
         if not self._has_begun():
@@ -139,7 +142,7 @@ class Workspace:
 
     def _read_fingerprint(self) -> bytes:
         """Return the bytes of the fingerprint; none where it is missing."""
-        with naming(self._fingerprint):
+        with naming_errors(self._fingerprint):
             return self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
 
     def _has_begun(self) -> bool:
@@ -153,9 +156,9 @@ class Workspace:
         paths: set[Path] = set()
         for step, key in self.journal:
             if step == _WRITTEN:
-                paths.add(self._inside(key))
+                paths.add(self._path_below(key))
             elif (facts := self.journal.get(step, key)) and step == _MOVED:
-                paths.update(self._inside(f"{key}/{name}") for name in facts["names"])
+                paths.update(self._path_below(f"{key}/{name}") for name in facts["names"])
         return paths
 
     def _list_files(self) -> list[Path]:
@@ -173,7 +176,7 @@ class Workspace:
                 f"{self.root} holds {len(foreign)} file(s) that this tool did not write: {some}. "
                 "Move these files elsewhere, or choose another output folder."
             )
-        with naming(self.root):
+        with naming_errors(self.root):
             for path in sorted(owned):
                 path.unlink(missing_ok=True)
             for folder in sorted((p for p in self.root.rglob("*") if p.is_dir()), reverse=True):
@@ -209,7 +212,7 @@ def _make_state(root: Path, state: Path) -> None:
             f"{root} is a link to {root.readlink()}, which does not exist: make that folder, or "
             "name another one"
         )
-    with naming(state):
+    with naming_errors(state):
         if root.is_dir() and not os.path.lexists(state) and any(root.iterdir()):
             raise RefusedError(
                 f"{root} is not empty and has no {STATE}, which names the files of this tool: "
@@ -243,7 +246,7 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
     _refuse_links(root / STATE)
     for name in texts:
         try:
-            below(root, name)
+            path_below(root, name)
         except ValueError as error:
             raise RefusedError(f"{error}: remove it, or choose another output folder") from error
     if (path := root / STATE / _JOURNAL).is_file():
@@ -272,12 +275,12 @@ def refuse_another(saved: bytes, identity: Mapping[str, object], where: str) -> 
         ) from error
     if was != identity:
         raise RefusedError(
-            f"{where} holds a run with another configuration:{differences(was, identity)}\n"
+            f"{where} holds a run with another configuration:{list_differences(was, identity)}\n"
             "Choose another output, or replace the run with --overwrite."
         )
 
 
-def differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:
+def list_differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:
     r"""Return the differences of two identities, one indented line for each of the first twelve.
 
     Of parts of two kinds, only the kinds are compared: their other keys are not the same things.
@@ -285,7 +288,7 @@ def differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:
     >>> differences({"seed": 42, "prior": {"noise": 0.2}}, {"seed": 7, "prior": {"noise": 0.2}})
     '\n  seed: 42 → 7'
     """
-    old, new = dict(_flat(was, "")), dict(_flat(now, ""))
+    old, new = dict(_flatten(was, "")), dict(_flatten(now, ""))
     differing = [key for key in dict.fromkeys((*old, *new)) if old.get(key) != new.get(key)]
     kinds = [key for key in differing if key.endswith(".kind") and key in old and key in new]
     parts = tuple(kind.removesuffix("kind") for kind in kinds)
@@ -298,12 +301,13 @@ def differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:
     return "".join(lines[:_SHOWN]) + more
 
 
-def _flat(value: object, name: str) -> Iterator[tuple[str, str]]:
+def _flatten(value: object, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the leaves of nested JSON: the dotted path of each, and its value as text."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+            yield from _flatten(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list) and value:
         for place, inner in enumerate(value):
-            yield from _flat(inner, f"{name}[{place}]")
+            yield from _flatten(inner, f"{name}[{place}]")
     else:
         yield name, json.dumps(value, ensure_ascii=False)

@@ -21,7 +21,7 @@ import numpy as np
 from cecdata.common.errors import InputError
 from cecdata.common.text import SEP
 from cecdata.corpus.characters import INVISIBLE, WHITESPACE
-from cecdata.corpus.lines import BLOCK_BYTES, Block, blocks
+from cecdata.corpus.lines import BLOCK_BYTES, Block, split_blocks
 from cecdata.corpus.sources import (
     DEFAULT_TEXT,
     EXCERPT,
@@ -57,6 +57,7 @@ class _Dialect:
     guessed: bool = False  # by lines that are alike; no name of a column shows it
 
     def reader(self, lines: Iterator[str]) -> Iterator[list[str]]:
+        """Return an iterator over the records of these lines, each a list of fields."""
         return csv.reader(
             lines,
             delimiter=self.delimiter,
@@ -66,18 +67,19 @@ class _Dialect:
         )
 
 
-def _dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialect:
-    """Return the dialect of a file that begins with these lines; `text` names a column.
+def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialect:
+    """Return the dialect of a file that begins with these lines.
 
+    `usual` is the delimiter of the format; a column `text` that it does not separate shows another.
     Without `text`, tabs separate the columns of a file of tabs, whatever else is in it.
     """
     header = lines[0] if lines else ""
     delimiter, guessed = usual, False
     if (match := SEP.fullmatch(header.strip())) is not None:
         delimiter = match[1]
-    elif len(_fields(header, usual)) == 1 and (text is not None or usual != "\t"):
-        others = [mark for mark in _DELIMITERS if len(_fields(header, mark)) > 1]
-        named = [mark for mark in others if text in _fields(header, mark)]
+    elif len(_split_header(header, usual)) == 1 and (text is not None or usual != "\t"):
+        others = [mark for mark in _DELIMITERS if len(_split_header(header, mark)) > 1]
+        named = [mark for mark in others if text in _split_header(header, mark)]
         alike = [mark for mark in others if _is_regular(lines, mark)]
         delimiter, guessed = next(iter((*named, *alike)), usual), not named and bool(alike)
     spaces = delimiter != "\t" and f"{delimiter} " in header
@@ -87,7 +89,7 @@ def _dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialect:
     return _Dialect(delimiter, quoting, spaces, guessed)
 
 
-def _fields(line: str, delimiter: str) -> list[str]:
+def _split_header(line: str, delimiter: str) -> list[str]:
     """Return the names in a header line."""
     try:
         fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
@@ -98,8 +100,8 @@ def _fields(line: str, delimiter: str) -> list[str]:
 
 def _is_regular(lines: Sequence[str], delimiter: str) -> bool:
     """Return whether nine lines of ten have as many fields as the header."""
-    width = len(_fields(lines[0], delimiter))
-    others = [len(_fields(line, delimiter)) == width for line in lines[1:_LOOK]]
+    width = len(_split_header(lines[0], delimiter))
+    others = [len(_split_header(line, delimiter)) == width for line in lines[1:_LOOK]]
     return sum(others) >= 0.9 * len(others)
 
 
@@ -124,32 +126,34 @@ class _Feed:
     """
 
     def __init__(self, stream: IO[bytes], source: Source) -> None:
-        self._blocks = blocks(stream, source)
+        self._blocks = split_blocks(stream, source)
         self._ahead: deque[tuple[int, str]] = deque()
-        self.taken: list[tuple[int, str]] = []
+        self.record_lines: list[tuple[int, str]] = []
         self.rejects: list[Reject] = []
 
     def __iter__(self) -> _Feed:
         return self
 
     def __next__(self) -> str:
+        """Return the next line, which also joins the lines of the record that is read."""
         while not self._ahead:
-            self._fetch(next(self._blocks))
-        if len(self.taken) == _MOST_LINES:
+            self._queue_lines(next(self._blocks))
+        if len(self.record_lines) == _MOST_LINES:
             raise csv.Error(f"a quotation mark is not closed within {_MOST_LINES:,} lines")
-        self.taken.append(self._ahead.popleft())
-        return self.taken[-1][1]
+        self.record_lines.append(self._ahead.popleft())
+        return self.record_lines[-1][1]
 
-    def _fetch(self, block: Block) -> None:
+    def _queue_lines(self, block: Block) -> None:
+        """Decode the lines of a block, and queue them with their numbers."""
         self.rejects.extend(block.rejects)
         lines = block.data.split(b"\n")[:-1]
         texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
         self._ahead.extend(enumerate(texts, block.first_line))
 
-    def first_lines(self) -> list[str]:
+    def peek_lines(self) -> list[str]:
         """Return the next lines, at most `_LOOK`, without taking them; they are of one block."""
         for block in self._blocks:
-            self._fetch(block)
+            self._queue_lines(block)
             if self._ahead:
                 break
         return [line.rstrip("\n") for _, line in islice(self._ahead, _LOOK)]
@@ -160,7 +164,7 @@ class _Feed:
 
     def give_back(self) -> tuple[int, str]:
         """Put back all lines of the record except the first, and return the first."""
-        first, *rest = self.taken
+        first, *rest = self.record_lines
         self._ahead.extendleft(reversed(rest))
         return first
 
@@ -169,13 +173,13 @@ _Table = tuple[_Feed, _Dialect, Iterator[_Record | None]]
 
 
 def _open_table(stream: IO[bytes], source: Source, usual: str, text: str | None) -> _Table:
-    """Return the lines of a file, its dialect and its records, after a line `sep=`."""
+    """Return the lines of a file, its dialect and its records; a line `sep=` is skipped."""
     feed = _Feed(stream, source)
-    lines = feed.first_lines()
-    dialect = _dialect(lines, usual, text)
+    lines = feed.peek_lines()
+    dialect = _find_dialect(lines, usual, text)
     if lines and SEP.fullmatch(lines[0].strip()):
         feed.skip()
-    return feed, dialect, _parse(feed, source, dialect)
+    return feed, dialect, _parse_records(feed, source, dialect)
 
 
 def _read(usual: str, source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
@@ -204,11 +208,11 @@ def _read(usual: str, source: Source, text_column: str | None, batch_rows: int) 
                 + (line if len(header) > 1 else "if each line is a sentence, add --format text")
             )
         picked = pick_columns(text_column, header, header, source.label)
-        places = [
+        columns = [
             None if name is None else header.index(name)
             for name in (picked.text, picked.origin, picked.licence)
         ]
-        yield from _batches(feed, records, source, places, len(header), batch_rows)
+        yield from _read_batches(feed, records, source, columns, len(header), batch_rows)
 
 
 def _records(usual: str, source: Source) -> Iterator[Record | Reject]:
@@ -223,11 +227,11 @@ def _records(usual: str, source: Source) -> Iterator[Record | Reject]:
         yield from feed.rejects
 
 
-def _parse(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record | None]:
+def _parse_records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record | None]:
     """Yield (line number, fields) of every sound record, and None for a rejected one."""
     reader = dialect.reader(feed)
     while True:
-        feed.taken.clear()  # the lines of the last record
+        feed.record_lines.clear()  # the lines of the last record
         try:
             fields = next(reader)
         except StopIteration:
@@ -241,7 +245,7 @@ def _parse(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record |
             continue
         if dialect.quoting == csv.QUOTE_NONE:
             fields = [_unquote(field) if field[:1] == '"' else field for field in fields]
-        yield feed.taken[0][0], fields
+        yield feed.record_lines[0][0], fields
 
 
 def _unquote(field: str) -> str:
@@ -249,19 +253,20 @@ def _unquote(field: str) -> str:
     return field[1:-1].replace('""', '"') if _QUOTED.fullmatch(field) else field
 
 
-def _batches(
+def _read_batches(
     feed: _Feed,
     records: Iterator[_Record | None],
     source: Source,
-    places: list[int | None],
+    columns: list[int | None],
     width: int,
     batch_rows: int,
 ) -> Iterator[Rows]:
+    """Yield batches of records; `columns` are those of text, origin and licence."""
     batch: list[_Record] = []
     size = 0  # characters
     for record in records:
         if len(batch) + len(feed.rejects) >= batch_rows or size >= BLOCK_BYTES:
-            yield _gather_rows(feed, source, batch, places)
+            yield _gather_rows(feed, source, batch, columns)
             batch, size = [], 0
         if record is None:
             continue
@@ -273,31 +278,33 @@ def _batches(
             continue
         batch.append(record)
         size += sum(map(len, fields))
-    yield _gather_rows(feed, source, batch, places)
+    yield _gather_rows(feed, source, batch, columns)
 
 
 def _gather_rows(
-    feed: _Feed, source: Source, records: list[_Record], places: list[int | None]
+    feed: _Feed, source: Source, records: list[_Record], columns: list[int | None]
 ) -> Rows:
+    """Return the text, origin and licence of records, and the rejects since the last batch."""
     import pyarrow as pa
 
-    from cecdata.corpus.rows import gather
+    from cecdata.corpus.rows import build_rows
 
-    columns = [
-        None if at is None else [fields[at] if fields else "" for _, fields in records]
-        for at in places
+    values = [
+        None if column is None else [fields[column] if fields else "" for _, fields in records]
+        for column in columns
     ]
-    text = [field.encode("utf-8", "surrogateescape") for field in columns[0] or ()]
+    text = [field.encode("utf-8", "surrogateescape") for field in values[0] or ()]
     origin, licence = (
         None if names is None else pa.array(map(_readable, names), pa.string())
-        for names in columns[1:]
+        for names in values[1:]
     )
     rejects, feed.rejects = feed.rejects, []
     numbers = np.array([row for row, _ in records], np.int64)
-    return gather(source, pa.array(text, pa.binary()), origin, numbers, rejects, licence)
+    return build_rows(source, pa.array(text, pa.binary()), origin, numbers, rejects, licence)
 
 
 def _readable(field: str) -> str:
+    """Return a field with \\xNN in place of each byte that is not UTF-8."""
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

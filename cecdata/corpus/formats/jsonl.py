@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.lines import Block, blocks, chunks, numbers
+from cecdata.corpus.lines import Block, number_lines, read_utf8, split_blocks
 from cecdata.corpus.sources import (
     DEFAULT_LICENCES,
     DEFAULT_ORIGIN,
@@ -23,10 +23,10 @@ from cecdata.corpus.sources import (
     Reject,
     Rows,
     Source,
-    default_text,
-    excerpt_of,
+    default_text_column,
+    describe_unknown_column,
+    excerpt_of_bytes,
     open_source,
-    unknown_column,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ class _Keys(NamedTuple):
     origin: str
     licences: tuple[str, ...]
 
+    def names(self) -> tuple[str, ...]:
+        """Return all keys, in this order."""
+        return self.text, self.origin, *self.licences
+
 
 Cut = Callable[[Source], Iterator[Block]]  # a file in blocks of lines, an object on each
 
@@ -53,7 +57,7 @@ Cut = Callable[[Source], Iterator[Block]]  # a file in blocks of lines, an objec
 def _read(cut: Cut, source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the objects of a file; only lines without an object are rejected."""
     del batch_rows  # a block of bytes is a batch
-    yield from _rows(cut(source), text_column, source)
+    yield from _parse_blocks(cut(source), text_column, source)
 
 
 def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
@@ -69,29 +73,31 @@ def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
                     raise InputError(f"{where} is not JSON: {error}") from error
 
 
-def _rows(parts: Iterator[Block], text_column: str | None, source: Source) -> Iterator[Rows]:
+def _parse_blocks(
+    parts: Iterator[Block], text_column: str | None, source: Source
+) -> Iterator[Rows]:
     """Yield the rows of each block of lines, read by Arrow where it can, else line by line."""
     import pyarrow.compute as pc
 
-    from cecdata.corpus.rows import clean_names, gather
+    from cecdata.corpus.rows import build_rows, clean_names
 
     keys = None
     for block in parts:
-        keys = keys or _pick(text_column, block, source)
+        keys = keys or _choose_keys(text_column, block, source)
         table = _parse_fast(block, keys)
         if table is None:
             yield _parse_lines(block, keys, source)
             continue
-        rows = numbers(block.first_line, table.num_rows)
-        text, origin, *licences = (table.column(name).combine_chunks() for name in _names(keys))
+        rows = number_lines(block.first_line, table.num_rows)
+        text, origin, *licences = (table.column(name).combine_chunks() for name in keys.names())
         licence = pc.coalesce(*map(clean_names, licences)) if licences else None
-        yield gather(source, text, origin, rows, block.rejects, licence)
+        yield build_rows(source, text, origin, rows, block.rejects, licence)
 
 
 def _lines(source: Source) -> Iterator[Block]:
     """Yield the lines of a JSON-lines file."""
     with open_source(source) as stream:
-        yield from blocks(stream, source)
+        yield from split_blocks(stream, source)
 
 
 def _elements(source: Source) -> Iterator[Block]:
@@ -101,9 +107,9 @@ def _elements(source: Source) -> Iterator[Block]:
     `{"data": [...]}`; a single object is one element. A file of JSON lines is read as such. Raises
     InputError for a broken document.
     """
-    data = _whole(source)
+    data = _read_document(source)
     if _is_lines(data):
-        yield from blocks(io.BytesIO(data), replace(source, encoding=UTF8))
+        yield from split_blocks(io.BytesIO(data), replace(source, encoding=UTF8))
         return
     try:
         value = json.loads(data.decode("utf-8", "surrogateescape"))
@@ -112,7 +118,7 @@ def _elements(source: Source) -> Iterator[Block]:
             f"{source.label}: not valid JSON ({error}). If each line is an object, add --format "
             "jsonl"
         ) from error
-    elements = _list_in(value)
+    elements = _find_elements(value)
     for start in range(0, len(elements), _AT_ONCE):
         lines = map(_dump_line, elements[start : start + _AT_ONCE])
         yield Block(b"".join(line + b"\n" for line in lines), start + 1)
@@ -121,11 +127,11 @@ def _elements(source: Source) -> Iterator[Block]:
 def _is_lines(data: bytes) -> bool:
     """Return whether the first line is an object that more lines follow."""
     first, _, rest = data.lstrip().partition(b"\n")
-    return first.startswith(b"{") and bool(rest.strip()) and isinstance(_load(first), dict)
+    return first.startswith(b"{") and bool(rest.strip()) and isinstance(_parse_json(first), dict)
 
 
-def _list_in(value: object) -> list[object]:
-    """Return a document's list, that which is alone among an object's values, or the document."""
+def _find_elements(value: object) -> list[object]:
+    """Return the elements of a document: its list, the only list among its values, or itself."""
     if isinstance(value, list):
         return value
     lists = [v for v in value.values() if isinstance(v, list)] if isinstance(value, dict) else []
@@ -140,12 +146,12 @@ def _dump_line(value: object) -> bytes:
         return json.dumps(value).encode()
 
 
-def _whole(source: Source) -> bytes:
+def _read_document(source: Source) -> bytes:
     """Return a document in UTF-8 with line feeds; raise InputError if it is too large."""
     with open_source(source) as stream:
         parts: list[bytes] = []
         size = 0
-        for chunk in chunks(stream, source):
+        for chunk in read_utf8(stream, source):
             parts.append(chunk)
             size += len(chunk)
             if size > _MAX_BYTES:
@@ -156,7 +162,7 @@ def _whole(source: Source) -> bytes:
     return b"".join(parts)
 
 
-def _pick(text_column: str | None, block: Block, source: Source) -> _Keys:
+def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys:
     """Choose the keys to read from the file's first objects: a typo would reject every row.
 
     Raises InputError for a key that none of them has.
@@ -164,25 +170,24 @@ def _pick(text_column: str | None, block: Block, source: Source) -> _Keys:
     keys: dict[str, None] = {}
     strings: dict[str, None] = {}
     others: set[str] = set()
-    for value in map(_load, block.data.split(b"\n", _LOOK)[:_LOOK]):
+    for value in map(_parse_json, block.data.split(b"\n", _LOOK)[:_LOOK]):
         if isinstance(value, dict):
             keys.update(dict.fromkeys(value))
             strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))
             others.update(k for k in value if not isinstance(value[k], (str, type(None))))
     text = text_column
     if keys and text is not None and text not in keys:
-        raise InputError(unknown_column(text, list(keys), source.label))
+        raise InputError(describe_unknown_column(text, list(keys), source.label))
     if text is None:
-        text = default_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
+        text = (
+            default_text_column(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
+        )
     licences = tuple(name for name in DEFAULT_LICENCES if name not in others)
     return _Keys(text, DEFAULT_ORIGIN, licences)
 
 
-def _names(picked: _Keys) -> tuple[str, ...]:
-    return picked.text, picked.origin, *picked.licences
-
-
-def _load(line: bytes) -> object:
+def _parse_json(line: bytes) -> object:
+    """Return the value that a line of JSON holds, or None for another line."""
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -190,7 +195,7 @@ def _load(line: bytes) -> object:
     return value
 
 
-def _parse_fast(block: Block, picked: _Keys) -> pa.Table | None:
+def _parse_fast(block: Block, keys: _Keys) -> pa.Table | None:
     """Parse the whole block with Arrow; return None unless each line certainly gives one row.
 
     It is certain if every line opens and closes with a brace and none is blank, so that no object
@@ -202,11 +207,11 @@ def _parse_fast(block: Block, picked: _Keys) -> pa.Table | None:
     data = block.data
     count = data.count(b"\n")
     braces = data.startswith(b"{") and data.endswith(b"}\n")
-    if not braces or data.count(b"}\n{") != count - 1 or picked.text == picked.origin:
+    if not braces or data.count(b"}\n{") != count - 1 or keys.text == keys.origin:
         return None
     reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
     try:
-        schema = pa.schema([(name, pa.string()) for name in dict.fromkeys(_names(picked))])
+        schema = pa.schema([(name, pa.string()) for name in dict.fromkeys(keys.names())])
         options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         table = pj.read_json(pa.BufferReader(data), reading, options)
     except (pa.ArrowInvalid, UnicodeEncodeError):  # a key may be half of a surrogate pair
@@ -214,17 +219,17 @@ def _parse_fast(block: Block, picked: _Keys) -> pa.Table | None:
     return table.select(schema.names) if table.num_rows == count else None
 
 
-def _parse_lines(block: Block, picked: _Keys, source: Source) -> Rows:
+def _parse_lines(block: Block, keys: _Keys, source: Source) -> Rows:
     """Parse line by line, and reject those without a text."""
     import pyarrow as pa
 
-    from cecdata.corpus.rows import gather
+    from cecdata.corpus.rows import build_rows
 
     parsed: list[_Parsed] = []
     rows: list[int] = []
     rejects = list(block.rejects)
     for row, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
-        result = _parse_line(row, line, picked, source)
+        result = _parse_line(row, line, keys, source)
         if isinstance(result, Reject):
             rejects.append(result)
         else:
@@ -233,7 +238,7 @@ def _parse_lines(block: Block, picked: _Keys, source: Source) -> Rows:
     text, origin, licence = (
         pa.array([line[at] for line in parsed], pa.string()) for at in range(len(_Parsed._fields))
     )
-    return gather(source, text, origin, np.array(rows, np.int64), rejects, licence)
+    return build_rows(source, text, origin, np.array(rows, np.int64), rejects, licence)
 
 
 class _Parsed(NamedTuple):
@@ -244,7 +249,7 @@ class _Parsed(NamedTuple):
     licence: str | None = None
 
 
-def _parse_line(row: int, line: bytes, picked: _Keys, source: Source) -> _Parsed | Reject:
+def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed | Reject:
     """Return the text, origin and licence of one line, or why there is none."""
     from cecdata.corpus.rows import find_fault
 
@@ -255,16 +260,16 @@ def _parse_line(row: int, line: bytes, picked: _Keys, source: Source) -> _Parsed
     except UnicodeDecodeError:
         return Reject(row, source.origin, *(find_fault(line, source) or ("", "", "")))
     except (ValueError, RecursionError) as error:
-        return Reject(row, source.origin, excerpt_of(line), "invalid_json", str(error))
+        return Reject(row, source.origin, excerpt_of_bytes(line), "invalid_json", str(error))
     if isinstance(value, str) and source.format == "json":
-        value = {picked.text: value}
+        value = {keys.text: value}
     if not isinstance(value, dict):
-        return Reject(row, source.origin, excerpt_of(line), "invalid_json", "not an object")
-    origin, *licences = (_name(value, name) for name in (picked.origin, *picked.licences))
-    text = value.get(picked.text)
+        return Reject(row, source.origin, excerpt_of_bytes(line), "invalid_json", "not an object")
+    origin, *licences = (_text_under(value, name) for name in (keys.origin, *keys.licences))
+    text = value.get(keys.text)
     if not isinstance(text, str):
-        detail = f"{picked.text!r} is {'missing' if text is None else type(text).__name__}"
-        return Reject(row, origin or source.origin, excerpt_of(line), "no_text", detail)
+        detail = f"{keys.text!r} is {'missing' if text is None else type(text).__name__}"
+        return Reject(row, origin or source.origin, excerpt_of_bytes(line), "no_text", detail)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -274,7 +279,8 @@ def _parse_line(row: int, line: bytes, picked: _Keys, source: Source) -> _Parsed
     return _Parsed(text, origin, next(filter(None, licences), None))
 
 
-def _name(value: dict[str, object], key: str) -> str | None:
+def _text_under(value: dict[str, object], key: str) -> str | None:
+    """Return the value under a key as text, or None where it is missing, null or empty."""
     name = value.get(key)
     return None if name is None else str(name).encode("utf-8", "backslashreplace").decode() or None
 

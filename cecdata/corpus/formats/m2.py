@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 
 from cecdata.common.text import join_tokens
-from cecdata.corpus.lines import BLOCK_BYTES, blocks
+from cecdata.corpus.lines import BLOCK_BYTES, split_blocks
 from cecdata.corpus.sources import (
     EXCERPT,
     Format,
@@ -37,22 +37,22 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
     """Yield the corrected sentences; a sentence without edits is its own correction."""
     import pyarrow as pa
 
-    from cecdata.corpus.rows import gather
+    from cecdata.corpus.rows import build_rows
 
     del text_column  # all text is corrected sentences
-    for part in _batches(source, batch_rows):
+    for part in _batch_pairs(source, batch_rows):
         rejects = [pair for pair in part if isinstance(pair, Reject)]
         pairs = [pair for pair in part if not isinstance(pair, Reject)]
         text = [targets[0].encode("utf-8", "surrogateescape") for _, _, targets in pairs]
         rows = np.array([row for row, _, _ in pairs], np.int64)
-        yield gather(source, pa.array(text, pa.binary()), None, rows, rejects)
+        yield build_rows(source, pa.array(text, pa.binary()), None, rows, rejects)
 
 
-def _batches(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
+def _batch_pairs(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
     """Yield at most so many sentences, or a few megabytes of them, at a time."""
     batch: list[_Pair | Reject] = []
     size = 0
-    for pair in _pairs(source):
+    for pair in _read_pairs(source):
         batch.append(pair)
         size += 0 if isinstance(pair, Reject) else len(pair[1])
         if len(batch) >= most or size >= BLOCK_BYTES:
@@ -64,7 +64,7 @@ def _batches(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
 
 def _records(source: Source) -> Iterator[Record | Reject]:
     """Yield each sentence with its corrections, the first annotator's first."""
-    for pair in _pairs(source):
+    for pair in _read_pairs(source):
         if isinstance(pair, Reject):
             yield pair
         else:
@@ -72,28 +72,30 @@ def _records(source: Source) -> Iterator[Record | Reject]:
             yield Record(row, {"source": sentence, "target": targets[0], "others": targets[1:]})
 
 
-def _pairs(source: Source) -> Iterator[_Pair | Reject]:
+def _read_pairs(source: Source) -> Iterator[_Pair | Reject]:
+    """Yield the pair of each sentence of a file, or its rejection."""
     rejects: list[Reject] = []
     with open_source(source) as stream:
-        for block in _split_sentences(_lines(stream, source, rejects)):
+        for block in _split_sentences(_read_lines(stream, source, rejects)):
             yield from rejects
             rejects.clear()
-            yield _pair(block, source)
+            yield _parse_pair(block, source)
     yield from rejects
 
 
-def _lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Iterator[_Line]:
-    for block in blocks(stream, source):
+def _read_lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Iterator[_Line]:
+    """Yield the lines of a stream with their numbers; overlong ones go to `rejects`."""
+    for block in split_blocks(stream, source):
         rejects += block.rejects
         lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
         yield from enumerate(lines, block.first_line)
 
 
-def _pair(lines: list[_Line], source: Source) -> _Pair | Reject:
+def _parse_pair(lines: list[_Line], source: Source) -> _Pair | Reject:
     """Return the pair in the lines of one sentence, or reject them."""
     row, line = lines[0]
     try:
-        tokens, corrected, edits = _parse(lines)
+        tokens, corrected, edits = _parse_lines(lines)
         targets = [_apply_edits(tokens, edits[annotator]) for annotator in sorted(edits)]
     except ValueError as error:
         excerpt = line.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -115,7 +117,7 @@ def _split_sentences(numbered: Iterable[_Line]) -> Iterator[list[_Line]]:
         yield lines
 
 
-def _parse(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Edit]]]:
+def _parse_lines(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Edit]]]:
     """Return a sentence in tokens, its corrections in lines T, and the edits of each annotator.
 
     Raises ValueError, which names the line, for a line of another form.
@@ -123,7 +125,7 @@ def _parse(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Ed
     first, sentence = lines[0]
     if sentence.partition(" ")[0] != "S":
         raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
-    tokens, corrected = _tokens(sentence[1:]), list[str]()
+    tokens, corrected = _split_tokens(sentence[1:]), list[str]()
     edits: dict[int, list[_Edit]] = {}
     for number, line in lines[1:]:
         mark, _, rest = line.partition(" ")
@@ -136,16 +138,18 @@ def _parse(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Ed
                 form = "`A start end|||type|||text|||…|||annotator`"
                 raise ValueError(f"line {number} is not {form}") from None
             if kind.strip() != "noop" and start >= 0:
-                words = [] if text.strip(" ") in _NOTHING else _tokens(text)
+                words = [] if text.strip(" ") in _NOTHING else _split_tokens(text)
                 changes.append((start, end, words, number))
         elif mark.startswith("T"):
-            corrected.append(join_tokens(tokens if rest.strip(" ") in _RIGHT else _tokens(rest)))
+            corrected.append(
+                join_tokens(tokens if rest.strip(" ") in _RIGHT else _split_tokens(rest))
+            )
         else:
             raise ValueError(f"line {number} must begin with S, A or T")
     return tokens, corrected, edits
 
 
-def _tokens(text: str) -> list[str]:
+def _split_tokens(text: str) -> list[str]:
     """Return the tokens of a line: one may be white space that is wide or ends a line elsewhere."""
     return [token for token in text.replace("\t", " ").split(" ") if token]
 

@@ -25,18 +25,18 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
     """Yield the rows of a Parquet file, a batch at a time; only the picked columns are decoded."""
     import numpy as np
 
-    from cecdata.corpus.rows import gather
+    from cecdata.corpus.rows import build_rows
 
     with _open_file(source) as file:
-        picked = _pick(text_column, file.schema_arrow, source)
+        picked = _pick_columns(text_column, file.schema_arrow, source)
         first = source.before + 1
-        for batch in _batches(file, source, picked.names, batch_rows):
+        for batch in _read_batches(file, source, picked.names, batch_rows):
             text, origin, licence = (
                 None if name is None else batch.column(name)
                 for name in (picked.text, picked.origin, picked.licence)
             )
             rows = np.arange(first, first + batch.num_rows)
-            yield gather(source, text, origin, rows, (), licence)
+            yield build_rows(source, text, origin, rows, (), licence)
             first += batch.num_rows
 
 
@@ -48,18 +48,18 @@ def _records(source: Source) -> Iterator[Record | Reject]:
     with _open_file(source) as file:
         names = file.schema_arrow.names  # of columns with one name the first keeps it
         names = [n if names.index(n) == at else f"{n} {at}" for at, n in enumerate(names)]
-        for batch in _batches(file, source, None, _VALUES):
+        for batch in _read_batches(file, source, None, _VALUES):
             columns = []
             for column in batch.columns:
-                readable, reasons = _readable(column, source)
+                readable, reasons = _blank_faults(column, source)
                 yield from (Reject(0, source.origin, "", reason, "") for reason in reasons)
                 columns.append(readable)
             values = pa.RecordBatch.from_arrays(columns, names).to_pylist()
             yield from (Record(next(number), value) for value in values)
 
 
-def _readable(column: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
-    """Return a column with "" for each text that is missing or bad, and what is bad of them."""
+def _blank_faults(column: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
+    """Return a column with "" for each text that is missing or bad, and the reasons of the bad."""
     import pyarrow as pa
 
     from cecdata.corpus.rows import find_faults, plain_text
@@ -101,7 +101,7 @@ def _open_file(source: Source) -> Iterator[pq.ParquetFile]:
         ) from error
 
 
-def parts_of(source: Source, most: int) -> list[Source]:
+def split_groups(source: Source, most: int) -> list[Source]:
     """Cut a file at its row groups into parts of about `most` bytes; rows keep their numbers."""
     with _open_file(source) as file:
         groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
@@ -119,7 +119,7 @@ def parts_of(source: Source, most: int) -> list[Source]:
     return [*parts, replace(source, groups=(first, len(groups)), before=before)]
 
 
-def _batches(
+def _read_batches(
     file: pq.ParquetFile, source: Source, names: list[str] | None, rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the checked batches of the columns `names`, or of all; Arrow itself trusts the file.
@@ -141,7 +141,8 @@ def _batches(
         yield batch
 
 
-def _pick(text_column: str | None, schema: pa.Schema, source: Source) -> Picked:
+def _pick_columns(text_column: str | None, schema: pa.Schema, source: Source) -> Picked:
+    """Return the columns to read; raise InputError where one holds no strings."""
     strings = [field.name for field in schema if is_text(field.type)]
     picked = pick_columns(text_column, schema.names, strings, source.label)
     for what, name in (("origin", picked.origin), ("licence", picked.licence)):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.lines import Block, blocks, numbers
+from cecdata.corpus.lines import Block, number_lines, split_blocks
 from cecdata.corpus.sources import (
     Format,
     Record,
@@ -20,21 +20,23 @@ from cecdata.corpus.sources import (
 
 def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the lines of a text file; an empty line is a row with an empty text."""
-    from cecdata.corpus.rows import gather, split_lines
+    from cecdata.corpus.rows import build_rows, split_lines
 
     del text_column, batch_rows  # plain text has no columns; a block of bytes is a batch
     with open_source(source) as stream:
-        for number, block in enumerate(blocks(stream, source)):
+        for number, block in enumerate(split_blocks(stream, source)):
             if number == 0:
                 _refuse_json(block, source)
             lines = split_lines(block.data)
-            yield gather(source, lines, None, numbers(block.first_line, len(lines)), block.rejects)
+            yield build_rows(
+                source, lines, None, number_lines(block.first_line, len(lines)), block.rejects
+            )
 
 
 def _records(source: Source) -> Iterator[Record | Reject]:
-    """Yield the lines."""
+    """Yield the lines as records, without their ends."""
     with open_source(source) as stream:
-        for number, block in enumerate(blocks(stream, source)):
+        for number, block in enumerate(split_blocks(stream, source)):
             if number == 0:
                 _refuse_json(block, source)
             yield from block.rejects
@@ -53,6 +55,7 @@ def _refuse_json(block: Block, source: Source) -> None:
 
 
 def _is_json(line: bytes) -> bool:
+    """Return whether a line is a value of JSON."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
-from cecdata.common.kernels import compiled_with, inlined, sources
+from cecdata.common.kernels import compiled_with, hash_sources, inlined
 from cecdata.common.machine import user_folder
 from cecdata.hanzi.characters import (
     TABLES,
@@ -122,7 +122,7 @@ def kept_at(lm: str | Path | None) -> Path:
     Raises InputError where the model is missing.
     """
     digest = xxhash.xxh3_128(
-        sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
+        hash_sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
     )
     for path in (*locate(lm), *locate(), shipped_channel(), TABLES / "characters.tsv"):
         digest.update(path.read_bytes())

@@ -168,7 +168,7 @@ def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
                 file.write("后来又添上的一句话。\n")
 
     config = load(filters=("levenshtein",))
-    monkeypatch.setattr("cecdata.builds.read.step", grow)
+    monkeypatch.setattr("cecdata.builds.read.advance_bar", grow)
     with pytest.raises(InputError, match=r"a\.txt changed during the build: when"):
         make([str(path)], out, config)
     monkeypatch.undo()
@@ -184,7 +184,7 @@ def test_a_file_that_is_touched_costs_no_earlier_work(cecdata, tmp_path, monkeyp
     config = load(filters=("levenshtein",))
     make([str(path)], out, config)
     next((out / "data").glob("validation*")).unlink()
-    monkeypatch.setattr("cecdata.builds.read.step", lambda *_: path.touch())
+    monkeypatch.setattr("cecdata.builds.read.advance_bar", lambda *_: path.touch())
     with pytest.raises(InputError, match="changed during the build"):
         make([str(path)], out, config)
     assert (out / "manifest.json").is_file()

@@ -13,7 +13,7 @@ import pytest
 
 from cecdata.builds.build import build
 from cecdata.config import load
-from cecdata.shards.manifest import dumps, read_manifest
+from cecdata.shards.manifest import encode_manifest, read_manifest
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 
 
@@ -241,7 +241,7 @@ def test_a_damaged_manifest_is_told(cecdata, copy_of_built, corpus, flags, tmp_p
         assert code == 4
         assert "--overwrite" in errors
     other = build([str(corpus)], tmp_path / "other", load(seed=7, filters=("levenshtein",)))
-    path.write_bytes(dumps(other))
+    path.write_bytes(encode_manifest(other))
     code, _, errors = cecdata("build", corpus, "--out", copy_of_built, *flags)
     assert (code, "does not belong to the build in this folder" in errors) == (5, True)
 

@@ -21,8 +21,8 @@ from cecdata.builds.pairs import validate
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
-from cecdata.corpus.quality import QUALITY, failing
-from cecdata.filters import active
+from cecdata.corpus.quality import QUALITY, find_failures
+from cecdata.filters import active_filters
 from cecdata.perturbation.pairs import Pairs, name_codes
 from cecdata.shards.schema import PAIR
 
@@ -71,7 +71,7 @@ SAMPLE = [
 
 
 def judged(texts, name):
-    return failing(pa.array(texts), [name])[name]
+    return find_failures(pa.array(texts), [name])[name]
 
 
 @pytest.mark.parametrize("name", QUALITY)
@@ -278,7 +278,10 @@ def test_nothing_is_lost(rows, filters):
 
 def test_the_filters_of_a_configuration():
     """Those that are named, in the order of the table; an unknown name is refused."""
-    assert list(active(load(filters=("cosine", "levenshtein")))) == ["levenshtein", "cosine"]
-    assert list(active(load(filters=("cosine",)))) == ["cosine"]
+    assert list(active_filters(load(filters=("cosine", "levenshtein")))) == [
+        "levenshtein",
+        "cosine",
+    ]
+    assert list(active_filters(load(filters=("cosine",)))) == ["cosine"]
     with pytest.raises(UsageError, match="did you mean 'levenshtein'"):
-        active(load(filters=("levenstein",)))
+        active_filters(load(filters=("levenstein",)))

@@ -31,7 +31,7 @@ import cecdata as api
 from cecdata.common import durable, store
 from cecdata.common.errors import CecError
 from cecdata.common.store import Store
-from cecdata.corpus.inputs import resolve
+from cecdata.corpus.inputs import find_sources
 
 #: of one service alone: else each request looks for the one that it means
 SERVE = """
@@ -366,7 +366,7 @@ def test_a_store_that_fails_is_given_up(
 def test_any_error_of_a_client_names_the_store(bucket):
     """Also those of Arrow's own base: of Azure over plain HTTP without a signature, for one."""
     said = f"{bucket}/x: the store gave an error.*no TLS"
-    with pytest.raises(CecError, match=said), Store(bucket)._naming("x"):
+    with pytest.raises(CecError, match=said), Store(bucket)._naming_errors("x"):
         raise pa.ArrowException("no TLS")
 
 
@@ -386,7 +386,7 @@ def test_of_a_dataset_in_a_store_its_shards_are_read(bucket, monkeypatch, tmp_pa
     (folder / "data/notes.txt").write_text("这不是语料。\n", "utf-8")
     for file in filter(Path.is_file, folder.rglob("*")):
         Store(bucket).put(file, f"set/{file.relative_to(folder).as_posix()}")
-    here, there = (resolve([str(place)]) for place in (folder, f"{bucket}/set"))
+    here, there = (find_sources([str(place)]) for place in (folder, f"{bucket}/set"))
     assert [one.label for one in there] == [f"{bucket}/set/data/train-00000.parquet"]
     assert [one.path.name for one in here] == [shard.name]
 

@@ -19,7 +19,7 @@ from tiny_models import sentence_encoder
 
 from cecdata.common.errors import InputError
 from cecdata.embed import encoder
-from cecdata.embed.transformer import unit_vectors
+from cecdata.embed.transformer import scale_to_unit
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of torch and its kin, none ours
@@ -250,4 +250,4 @@ def test_vectors_that_are_none_are_an_error(value):
     vectors = np.ones((3, 4), np.float32)
     vectors[1] = value
     with pytest.raises(InputError, match=r"1 of 3 vectors.*sentence 2"):
-        unit_vectors(vectors, "x")
+        scale_to_unit(vectors, "x")

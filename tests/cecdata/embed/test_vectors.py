@@ -12,7 +12,7 @@ from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.config import load
-from cecdata.embed.base import folder_of, index_bytes
+from cecdata.embed.base import folder_of, make_index
 
 DIMENSION, ROWS = 24, 600
 
@@ -30,7 +30,7 @@ def test_a_file_is_a_faiss_index(tmp_path):
     """FAISS opens a file memory-mapped as the index that is promised, and knows its rows."""
     ids, vectors = drawn()
     path = tmp_path / "00000.faiss"
-    path.write_bytes(index_bytes(ids, vectors))
+    path.write_bytes(make_index(ids, vectors))
     index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     assert isinstance(index, faiss.IndexIDMap2)
     flat = faiss.downcast_index(index.index)
@@ -48,9 +48,9 @@ def test_bytes_depend_on_the_rows_alone():
     ids, vectors = drawn(100)
     half = vectors.astype(np.float16)
     order = np.random.default_rng(2).permutation(len(ids))
-    expected = index_bytes(ids, half)
-    assert index_bytes(ids[order], half[order]) == expected
-    assert index_bytes(ids, vectors) == expected
+    expected = make_index(ids, half)
+    assert make_index(ids[order], half[order]) == expected
+    assert make_index(ids, vectors) == expected
 
 
 @pytest.mark.parametrize(

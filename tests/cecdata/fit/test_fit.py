@@ -17,7 +17,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
 from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _chances_by_operator, fit, recipe_text
 from cecdata.operators import OPERATORS
-from cecdata.operators.base import weighed
+from cecdata.operators.base import reweigh
 from cecdata.perturbation.tables import compile_recipe
 
 TYPED = load("typed")
@@ -146,7 +146,7 @@ def test_weighed_by_hand():
     """weight ** power · factor, normalised; and the engine compiles it."""
     changes = {"equal_stroke": 3.0, "power": 0.5}
     operator = OPERATORS["near_glyph"]
-    found = {c.replacement: c.weight for c in weighed(operator, changes).confusions("未")}
+    found = {c.replacement: c.weight for c in reweigh(operator, changes).confusions("未")}
     slow = {}
     for c in operator.confusions("未"):
         factor = 3.0 if c.kind == "equal_stroke" else 1.0

@@ -20,9 +20,15 @@ from spans import span_set
 from cecdata.config import RECIPES, Config, load
 from cecdata.hanzi.characters import is_han, is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
-from cecdata.hanzi.readings import common_readings, confusion, homophones, near_sound, readings
+from cecdata.hanzi.readings import (
+    common_readings,
+    confusion_of_syllables,
+    homophones,
+    near_sound,
+    readings,
+)
 from cecdata.operators import OPERATORS
-from cecdata.operators.base import CharConfusions, confusion_set
+from cecdata.operators.base import CharConfusions, make_confusion_set
 from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Histogram, Perturber
@@ -66,7 +72,7 @@ def _slow_sound(right, wrong):
     total = 0.0
     for one in common_readings(right):
         for two in common_readings(wrong):
-            how = confusion(one.syllable, two.syllable)
+            how = confusion_of_syllables(one.syllable, two.syllable)
             if how is None:
                 continue
             name = how.partition(":")[0]
@@ -145,7 +151,7 @@ def test_confusion_set_against_a_dictionary(pairs, least):
     slow = {(right, wrong): float(np.float32(weight)) for right, wrong, weight in pairs}
     columns = [np.array([PLACE[pair[side]] for pair in slow], np.int32) for side in (0, 1)]
     weight = np.array([*slow.values()], np.float64)
-    found = confusion_set(*likely(*columns, weight, np.zeros(len(slow), np.int8), least))
+    found = make_confusion_set(*likely(*columns, weight, np.zeros(len(slow), np.int8), least))
     for right in {pair[0] for pair in slow}:
         total = sum(w for (r, _), w in slow.items() if r == right)
         kept = sorted(

@@ -17,7 +17,7 @@ from corrupting import apply
 from rapidfuzz.distance import Levenshtein
 
 from cecdata.hanzi.edits import Corruption
-from cecdata.shards.card import card
+from cecdata.shards.card import make_card
 from cecdata.shards.manifest import (
     About,
     Calibration,
@@ -26,7 +26,7 @@ from cecdata.shards.manifest import (
     File,
     Manifest,
     Origin,
-    dumps,
+    encode_manifest,
 )
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW, write_pairs
 
@@ -167,9 +167,9 @@ def write_manifest(
         "extra": {"examples": [["noise", "你好", "你#好"]]},
     }
     bare = Manifest(**fields)
-    (out / "README.md").write_text(card(bare), encoding="utf-8")
+    (out / "README.md").write_text(make_card(bare), encoding="utf-8")
     documents = (file_of(out, "README.md"),)
-    (out / "manifest.json").write_bytes(dumps(Manifest(**fields, documents=documents)))
+    (out / "manifest.json").write_bytes(encode_manifest(Manifest(**fields, documents=documents)))
 
 
 @pytest.fixture

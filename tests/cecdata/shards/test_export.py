@@ -18,7 +18,7 @@ from cecdata.common.errors import InputError, RefusedError, UsageError
 from cecdata.config import load
 from cecdata.hanzi.edits import Corruption
 from cecdata.shards.export import FORMATS, INSTRUCTION, export
-from cecdata.shards.manifest import MANIFEST, Counts, dumps, read_manifest
+from cecdata.shards.manifest import MANIFEST, Counts, encode_manifest, read_manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
@@ -252,7 +252,7 @@ def test_a_sound_dataset_has_no_problems(dataset):
 def test_a_manifest_that_counts_otherwise_is_found(dataset, changes, said):
     """Its seal says nothing of whoever sealed it: what it counts is counted again."""
     whole = read_manifest(dataset)
-    (dataset / MANIFEST).write_bytes(dumps(replace(whole, fingerprint="", **changes)))
+    (dataset / MANIFEST).write_bytes(encode_manifest(replace(whole, fingerprint="", **changes)))
     for file in whole.rejects if "rejects" in changes else ():
         (dataset / file.path).unlink()
     report = verify(dataset)
@@ -384,7 +384,7 @@ def test_rows_are_in_the_range_of_ids_of_their_shard(build, rows):
     (shard,) = made.outputs["train"]
     for ids, wrong in (([-(2**63), 2**63 - 1], 0), ([0, 1], len(rows))):
         outputs = {**made.outputs, "train": (replace(shard, extra={"ids": ids}),)}
-        (out / "manifest.json").write_bytes(dumps(replace(made, outputs=outputs)))
+        (out / "manifest.json").write_bytes(encode_manifest(replace(made, outputs=outputs)))
         found = [problem.what for problem in verify(out).problems]
         assert len(found) == bool(wrong)
         assert all(f"{wrong:,} rows with a wrong place in the order" in what for what in found)
