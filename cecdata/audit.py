@@ -63,7 +63,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 def read_errors(path: Path) -> Errors:
     """Read all errors of a file of pairs; raise InputError if there is none."""
     pairs = list(read_pairs(path))
-    errors = errors_of(iter(pairs))
+    errors = count_errors(iter(pairs))
     unlike = sum(Levenshtein.normalized_similarity(*pair) < ALIKE for pair in pairs)
     if 2 * unlike > len(pairs):
         raise InputError(
@@ -75,7 +75,7 @@ def read_errors(path: Path) -> Errors:
     return errors
 
 
-def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
+def count_errors(pairs: Iterator[tuple[str, str]]) -> Errors:
     """Return the errors of the pairs, by minimal alignment.
 
     >>> errors = errors_of(iter([("我门去公圆。", "我们去公园。")]))
@@ -90,20 +90,20 @@ def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
         if source == target:
             continue
         wrong += 1
-        edits, swaps = _without_swaps(align(source, target), target)
+        edits, swaps = _remove_swaps(align(source, target), target)
         others["swapped"] += swaps
-        positions = {edit.start for edit in edits if _single(edit)}
+        positions = {edit.start for edit in edits if _is_one_han(edit)}
         neighbouring += sum(at - 1 in positions or at + 1 in positions for at in positions)
         words += sum(at - 1 not in positions and at + 1 in positions for at in positions)
         for edit in edits:
-            if _single(edit):
+            if _is_one_han(edit):
                 substitutions[edit.target, edit.source] += 1
             else:
-                others[_kind(edit, target)] += 1
+                others[_kind_of_other(edit, target)] += 1
     return Errors(count, wrong, neighbouring, substitutions, +others, words)
 
 
-def _without_swaps(edits: Sequence[Corruption], target: str) -> tuple[list[Corruption], int]:
+def _remove_swaps(edits: Sequence[Corruption], target: str) -> tuple[list[Corruption], int]:
     """Return the edits without swaps of two neighbours, and the number of these swaps."""
     remaining: list[Corruption] = []
     swaps = 0
@@ -118,7 +118,7 @@ def _without_swaps(edits: Sequence[Corruption], target: str) -> tuple[list[Corru
 
 def _is_swap(first: Corruption, second: Corruption, target: str) -> bool:
     """Return whether two edits are a swap, as 典字 for 字典."""
-    if _single(first) and _single(second):
+    if _is_one_han(first) and _is_one_han(second):
         mutual = (first.target, first.source) == (second.source, second.target)
         return mutual and first.end == second.start
     lost_and_gained = not first.source and not second.target and first.target == second.source
@@ -128,12 +128,13 @@ def _is_swap(first: Corruption, second: Corruption, target: str) -> bool:
     return (lost_and_gained or gained_and_lost) and len(between) == len(moved) == 1
 
 
-def _single(edit: Corruption) -> bool:
+def _is_one_han(edit: Corruption) -> bool:
+    """Return whether an edit replaces one Han character by another."""
     single = len(edit.target) == len(edit.source) == 1
     return single and is_han(ord(edit.target)) and is_han(ord(edit.source))
 
 
-def _kind(edit: Corruption, target: str) -> str:
+def _kind_of_other(edit: Corruption, target: str) -> str:
     """Return the kind of an edit that does not replace one Han character by another."""
     from cecdata.hanzi.components import splits
 
@@ -173,15 +174,15 @@ class Choices:
     def mean_candidates(self) -> float:
         """Return the mean number of candidates of a character of running text."""
         per_character = np.bincount(self.key // len(standard_characters()), minlength=_count())
-        return float(np.average(per_character, weights=_frequencies()))
+        return float(np.average(per_character, weights=_character_frequencies()))
 
 
-def bits(chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return -log2 of the probability of each error, including the tail."""
+def bits_per_error(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return -log2 of the chance of each error, [E], lowered to leave some for all others."""
     return np.asarray(-np.log2((1 - TAIL) * chance + TAIL / ALPHABET))
 
 
-def substituting(
+def substituting_operators(
     prior: Mapping[str, float],
     weights: Weights | None = None,
     known: Mapping[str, Operator] = OPERATORS,
@@ -200,7 +201,7 @@ def substituting(
     return operators
 
 
-def recipe_choices(
+def choices_of_recipe(
     prior: Mapping[str, float],
     weights: Weights | None = None,
     known: Mapping[str, Operator] = OPERATORS,
@@ -211,7 +212,7 @@ def recipe_choices(
     running text is proportional to its prior divided by the share of the text that it can edit.
     """
     count, parts = _count(), []
-    for operator in substituting(prior, weights, known):
+    for operator in substituting_operators(prior, weights, known):
         table = table_of(operator)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
         weight = table.weight * prior[operator.name] / editable_share(table)
@@ -233,7 +234,7 @@ class Score:
     mean_candidates: float
 
 
-def score(choices: Choices, errors: Errors) -> Score:
+def score_recipe(choices: Choices, errors: Errors) -> Score:
     """Return the coverage and bits over all tokens; both are 0 without errors."""
     items = list(errors.substitutions.items())
     chance = np.array([choices.of(*pair) for pair, _ in items])
@@ -241,14 +242,14 @@ def score(choices: Choices, errors: Errors) -> Score:
     total = max(counts.sum(), 1.0)
     return Score(
         coverage=float(counts[chance > 0].sum() / total) if items else 0.0,
-        bits_per_error=float((counts * bits(chance)).sum() / total) if items else 0.0,
+        bits_per_error=float((counts * bits_per_error(chance)).sum() / total) if items else 0.0,
         mean_candidates=choices.mean_candidates(),
     )
 
 
 def editable_share(table: ConfusionSet) -> float:
     """Return the share of running text that an operator with this set can replace."""
-    return max(float(np.average(np.diff(table.bounds) > 0, weights=_frequencies())), 1e-9)
+    return max(float(np.average(np.diff(table.bounds) > 0, weights=_character_frequencies())), 1e-9)
 
 
 def table_of(operator: Operator) -> ConfusionSet:
@@ -258,8 +259,10 @@ def table_of(operator: Operator) -> ConfusionSet:
 
 
 def _count() -> int:
+    """Return C, the number of standard characters."""
     return len(standard_characters())
 
 
-def _frequencies() -> NDArray[np.float64]:
+def _character_frequencies() -> NDArray[np.float64]:
+    """Return the frequency of each standard character, [C]."""
     return np.array([frequency(sign) for sign in standard_characters()])

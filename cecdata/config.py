@@ -97,6 +97,7 @@ class Config:
         return [*self.operators.values(), *(name for name in self.filters if ":" in name)]
 
     def _check_numbers(self) -> None:
+        """Raise UsageError for a number that is out of its range."""
         require_fractions(self, "mixed", "unchanged", "holdout", "mixed_rate", "min_cosine")
         counts = ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance")
         require_at_least(1, self, *counts)
@@ -142,7 +143,7 @@ class Config:
                 f"and an edit by {name} has a distance of {cost}"
             )
 
-    def intake(self) -> dict[str, Json]:
+    def pool_settings(self) -> dict[str, Json]:
         """Return the settings that decide the sentences of a pool, as plain JSON values."""
         plain = self.as_dict()
         return {name: plain[name] for name in INTAKE}
@@ -158,7 +159,7 @@ class Config:
             value = getattr(self, item.name)
             if isinstance(value, Mapping):
                 names = (*OPERATORS, *self.operators)
-                value = {name: _plain(value[name]) for name in names if name in value}
+                value = {name: _sort_keys(value[name]) for name in names if name in value}
             plain[item.name] = list(value) if isinstance(value, tuple) else value
         return plain
 
@@ -189,7 +190,7 @@ def load(recipe: str = "paper", **flags: object) -> Config:
     return config
 
 
-def from_manifest(configuration: Mapping[str, Json]) -> Config:
+def config_of_manifest(configuration: Mapping[str, Json]) -> Config:
     """Return the settings that a manifest holds; the reverse of `Config.as_dict`.
 
     Raises VerificationError for settings of another version, and for an operator of a module that
@@ -226,8 +227,8 @@ def _check_weights(operator: Operator, changes: Mapping[str, float]) -> None:
     require(some, where, dict(changes), "above 0 for at least one kind")
 
 
-def _plain(value: Json) -> Json:
+def _sort_keys(value: Json) -> Json:
     """Return a value whose tables have their keys sorted, as they come back from a file."""
     if not isinstance(value, Mapping):
         return value
-    return {name: _plain(value[name]) for name in sorted(value)}
+    return {name: _sort_keys(value[name]) for name in sorted(value)}

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from cecdata.audit import (
     Errors,
     Score,
+    choices_of_recipe,
     editable_share,
-    recipe_choices,
-    score,
-    substituting,
+    score_recipe,
+    substituting_operators,
     table_of,
 )
 from cecdata.common.codec import Json
@@ -64,7 +64,7 @@ def fit(errors: Errors, config: Config) -> Fitted:
     usual = {name: share for name, share in config.prior.items() if share > 0}
     whole = sum(usual.values())
     usual = {name: share / whole for name, share in usual.items()}
-    names, chances, tokens = _chances_by_operator(errors, config)
+    names, chances, tokens = _find_chances(errors, config)
     other, unanswered = _count_others(errors, usual)
     single = _count_single(errors, usual)
     if single and not len(tokens):
@@ -77,14 +77,15 @@ def fit(errors: Errors, config: Config) -> Fitted:
         counted = {**other, **dict(zip(names, made.tolist(), strict=True))}
         total = sum(counted.values()) + STRENGTH
         share = {n: (counted[n] + STRENGTH * part) / total for n, part in usual.items()}
-    prior = {name: _round(share.get(name, 0.0)) for name in config.prior}
+    prior = {name: _round_to_4_digits(share.get(name, 0.0)) for name in config.prior}
     before, after = (
-        score(recipe_choices(shares, config.weights), errors) for shares in (config.prior, prior)
+        score_recipe(choices_of_recipe(shares, config.weights), errors)
+        for shares in (config.prior, prior)
     )
     return Fitted(replace(config, prior=prior), before, after, counted, unanswered)
 
 
-def _chances_by_operator(
+def _find_chances(
     errors: Errors, config: Config
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     """Return what is known of the E distinct errors of single characters that an operator can make.
@@ -92,7 +93,9 @@ def _chances_by_operator(
     These are the names of the O operators that write single characters; the chance that an edit of
     each is this error, [E, O]; and the number of occurrences of each error, [E].
     """
-    operators = {operator.name: operator for operator in substituting(config.prior, config.weights)}
+    operators = {
+        operator.name: operator for operator in substituting_operators(config.prior, config.weights)
+    }
     columns = {}
     for name, operator in operators.items():
         editable = editable_share(table_of(operator))
@@ -141,7 +144,7 @@ def _count_others(
     return counts, unanswered
 
 
-def _round(value: float) -> float:
+def _round_to_4_digits(value: float) -> float:
     """Round to four significant digits; a sample supports no more."""
     return float(f"{value:.4g}")
 
@@ -157,14 +160,14 @@ def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
     lines = [f"# {note}" for note in notes]
     for name, value in config.as_dict().items():
         if value is not None and (isinstance(value, Mapping) or value != usual[name]):
-            lines += _lines(name, value)
+            lines += _toml_lines(name, value)
     return "\n".join(lines) + "\n"
 
 
-def _lines(name: str, value: Json) -> Iterator[str]:
+def _toml_lines(name: str, value: Json) -> Iterator[str]:
     """Yield the lines of a setting; a scalar or list is its JSON apart from one escape."""
     if isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _lines(f"{name}.{key}", part)
+            yield from _toml_lines(f"{name}.{key}", part)
     else:
         yield f"{name} = " + json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

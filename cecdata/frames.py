@@ -79,7 +79,7 @@ def build(
     how: dict[str, Any] = {"workers": workers, "engine": engine, "overwrite": overwrite}
     if paths is None:
         how["named"] = "the frame"  # which is in a temporary file
-    with _corpus(paths, texts, frame, column) as corpus:
+    with _name_corpus(paths, texts, frame, column) as corpus:
         if out is not None:
             place = str(out) if is_remote(out) else Path(out)
             return build_dataset(corpus, place, config, **how)
@@ -102,7 +102,7 @@ def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
 
 
 @contextmanager
-def _corpus(
+def _name_corpus(
     paths: Paths | None, texts: Iterable[str | None] | None, frame: Any, column: str | None
 ) -> Iterator[list[str]]:
     """Yield the names of a corpus of what the caller gave; a list or frame is a file meanwhile.
@@ -122,14 +122,15 @@ def _corpus(
         listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
         yield [os.fspath(path) for path in _check_list("paths", listed, (str, os.PathLike))]
         return
-    lazy = _of_texts(texts) if texts is not None else _lazy(frame)
+    lazy = _texts_to_frame(texts) if texts is not None else _to_lazy_frame(frame)
     with TemporaryDirectory(prefix="cecdata-") as folder:
         path = Path(folder) / "frame.parquet"
         _select_columns(lazy, column).sink_parquet(path)
         yield [str(path)]
 
 
-def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:
+def _texts_to_frame(texts: Iterable[str | None]) -> pl.LazyFrame:
+    """Return texts as the column `text`; raise UsageError for what is no list of texts."""
     listed = _check_list("texts", texts, (str, type(None)))
     try:
         return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})
@@ -138,6 +139,7 @@ def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:
 
 
 def _check_list(name: str, values: Any, kinds: tuple[type, ...]) -> list[Any]:
+    """Return values as a list; raise UsageError unless each is of one of `kinds`."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         kind = type(values).__name__
         raise UsageError(
@@ -151,7 +153,8 @@ def _check_list(name: str, values: Any, kinds: tuple[type, ...]) -> list[Any]:
     return listed
 
 
-def _lazy(frame: Any) -> pl.LazyFrame:
+def _to_lazy_frame(frame: Any) -> pl.LazyFrame:
+    """Return a table of any library as a lazy frame of Polars; raise UsageError for others."""
     if isinstance(frame, pl.LazyFrame):
         return frame
     if isinstance(frame, pl.Series):

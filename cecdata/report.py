@@ -35,18 +35,18 @@ def write_report(out: Path, *, sample: int = 200_000, to: Path | None = None) ->
     Raises InputError and VerificationError as `open_dataset` does.
     """
     dataset = open_dataset(out)
-    drawn = draw(dataset, sample)
+    drawn = draw_sample(dataset, sample)
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)
-    text = pairs_page(out.resolve().name, dataset.manifest, drawn)
+    text = make_page(out.resolve().name, dataset.manifest, drawn)
     write_beside(folder, {REPORT: text})
     return folder / REPORT
 
 
-def pairs_page(name: str, manifest: Manifest, sample: Sample) -> str:
+def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
     """Return the page of a dataset of pairs."""
     edits = sample.kept.lazy().select("edits").explode("edits").drop_nulls().unnest("edits")
-    replaced = most_frequent(edits)
+    replaced = find_frequent_confusions(edits)
     splits = ", ".join(
         f"{sum(file.rows for file in files):,} in {split}"
         for split, files in manifest.outputs.items()
@@ -59,21 +59,21 @@ def pairs_page(name: str, manifest: Manifest, sample: Sample) -> str:
     )
     what = f"{manifest.pairs.kept:,} pairs ({splits}) from {manifest.rows.kept:,} sentences, {{}}."
     sections = (
-        *_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}"),
+        *_make_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}"),
         "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
-        _browser(),
-        _counts(manifest, sample.kept, edits),
-        _rejects(manifest, sample),
+        _make_browser(),
+        _make_counts(manifest, sample.kept, edits),
+        _make_rejects(manifest, sample),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
         "than the wanted one.</p>" + table(RATE, rows_of_rates(manifest)),
-        _confusions(len(replaced)),
+        _make_confusions(len(replaced)),
     )
-    data = {"pairs": _pairs(sample), "confusions": replaced}
+    data = {"pairs": _choose_rows(sample), "confusions": replaced}
     return html.page(name, "\n".join(sections), Path(__file__), data, chinese=True)
 
 
-def _head(title: str, manifest: Manifest, what: str) -> list[str]:
+def _make_head(title: str, manifest: Manifest, what: str) -> list[str]:
     """Return the title, what the publisher states, and what the rows are."""
     by = (
         f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
@@ -88,29 +88,30 @@ def _head(title: str, manifest: Manifest, what: str) -> list[str]:
     ]
 
 
-def _counts(manifest: Manifest, pairs: pl.DataFrame, edits: pl.LazyFrame) -> str:
-    operators = _shares(list(manifest.operators.items()))
+def _make_counts(manifest: Manifest, pairs: pl.DataFrame, edits: pl.LazyFrame) -> str:
+    """Return the section with tables of operators, kinds of edits, and origins."""
+    operators = _add_shares(list(manifest.operators.items()))
     kind = pl.concat_str("operator", "kind", separator="/").alias("kind")
-    origins = _shares(_count(pairs.lazy(), "origin"))
+    origins = _add_shares(_count_values(pairs.lazy(), "origin"))
     more = len(origins) - 40
     return (
         "<h2>Counts</h2><div class='figures'>"
         + table(("operator", "pairs", "share"), operators)
-        + table(("kind of edit", "edits", "share"), _shares(_count(edits, kind)))
+        + table(("kind of edit", "edits", "share"), _add_shares(_count_values(edits, kind)))
         + table(("origin", "pairs", "share"), origins[:40])
         + "</div>"
         + (f"<p>… and {more:,} more origins.</p>" if more > 0 else "")
     )
 
 
-def _count(frame: pl.LazyFrame, by: pl.Expr | str) -> list[tuple[str, int]]:
+def _count_values(frame: pl.LazyFrame, by: pl.Expr | str) -> list[tuple[str, int]]:
     """Return the values and how often each occurs, the most frequent first."""
     counted = frame.group_by(by).agg(pl.len()).collect()
     name = counted.columns[0]
     return list(counted.sort("len", name, descending=[True, False]).iter_rows())
 
 
-def most_frequent(edits: pl.LazyFrame) -> list[tuple[str, str, str, int]]:
+def find_frequent_confusions(edits: pl.LazyFrame) -> list[tuple[str, str, str, int]]:
     """Return the most frequent replacements of a text by another.
 
     Each has the right and the wrong text, the operator that made most of them, and their number.
@@ -127,14 +128,19 @@ def most_frequent(edits: pl.LazyFrame) -> list[tuple[str, str, str, int]]:
     return counted.head(CONFUSIONS).collect().rows()
 
 
-def _shares(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
+def _add_shares(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
+    """Return each name with its count and its share of all counts, as text."""
     total = sum(number for _, number in counts) or 1
     return [(name, f"{n:,}", percent(n / total, 1, " %")) for name, n in counts]
 
 
-def _rejects(manifest: Manifest, sample: Sample) -> str:
+def _make_rejects(manifest: Manifest, sample: Sample) -> str:
+    """Return the section on rejected rows and pairs, and on files that were not read."""
     counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
-    parts = [_rejected_table(what, count, sample.reasons()) for what, count in counted.items()]
+    parts = [
+        _make_reject_table(what, count, sample.examples_by_reason())
+        for what, count in counted.items()
+    ]
     files = report_unread(manifest.inputs)
     parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
     if len(files) > _UNREAD:
@@ -142,7 +148,7 @@ def _rejects(manifest: Manifest, sample: Sample) -> str:
     return "\n".join(["<h2>Rejects, duplicates and contamination</h2>", *parts])
 
 
-def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
+def _make_reject_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
     """Return a paragraph that adds up, and a table of the reasons with their examples."""
     rejected = sum(counts.rejected.values())
     total = f"{counts.read:,} {what} read = {counts.kept:,} kept + {rejected:,} rejected."
@@ -154,7 +160,8 @@ def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[s
     return f"<p>{total}</p>" + (table(head, rows, words=(3,)) if rows else "")
 
 
-def _confusions(count: int) -> str:
+def _make_confusions(count: int) -> str:
+    """Return the section in which `report.js` lists `count` confusions."""
     if not count:
         return "<h2>Confusions</h2><p>No text was replaced by another.</p>"
     return (
@@ -165,7 +172,7 @@ def _confusions(count: int) -> str:
     )
 
 
-def _browser() -> str:
+def _make_browser() -> str:
     """Return the browser of the rows, with a filter for each of the fields of `report.js`."""
     fields = ("operator", "origin", "verdict")
     filters = "".join(f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields)
@@ -177,15 +184,16 @@ def _browser() -> str:
     )
 
 
-def _pairs(sample: Sample) -> list[list[object]]:
+def _choose_rows(sample: Sample) -> list[list[object]]:
     """Return rows of the browser: pairs of all operators, and rejected ones of each reason."""
     rows_each = SHOWN // max(1, sample.kept["operator"].n_unique())
     examples = sample.kept.group_by("operator", maintain_order=True).head(rows_each)
     rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
-    return [*_of_pairs(examples.with_columns(reason=pl.lit("kept"))), *_of_pairs(rejected)]
+    return [*_to_rows(examples.with_columns(reason=pl.lit("kept"))), *_to_rows(rejected)]
 
 
-def _of_pairs(frame: pl.DataFrame) -> list[list[object]]:
+def _to_rows(frame: pl.DataFrame) -> list[list[object]]:
+    """Return pairs as rows of the browser: lists in the order that `report.js` reads."""
     columns = ("target", "edits", "operator", "origin", "reason", "distance", "cosine")
     return [
         [
@@ -210,7 +218,7 @@ class Sample:
     rejected_rows: pl.DataFrame
     whole: bool
 
-    def reasons(self) -> dict[str, tuple[str, ...]]:
+    def examples_by_reason(self) -> dict[str, tuple[str, ...]]:
         """Return examples of rejected texts and pairs for each reason."""
         pairs = self.rejected_pairs.with_columns(text=pl.format("{} → {}", "target", "source"))
         examples_by_reason: dict[str, tuple[str, ...]] = {}
@@ -223,7 +231,7 @@ class Sample:
         return examples_by_reason
 
 
-def draw(dataset: Dataset, most: int) -> Sample:
+def draw_sample(dataset: Dataset, most: int) -> Sample:
     """Return the first `most` rows, and a quarter as many rejected rows and pairs.
 
     Rows are sorted by their ids, which are hashes, so the first ones represent the others. Raises
@@ -243,6 +251,7 @@ def draw(dataset: Dataset, most: int) -> Sample:
 
 
 def _read_first(out: Path, paths: Sequence[str], schema: pa.Schema, most: int) -> pl.DataFrame:
+    """Return the first `most` rows of Parquet files of one schema."""
     if not paths:
         return pl.DataFrame(pl.from_arrow(schema.empty_table()))
     try:

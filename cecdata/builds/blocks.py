@@ -47,14 +47,14 @@ class Input:
 
     names: tuple[str, ...]  # as the user wrote them
     blocks: tuple[Block, ...]
-    given: tuple[File, ...]  # in reading order; their rows are not counted yet
+    inputs: tuple[File, ...]  # in reading order; their rows are not counted yet
     labels: tuple[str, ...]  # of the files, sorted
     bits: int  # of an id that name its bucket
     states: tuple[tuple[Path, tuple[int, ...]], ...]  # size and time of each file
 
     def refuse_changed(self) -> None:
         """Raise InputError for a file that is no longer the one whose SHA-256 was taken."""
-        changed = [str(path) for path, state in self.states if _state(path) != state]
+        changed = [str(path) for path, state in self.states if _size_and_time(path) != state]
         if changed:
             raise InputError(
                 f"{', '.join(changed)} changed during the build: when all files are complete, run "
@@ -63,7 +63,7 @@ class Input:
 
 
 @contextmanager
-def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterator[Input]:
+def open_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterator[Input]:
     """Find, hash and cut the files of a corpus; standard input is spooled to a file meanwhile.
 
     `named` takes the place of the files' names.
@@ -79,14 +79,16 @@ def take_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
         ]
         sources = [replace(s, label=named or s.label) for s in sources]
         check_columns(config.text_column, sources)
-        states = tuple((s.path, _state(s.path)) for s in sources if s.path and not s.problem)
-        given = tuple(hash_file(source) for source in sources)
+        states = tuple(
+            (s.path, _size_and_time(s.path)) for s in sources if s.path and not s.problem
+        )
+        inputs = tuple(hash_file(source) for source in sources)
         yield Input(
             names=(named,) if named else tuple(names),
             blocks=tuple(_cut_blocks(sources, config.limit)),
-            given=given,
+            inputs=inputs,
             labels=tuple(sorted({source.label for source in sources})),
-            bits=_choose_bits(sources, given),
+            bits=_choose_bucket_bits(sources, inputs),
             states=states,
         )
 
@@ -100,7 +102,8 @@ def _spool_stdin(source: Source, stack: ExitStack, encoding: str | None) -> Sour
     return replace(spooled, encoding=encoding_of(spooled)) if encoding in (None, AUTO) else spooled
 
 
-def _state(path: Path) -> tuple[int, ...]:
+def _size_and_time(path: Path) -> tuple[int, ...]:
+    """Return size, time and number of a file, which change with it; () if it is gone."""
     try:
         status = path.stat()
     except OSError:
@@ -130,9 +133,10 @@ def _cut_blocks(sources: Sequence[Source], limit: int | None) -> Iterator[Block]
         yield Block(tuple(waiting))
 
 
-def _choose_bits(sources: Sequence[Source], given: Sequence[File]) -> int:
+def _choose_bucket_bits(sources: Sequence[Source], inputs: Sequence[File]) -> int:
+    """Return how many bits of an id name its bucket, by the size of the decompressed text."""
     factors = (3 if s.format == "parquet" else _SWELLS.get(s.compression, 1) for s in sources)
-    size = sum(file.bytes * factor for file, factor in zip(given, factors, strict=True))
+    size = sum(file.bytes * factor for file, factor in zip(inputs, factors, strict=True))
     return min(_MOST_BITS, max(0, (size // _BUCKET).bit_length()))
 
 
@@ -145,13 +149,13 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
     identity: dict[str, object] = {
         "version": __version__,
         "layout": _LAYOUT,
-        "corpus": _name_files(source.given, config.limit),
-        "packages": versions(config),
+        "corpus": _identify_files(source.inputs, config.limit),
+        "packages": package_versions(config),
     }
     if config.decontaminate:
         identity["benchmarks"] = hash_benchmarks(config.decontaminate)
     if pool:
-        return {**identity, "dataset": POOL, "configuration": config.intake()}
+        return {**identity, "dataset": POOL, "configuration": config.pool_settings()}
     return {
         **identity,
         "configuration": config.as_dict(),
@@ -163,7 +167,7 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
     }
 
 
-def versions(config: Config) -> dict[str, str]:
+def package_versions(config: Config) -> dict[str, str]:
     """Return the releases of the packages that can change the bytes of a shard, and of the modules
     of the user's own operators and filters.
     """
@@ -171,15 +175,15 @@ def versions(config: Config) -> dict[str, str]:
     return {**{name: version(name) for name in _PACKAGES}, **modules}
 
 
-def paths_read(given: Sequence[File], config: Config) -> list[str]:
+def list_paths_read(inputs: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
     models = [
         path for filter_of in active_filters(config).values() for path in filter_of.reads(config)
     ]
-    return [*(file.path for file in given), *models, *config.decontaminate]
+    return [*(file.path for file in inputs), *models, *config.decontaminate]
 
 
-def _name_files(files: Sequence[File], limit: int | None) -> list[dict[str, str]]:
+def _identify_files(files: Sequence[File], limit: int | None) -> list[dict[str, str]]:
     """Return what identifies the inputs: a file may move, but its name is the origin of its rows.
 
     Their order matters only where a limit cuts it.

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecdata.builds.blocks import Input, identity_of, paths_read, take_input
+from cecdata.builds.blocks import Input, identity_of, list_paths_read, open_input
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
-from cecdata.builds.distinct import Distinct, Pool, gather_pool, histogram_of
-from cecdata.builds.engine import Cluster, Step, Threads, engine_of
+from cecdata.builds.distinct import Distinct, Pool, sum_histograms, sum_up_pool
+from cecdata.builds.engine import Cluster, Step, Threads, start_engine
 from cecdata.builds.near import DistinctNear
 from cecdata.builds.output import open_output
 from cecdata.builds.place import Done, Place
-from cecdata.builds.publish import Finished, publish_pairs, publish_pool, restate, run_of
-from cecdata.builds.read import Read, look
+from cecdata.builds.publish import Finished, describe_run, publish_pairs, publish_pool, update_about
+from cecdata.builds.read import Read, look_for_sentence
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.reading import empty_corpus
@@ -45,28 +45,31 @@ def build(
     call the corpus `named`, if that is given. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    with take_input(corpus, config, named) as source:
+    with open_input(corpus, config, named) as source:
         if overwrite:  # before anything is removed
-            look(source, config)
-        identity, reads = identity_of(source, config, pool=pool), paths_read(source.given, config)
+            look_for_sentence(source, config)
+        identity, reads = (
+            identity_of(source, config, pool=pool),
+            list_paths_read(source.inputs, config),
+        )
         with (
             open_output(out, identity, overwrite=overwrite, reads=reads) as output,
-            engine_of(engine, workers) as runner,
+            start_engine(engine, workers) as runner,
         ):
             finished = output.finished()
             if finished is not None:
-                output.drop()
-                return restate(output, finished, about)
+                output.drop_working_files()
+                return update_about(output, finished, about)
             run = Run(output.place, output.build, runner)
             try:
                 found = run.pool(source, config, counts=not pool)
-                histogram = None if pool else histogram_of(run.place, found, config)
+                histogram = None if pool else sum_histograms(run.place, found, config)
             except (InputError, UsageError):
                 output.forget()
                 raise
             stage = run.last_stage(found, config, histogram)
             chunks = run.all(stage, stage.count)
-            facts = run_of(started, workers, command)
+            facts = describe_run(started, workers, command)
             done = Finished(source, found, chunks, facts, about)
             if histogram is None:
                 return publish_pool(output, done, config)
@@ -96,7 +99,7 @@ class Run:
         near, buckets = config.near_duplicates, 1 << source.bits
         second = DistinctNear(*fields, buckets) if near else Distinct(*fields)
         distinct = self.all(second, 1 if near else buckets)
-        pool = gather_pool(read, distinct)
+        pool = sum_up_pool(read, distinct)
         if not pool.sentences:
             damage = [record.damage for record in pool.inputs if record.damage]
             raise empty_corpus(source.names, pool.rejected, damage)

@@ -78,7 +78,7 @@ class Publish(Chunks):
         table = pa.Table.from_batches([self.chunk(number)])
         file = write_rows(self.place, f"data/pool-{number:05d}.parquet", table, POOLED)
         advance_bar("publish", len(table), self.sentences)
-        return [file], {"ids": _range(table)}
+        return [file], {"ids": _id_range(table)}
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,13 @@ class Corrupt(Chunks):
             if len(rejected):
                 bad = f"rejects/pairs-{shard}"
                 files.append(write_rows(self.place, bad, rejected, REJECTED_PAIR))
-            parts[split] = encode(_part(passed, rejected))
+            parts[split] = encode(_count_part(passed, rejected))
         if embedded:
-            files.append(self._embeddings(number, embedded))
+            files.append(self._write_embeddings(number, embedded))
         advance_bar("perturb", len(chunk), self.sentences)
-        return files, {"ids": _range(chunk), "parts": parts}
+        return files, {"ids": _id_range(chunk), "parts": parts}
 
-    def _embeddings(self, number: int, parts: Sequence[Embedded]) -> File:
+    def _write_embeddings(self, number: int, parts: Sequence[Embedded]) -> File:
         """Write the vectors of a chunk's targets."""
         ids, vectors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         data = make_index(ids, vectors)
@@ -128,13 +128,14 @@ class Corrupt(Chunks):
         return self.place.write(name, lambda path: path.write_bytes(data), rows=len(ids))
 
 
-def _range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
+def _id_range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
     """Return the first and the last id of rows that are sorted by id."""
     ids = rows.column("id")
     return [ids[0].as_py(), ids[-1].as_py()]
 
 
-def _part(kept: Pairs, rejected: pa.Table) -> Part:
+def _count_part(kept: Pairs, rejected: pa.Table) -> Part:
+    """Return the counts of the kept and the rejected pairs of one split of a chunk."""
     coded = kept.column("operator")
     codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
     share = np.asarray(kept.column("distance")) / np.maximum(kept.lengths, 1)
@@ -142,17 +143,17 @@ def _part(kept: Pairs, rejected: pa.Table) -> Part:
     counts = np.bincount(codes, minlength=len(names))
     return Part(
         kept=len(kept.table),
-        rejected=_by_reason(rejected),
+        rejected=_count_by_reason(rejected),
         counts=kept.counts,
         operators={name: int(n) for name, n in zip(names, counts, strict=True) if n},
         relative_distance={
             name: float(s) for name, s, n in zip(names, sums, counts, strict=True) if n
         },
-        examples=_examples(kept, codes, names),
+        examples=_find_examples(kept, codes, names),
     )
 
 
-def _by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
+def _count_by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
     """Count rejected pairs by reason and operator."""
     columns = (rejected.column(n).cast(pa.string()).to_pylist() for n in ("reason", "operator"))
     counts: dict[str, dict[str, int]] = {}
@@ -161,7 +162,7 @@ def _by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _examples(
+def _find_examples(
     kept: Pairs, codes: npt.NDArray[np.int8], names: Sequence[str]
 ) -> dict[str, tuple[str, str]]:
     """Return for each operator the first pair that is short enough to show."""

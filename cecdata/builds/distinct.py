@@ -68,12 +68,16 @@ class Distinct(Step):
         if len(rejects):
             again_name = f"rejects/rows-again-{name}.parquet"
             files.append(write_rows(self.place, again_name, rejects, REJECTED_ROW))
-        return files, {"rejected": {**count_values(rejects["reason"])}, "origins": _origins(kept)}
+        return files, {
+            "rejected": {**count_values(rejects["reason"])},
+            "origins": _count_origins(kept),
+        }
 
     def _gather_bucket(self, number: int) -> pa.RecordBatch:
+        """Return the sentences of a bucket out of all parts (schema PLACED)."""
         batches = []
         for part in self.parts:
-            with self.place.opened(part) as file, pa.ipc.open_file(file) as reader:
+            with self.place.open_file(part) as file, pa.ipc.open_file(file) as reader:
                 batches.append(reader.get_batch(number))
         return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], PLACED)
 
@@ -89,7 +93,7 @@ class Distinct(Step):
         )
 
 
-def _origins(kept: pa.RecordBatch) -> list[Json]:
+def _count_origins(kept: pa.RecordBatch) -> list[Json]:
     """Count sentences and characters by origin and licence."""
     columns = [kept.column("origin"), kept.column("licence"), pc.utf8_length(kept.column("text"))]
     names = ["origin", "licence", "length"]
@@ -112,7 +116,7 @@ class Pool:
     counts: tuple[str, ...]  # files of histograms
 
 
-def gather_pool(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
+def sum_up_pool(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
     """Return the pool that the markers of the first two stages describe."""
     rejected: Counter[str] = Counter()
     contaminated: Counter[str] = Counter()
@@ -161,12 +165,12 @@ def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:
     return tuple(Origin(*key, *numbers) for key, numbers in ranked)
 
 
-def histogram_of(place: Place, pool: Pool, config: Config) -> Histogram:
+def sum_histograms(place: Place, pool: Pool, config: Config) -> Histogram:
     """Return the sum of the histograms of all buckets."""
     histogram = Histogram(config)
     flat: npt.NDArray[np.int64] = histogram.counts.ravel()
     for name in pool.counts:
-        with place.opened(name) as file:
+        with place.open_file(name) as file:
             where, count = np.load(io.BytesIO(file.read()), allow_pickle=False)
         flat[where] += count
     return histogram

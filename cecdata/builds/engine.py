@@ -86,7 +86,7 @@ class Threads:
                 yield future.result()
 
 
-def ahead(
+def work_ahead(
     work: Callable[[_Item], _Result], items: Iterable[_Item], workers: int
 ) -> Iterator[_Result]:
     """Yield `work` of each item, in order; several threads work ahead on the next items.
@@ -122,7 +122,7 @@ def _cancel_at_end(threads: ThreadPoolExecutor, tasks: Collection[Future[Any]]) 
 
 
 @contextmanager
-def engine_of(name: str, workers: int) -> Iterator[Threads | Cluster]:
+def start_engine(name: str, workers: int) -> Iterator[Threads | Cluster]:
     """Start the engine `local` or `ray` (else UsageError); `workers` bounds the tasks under way.
 
     Ray's cluster is that of $RAY_ADDRESS, or one on this machine until the block ends.
@@ -168,7 +168,7 @@ class Cluster:
         import ray
 
         try:
-            yield from self._run(ray, step, numbers)
+            yield from self._run_tasks(ray, step, numbers)
         except ray.exceptions.RayError as error:
             if isinstance(error, CecError):  # raised by a task; Ray gives it both types
                 raise
@@ -178,9 +178,10 @@ class Cluster:
                 "again to continue"
             ) from error
 
-    def _run(self, ray: Any, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
+    def _run_tasks(self, ray: Any, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
+        """Yield markers as tasks are done, at most `workers` under way."""
         gpu = _share_of_gpu(ray, step)
-        task = ray.remote(num_cpus=1, num_gpus=gpu, max_retries=_RETRIES)(_make)
+        task = ray.remote(num_cpus=1, num_gpus=gpu, max_retries=_RETRIES)(_make_task)
         shared = ray.put(step)
         waiting = iter(numbers)
         running: set[Any] = set()
@@ -203,5 +204,6 @@ def _share_of_gpu(ray: Any, step: Step) -> float:
     return float(min(1.0, gpus / resources["CPU"]))
 
 
-def _make(step: Step, number: int) -> Done:
+def _make_task(step: Step, number: int) -> Done:
+    """Run one task of a stage, as Ray calls it."""
     return step(number)

@@ -85,22 +85,23 @@ class NearDuplicates:
         from rapidfuzz.distance import Levenshtein
         from rapidfuzz.process import extractOne
 
-        for length, number, start, stop, most in _places(len(text)):
+        for length, number, start, stop, most in _find_places(len(text)):
             if others := self._filed.get(hash((length, number, text[start:stop]))):
                 latest = others[-_MOST_COMPARED:]
                 match = extractOne(text, latest, scorer=Levenshtein.distance, score_cutoff=most)
                 if match is not None:
                     return match[0], int(match[1])
-        for number, start, stop in _segments(len(text)):
+        for number, start, stop in _cut_segments(len(text)):
             self._filed[hash((len(text), number, text[start:stop]))].append(text)
         return None
 
 
 def _most_edits(length: int) -> int:
+    """Return the most edits between near sentences, the shorter of `length` characters."""
     return min(3, length // 10)
 
 
-def _segments(length: int) -> Iterator[tuple[int, int, int]]:
+def _cut_segments(length: int) -> Iterator[tuple[int, int, int]]:
     """Yield the number, start and stop of each segment of a sentence, if it can have any near."""
     pieces = _most_edits(length) + 1
     for number in range(pieces if pieces > 1 else 0):
@@ -108,7 +109,7 @@ def _segments(length: int) -> Iterator[tuple[int, int, int]]:
 
 
 @cache
-def _places(length: int) -> tuple[tuple[int, int, int, int, int], ...]:
+def _find_places(length: int) -> tuple[tuple[int, int, int, int, int], ...]:
     """Return where a sentence may have the segments of others that are near to it.
 
     Each is the length of the other, the number of its segment, the segment's start and stop in
@@ -117,7 +118,7 @@ def _places(length: int) -> tuple[tuple[int, int, int, int, int], ...]:
     places = []
     for other_length in range(length - _most_edits(length), length + _most_edits(length) + 1):
         most = min(_most_edits(length), _most_edits(other_length))
-        for number, start, stop in _segments(other_length):
+        for number, start, stop in _cut_segments(other_length):
             for shift in range(-most, most + 1):
                 # the part before the segment needs |shift| edits, the part after it the rest
                 edits = abs(shift) + abs(length - other_length - shift)

@@ -49,7 +49,7 @@ class _Output:
     def __init__(self, place: Place, identity: Mapping[str, object]) -> None:
         self.place, self.build = place, hashlib.sha256(fingerprint(identity)).hexdigest()
 
-    def document(self, name: str, data: bytes) -> File:
+    def write_document(self, name: str, data: bytes) -> File:
         """Write a file of the finished dataset."""
         return self.place.write(name, lambda path: path.write_bytes(data))
 
@@ -65,6 +65,7 @@ class _Output:
         return recorded
 
     def _refuse_foreign(self, recorded: Manifest, found: Iterable[str]) -> None:
+        """Raise RefusedError where a file that was found is not in the manifest."""
         known = {file.path for file in recorded.files()}
         foreign = [path for path in found if path not in known]
         if foreign:
@@ -83,7 +84,7 @@ class Folder(_Output):
         super().__init__(Place(str(work.root)), work.identity)
         self._work = work
 
-    def document(self, name: str, data: bytes) -> File:
+    def write_document(self, name: str, data: bytes) -> File:
         """Write a file of the finished dataset, which the folder's journal then knows as ours."""
         record = self._work.write_bytes(name, data)
         return File(name, record.sha256, record.bytes, 0)
@@ -113,7 +114,7 @@ class Folder(_Output):
         whole = not problems and all(sha256_of(root / f.path).sha256 == f.sha256 for f in files)
         return recorded if whole else None
 
-    def drop(self) -> None:
+    def drop_working_files(self) -> None:
         """Remove what only an unfinished build needs."""
         for name in _PASSING:
             shutil.rmtree(self._work.root / DONE / name, ignore_errors=True)
@@ -138,13 +139,16 @@ class Remote(_Output):
         if begun and not overwrite:
             self._refuse_another()
         elif names and (overwrite or self._store.read(_FINGERPRINT) != fingerprint(identity)):
-            self._clear(names)  # a run that was killed before its first marker binds no other
-        self.document(_FINGERPRINT, fingerprint(self._identity))
+            self._remove_dataset(
+                names
+            )  # a run that was killed before its first marker binds no other
+        self.write_document(_FINGERPRINT, fingerprint(self._identity))
 
     def _refuse_another(self) -> None:
+        """Raise RefusedError unless the fingerprint there is that of this build."""
         refuse_another(self._store.read(_FINGERPRINT), self._identity, str(self.place))
 
-    def _clear(self, names: Iterable[str]) -> None:
+    def _remove_dataset(self, names: Iterable[str]) -> None:
         """Remove a dataset: the manifest first, and the fingerprint that marks it as ours last."""
         ours = (f"{STATE}/", *(f"{name}/" for name in PUBLISHED))
         foreign = [n for n in names if n not in _DOCUMENTS and not n.startswith(ours)]
@@ -164,6 +168,7 @@ class Remote(_Output):
         self._refuse_another()
 
     def finished(self) -> Manifest | None:
+        """Return the manifest if all files have their SHA-256, else None, as of a folder."""
         recorded = self._read_manifest()
         if recorded is None:
             return None
@@ -171,7 +176,8 @@ class Remote(_Output):
         self._refuse_foreign(recorded, stored)
         return recorded if all(map(self.place.is_intact, recorded.files())) else None
 
-    def drop(self) -> None:
+    def drop_working_files(self) -> None:
+        """Remove what only an unfinished build needs."""
         passing = tuple(f"{folder}/{name}/" for folder in (STATE, DONE) for name in _PASSING)
         for name in self._store.list():
             if name.startswith(passing):

@@ -48,9 +48,9 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
     operator = pairs.column("operator")
     distance = np.asarray(pairs.column("distance"))
     rules = {
-        "no_position": _is(operator, NONE),
+        "no_position": _is_operator(operator, NONE),
         "empty": np.asarray(pc.equal(pc.binary_length(pairs.table.column("source")), 0)),
-        "same": (distance == 0) & ~_is(operator, UNCHANGED),
+        "same": (distance == 0) & ~_is_operator(operator, UNCHANGED),
     }
     for name, filter_of in active_filters(config).items():
         rules[filter_of.reason] = mask = np.asarray(filter_of.rule(pairs, config))
@@ -64,9 +64,9 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
         rules["duplicate_pair"] = _find_repeats(pairs, ~bad)
         bad = bad | rules["duplicate_pair"]
     if not bad.any():
-        return pairs, _table_of_rejects(pairs.table.slice(0, 0), np.zeros(0, np.int8), rules)
+        return pairs, _make_rejects(pairs.table.slice(0, 0), np.zeros(0, np.int8), rules)
     reason = np.argmax(np.stack(list(rules.values())), axis=0).astype(np.int8)  # the first
-    rejected = _table_of_rejects(pairs.table.filter(pa.array(bad)), reason[bad], rules)
+    rejected = _make_rejects(pairs.table.filter(pa.array(bad)), reason[bad], rules)
     return pairs.filter(~bad), rejected
 
 
@@ -83,15 +83,17 @@ def _find_repeats(pairs: Pairs, kept: Mask) -> Mask:
     return again
 
 
-def _is(operator: pa.DictionaryArray, name: str) -> Mask:
+def _is_operator(operator: pa.DictionaryArray, name: str) -> Mask:
+    """Return which pairs have the operator of this name."""
     names = operator.dictionary.to_pylist()  # of no pairs there may be none
     code = names.index(name) if name in names else -1
     return np.asarray(np.asarray(operator.indices) == code)
 
 
-def _table_of_rejects(
+def _make_rejects(
     table: pa.Table, reason: npt.NDArray[np.int8], rules: dict[str, Mask]
 ) -> pa.Table:
+    """Return rejected pairs with the names of their reasons; `reason` numbers the rules."""
     # cast to plain text: these few rows would carry the dictionaries of the whole chunk
     column = name_codes(reason, list(rules))
     whole = table.append_column(REJECTED_PAIR.field("reason").with_type(column.type), column)

@@ -85,7 +85,7 @@ class Place:
         return staged if staged.exists() else self.root / name
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[pa.NativeFile]:
+    def open_file(self, name: str) -> Iterator[pa.NativeFile]:
         """Open a file for reading at any place; errors name it."""
         if self.store is not None:
             with self.store.opened(name) as file:
@@ -112,7 +112,7 @@ class Place:
         elif not (path := self.path(file.path)).is_file() or path.stat().st_size != file.bytes:
             return False
         digest = hashlib.sha256()
-        with self.opened(file.path) as stream:
+        with self.open_file(file.path) as stream:
             while block := stream.read(_BLOCK):
                 digest.update(block)
         return digest.hexdigest() == file.sha256
@@ -228,7 +228,7 @@ def read_sentences(place: Place, buckets: Sequence[File], start: int, stop: int)
         before += bucket.rows
         if low >= high:
             continue
-        with place.opened(bucket.path) as file, pa.ipc.open_file(file) as reader:
+        with place.open_file(bucket.path) as file, pa.ipc.open_file(file) as reader:
             for number in range(low // _ROWS, -(-high // _ROWS)):
                 at = number * _ROWS
                 batch = reader.get_batch(number)

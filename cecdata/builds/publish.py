@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cecdata.builds.blocks import Input, versions
+from cecdata.builds.blocks import Input, package_versions
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
 from cecdata.builds.output import Folder, Remote
@@ -72,8 +72,8 @@ class Finished:
             extra["contaminated"] = dict(pool.contaminated)
         return {
             "version": __version__,
-            "versions": versions(config),
-            "inputs": _inputs(source, pool),
+            "versions": package_versions(config),
+            "inputs": _describe_inputs(source, pool),
             "rows": Counts(
                 pool.sentences + sum(pool.rejected.values()), pool.sentences, pool.rejected
             ),
@@ -92,13 +92,13 @@ def publish_pool(output: Folder | Remote, finished: Finished, config: Config) ->
     facts["extra"] |= {"kind": POOL}
     recorded = Manifest(
         **facts,
-        configuration=drop_folders(config.intake()),
+        configuration=drop_folders(config.pool_settings()),
         tables={},
         outputs={"train": tuple(finished.shards())},
         pairs=Counts(0, 0),
         rejects=finished.pool.rejects,
     )
-    return _publish(output, finished.run, recorded)
+    return _write_documents(output, finished.run, recorded)
 
 
 def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histogram) -> Manifest:
@@ -110,11 +110,13 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
     counted: list[Any] = [done.facts["parts"] for done in finished.chunks]
     parts = [decode(Part, chunk[split], "part") for chunk in counted for split in SPLITS]
     facts = finished.state(output.build, config)
-    facts["extra"] |= {"examples": _examples(parts, config.find_operators())}
-    operators = _sums(part.operators for part in parts)
-    distance = _sums(part.relative_distance for part in parts)
+    facts["extra"] |= {"examples": _choose_examples(parts, config.find_operators())}
+    operators = _sum_by_name(part.operators for part in parts)
+    distance = _sum_by_name(part.relative_distance for part in parts)
     reasons = sorted({reason for part in parts for reason in part.rejected})
-    rejected = {name: _sums(part.rejected.get(name, {}) for part in parts) for name in reasons}
+    rejected = {
+        name: _sum_by_name(part.rejected.get(name, {}) for part in parts) for name in reasons
+    }
     plain = Manifest(
         **facts,
         configuration=drop_folders(config.as_dict()),
@@ -140,38 +142,39 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
         embeddings=tuple(file for file in files if file.path.startswith(f"{FOLDER}/")),
     )
     for name, filter_of in active_filters(config).items():
-        counts = _sums(part.counts.get(name, {}) for part in parts)
+        counts = _sum_by_name(part.counts.get(name, {}) for part in parts)
         plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
-    return _publish(output, finished.run, plain)
+    return _write_documents(output, finished.run, plain)
 
 
-def _publish(output: Folder | Remote, run: Run, recorded: Manifest) -> Manifest:
+def _write_documents(output: Folder | Remote, run: Run, recorded: Manifest) -> Manifest:
+    """Let the shards appear, and write the documents; return the manifest."""
     output.publish()
     text = json.dumps(encode(run), ensure_ascii=False, indent=2, allow_nan=False)
-    output.document(RUN, f"{text}\n".encode())
-    return _close(output, recorded)
+    output.write_document(RUN, f"{text}\n".encode())
+    return _write_card_and_manifest(output, recorded)
 
 
-def restate(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
+def update_about(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
     """Return a finished dataset's manifest, written anew with its card if `about` changed."""
     if about in (None, finished.about):
         return finished
-    return _close(output, replace(finished, about=about))
+    return _write_card_and_manifest(output, replace(finished, about=about))
 
 
-def _close(output: Folder | Remote, recorded: Manifest) -> Manifest:
+def _write_card_and_manifest(output: Folder | Remote, recorded: Manifest) -> Manifest:
     """Write the card, then the manifest with its sum."""
-    written = output.document(CARD, make_card(recorded).encode())
+    written = output.write_document(CARD, make_card(recorded).encode())
     whole = replace(recorded, documents=(written,))
-    output.document(MANIFEST, encode_manifest(whole))
-    output.drop()
+    output.write_document(MANIFEST, encode_manifest(whole))
+    output.drop_working_files()
     return whole
 
 
-def _inputs(source: Input, pool: Pool) -> tuple[File, ...]:
+def _describe_inputs(source: Input, pool: Pool) -> tuple[File, ...]:
     """Return the inputs with their rows; 0 for a file that the limit left out."""
     files = []
-    for file, read in zip_longest(source.given, pool.inputs):
+    for file, read in zip_longest(source.inputs, pool.inputs):
         extra: dict[str, Json] = {}
         if read and read.unreadable:
             extra = {"unreadable": read.unreadable, "rejected": read.rejected.total()}
@@ -191,7 +194,8 @@ def drop_folders(value: Any) -> Any:
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
-def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
+def _sum_by_name(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
+    """Return the sum of each name over all parts."""
     total: dict[str, _Number] = {}
     for part in parts:
         for name, value in part.items():
@@ -199,7 +203,7 @@ def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
     return total
 
 
-def run_of(started: float, workers: int, command: str) -> Run:
+def describe_run(started: float, workers: int, command: str) -> Run:
     """Return the facts that differ from run to run."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
@@ -207,7 +211,7 @@ def run_of(started: float, workers: int, command: str) -> Run:
     return Run(now, seconds, shown, git_commit(), os.cpu_count() or 0, workers)
 
 
-def _examples(parts: Sequence[Part], operators: Iterable[str]) -> list[Json]:
+def _choose_examples(parts: Sequence[Part], operators: Iterable[str]) -> list[Json]:
     """Return (operator, target, source) of each operator, in the operators' order."""
     examples_so_far: dict[str, tuple[str, str]] = {}
     for part in parts:

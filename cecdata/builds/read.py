@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.builds.blocks import Block, Input
-from cecdata.builds.engine import Step, ahead
+from cecdata.builds.engine import Step, work_ahead
 from cecdata.builds.place import (
     PLACED,
     first_of_equal,
@@ -58,14 +58,16 @@ class Read(Step):
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Read, clean and sort the rows of a block."""
         block, reports = self.blocks[number], list[FileReport]()
-        batches = ahead(
-            _make_cleaner(self.config), _rows(block, self.config, reports.append), self.threads
+        batches = work_ahead(
+            _make_cleaner(self.config),
+            _read_block(block, self.config, reports.append),
+            self.threads,
         )
         files: list[File] = []
         rejected: Counter[str] = Counter()
         contaminated: Counter[str] = Counter()
-        write = partial(self._part, number)
-        for made, bad in ahead(write, enumerate(self._parts(batches)), self.threads):
+        write = partial(self._write_part, number)
+        for made, bad in work_ahead(write, enumerate(self._fill_parts(batches)), self.threads):
             files += made
             rejected.update(count_values(bad["reason"]))
             contaminated.update(count_by_benchmark(bad))
@@ -76,7 +78,7 @@ class Read(Step):
         }
         return files, facts
 
-    def _parts(self, batches: Iterator[Normalised]) -> Iterator[list[Normalised]]:
+    def _fill_parts(self, batches: Iterator[Normalised]) -> Iterator[list[Normalised]]:
         """Yield batches together until their sentences or their rejects fill a part."""
         waiting: list[Normalised] = []
         good = bad = 0
@@ -84,14 +86,14 @@ class Read(Step):
             advance_bar("read", len(batch_of_rows.batch) + len(batch_of_rows.rejected), None)
             waiting.append(batch_of_rows)
             good, bad = good + batch_of_rows.batch.nbytes, bad + batch_of_rows.rejected.nbytes
-            del batch_of_rows  # `_part` frees the batches one by one
+            del batch_of_rows  # `_write_part` frees the batches one by one
             if max(good, bad) >= _PART:
                 yield waiting
                 waiting, good, bad = [], 0, 0
         if waiting:
             yield waiting
 
-    def _part(
+    def _write_part(
         self, number: int, numbered: tuple[int, list[Normalised]]
     ) -> tuple[list[File], pa.Table]:
         """Write one part: its sentences by bucket, and its rejected rows."""
@@ -115,7 +117,7 @@ class Read(Step):
         return files, bad
 
 
-def look(source: Input, config: Config) -> None:
+def look_for_sentence(source: Input, config: Config) -> None:
     """Clean rows until there is a sentence.
 
     Raises InputError if there is none, or if rows cannot be read as asked.
@@ -124,7 +126,7 @@ def look(source: Input, config: Config) -> None:
     reports: list[FileReport] = []
     cleaner = _make_cleaner(config)
     for block in source.blocks:
-        for rows in _rows(block, config, reports.append):
+        for rows in _read_block(block, config, reports.append):
             clean = cleaner(rows)
             if len(clean.batch):
                 return
@@ -134,19 +136,23 @@ def look(source: Input, config: Config) -> None:
     )
 
 
-def _rows(block: Block, config: Config, report: Callable[[FileReport], object]) -> Iterator[Rows]:
+def _read_block(
+    block: Block, config: Config, report: Callable[[FileReport], object]
+) -> Iterator[Rows]:
     """Yield the rows of a block, fetching a file of a store that this machine lacks."""
     sources = [_fetch_source(source) for source in block.sources]
     return read_sources(sources, config.text_column, limit=block.limit, report=report)
 
 
 def _fetch_source(source: Source) -> Source:
+    """Return a file of a store with a local copy, fetched where this machine lacks it."""
     if source.path is None or source.path.exists() or not is_remote(source.label):
         return source
     return replace(source, path=fetch_copies(source.label)[""])
 
 
 def _make_cleaner(config: Config) -> Callable[[Rows], Normalised]:
+    """Return the function that cleans rows as the settings say."""
     known = load_index(config.decontaminate) if config.decontaminate else None
     return partial(clean_rows, config=config, known=known)
 
@@ -184,15 +190,17 @@ def _merge_runs(
     Several buckets at a time are copied. Rows whose sentence is there already go to `repeated`.
     """
     several = max(0, bits - _RANGES)
-    pieces = [_cut(run, bits - several, range(1 << bits - several)) for run in runs]
+    pieces = [_cut_into_buckets(run, bits - several, range(1 << bits - several)) for run in runs]
     for number, equal in enumerate(zip(*pieces, strict=True)):
         distinct, again = first_of_equal(pa.concat_batches(equal))
         if len(again):  # even an empty slice would keep the whole range in memory
             repeated(again)
-        yield from _cut(distinct, bits, range(number << several, (number + 1) << several))
+        yield from _cut_into_buckets(
+            distinct, bits, range(number << several, (number + 1) << several)
+        )
 
 
-def _cut(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:
+def _cut_into_buckets(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:
     """Cut rows that are sorted by id, and that lie in these buckets alone, into the buckets."""
     starts = [(number << 64 - bits) - 2**63 for number in buckets]  # ids are signed
     cuts = np.searchsorted(np.asarray(rows.column("id")), np.array(starts, np.int64))

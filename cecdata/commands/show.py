@@ -52,7 +52,7 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def summary(out: Path | str, manifest: Manifest) -> dict[str, Json]:
+def summarise(out: Path | str, manifest: Manifest) -> dict[str, Json]:
     """Return what `cecdata build --json` and `pool --json` print."""
     from cecdata.common.codec import encode
     from cecdata.shards.manifest import POOL
@@ -71,7 +71,7 @@ def summary(out: Path | str, manifest: Manifest) -> dict[str, Json]:
     return known | {key: whole[key] for key in keys}
 
 
-def summary_text(out: Path | str, manifest: Manifest) -> str:
+def summarise_as_text(out: Path | str, manifest: Manifest) -> str:
     """Return the summary as text."""
     from cecdata.shards.manifest import POOL
 
@@ -80,7 +80,7 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
     lines = [f"{out}: {amount}{manifest.rows.kept:,} sentences of {manifest.rows.read:,} rows"]
     for name, files in manifest.outputs.items():
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
-        lines.append(f"  {name:<12}{rows:>14,} rows   {files_shown(size, len(files))}")
+        lines.append(f"  {name:<12}{rows:>14,} rows   {describe_size(size, len(files))}")
     for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs)):
         lines += (
             f"  rejected {what:<6}{count:>11,}  {reason}"
@@ -89,13 +89,14 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
     if pool:
         lines.append(f"  cecdata build {quote(out)} --out OUT   ·   cecdata verify {quote(out)}")
     else:
-        lines += (*_operators(manifest), f"  {_cosine(manifest)}")
+        lines += (*_list_operators(manifest), f"  {_describe_cosine(manifest)}")
         shown = f"cecdata report {quote(out)}   ·   cecdata verify {quote(out)}"
         lines.append(f'  load_dataset("{out}")   ·   {shown}')
     return "\n".join(lines) + "\n"
 
 
-def _operators(manifest: Manifest) -> list[str]:
+def _list_operators(manifest: Manifest) -> list[str]:
+    """Return the table of operators with their pairs and rates, as lines."""
     rates = {
         c.operator: f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
         for c in manifest.calibration
@@ -113,7 +114,7 @@ def _operators(manifest: Manifest) -> list[str]:
     ]
 
 
-def files_shown(size: int, count: int) -> str:
+def describe_size(size: int, count: int) -> str:
     """Return the size of a number of files.
 
     >>> files_shown(2_621_440, 2), files_shown(1_536, 1)
@@ -123,7 +124,8 @@ def files_shown(size: int, count: int) -> str:
     return f"{number:.1f} {unit} in {count} file{'s' * (count != 1)}"
 
 
-def _cosine(manifest: Manifest) -> str:
+def _describe_cosine(manifest: Manifest) -> str:
+    """Return the line that says how many cosines were measured, and how."""
     cosine = manifest.cosine
     if not cosine.encoder:
         return "cosine: not measured (no cosine filter)"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.common.kernels import string_buffers
-from cecdata.config import Config, from_manifest
+from cecdata.config import Config, config_of_manifest
 from cecdata.corpus.protect import mark_spans
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
@@ -108,7 +108,7 @@ class Perturber:
 
         Raises VerificationError where this installation's confusion sets are not the dataset's.
         """
-        config = from_manifest(manifest.configuration)
+        config = config_of_manifest(manifest.configuration)
         ours = compile_recipe(config).sha256
         changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
         if changed:

@@ -45,7 +45,7 @@ def readers() -> tuple[Reader, ...]:
 
 
 def _manifest(path: Path) -> None:
-    from cecdata.config import from_manifest
+    from cecdata.config import config_of_manifest
     from cecdata.shards.manifest import decode_manifest
 
     data = path.read_bytes()
@@ -54,7 +54,7 @@ def _manifest(path: Path) -> None:
         resolved = (path.parent / record.path).resolve()
         assert resolved.is_relative_to(path.parent.resolve()), record.path
     try:
-        from_manifest(found.configuration)
+        config_of_manifest(found.configuration)
     except VerificationError as error:
         raise VerificationError(f"{path}: {error}") from error
 
@@ -152,12 +152,12 @@ def _loaded(load: Callable[[str], Any], path: Path) -> Any:
 
 
 def _recipe(path: Path) -> None:
-    from cecdata.config import from_manifest, load
+    from cecdata.config import config_of_manifest, load
     from cecdata.shards.manifest import fingerprint
 
     config = _loaded(load, path)
     plain = config.as_dict()
-    assert from_manifest(plain) == config
+    assert config_of_manifest(plain) == config
     fingerprint(plain)
 
 

@@ -180,14 +180,14 @@ def test_an_extension_type_does_not_run(tmp_path):
 
 def test_a_pickled_array_does_not_run(tmp_path):
     """The pool's counts as an array of objects are refused, not unpickled."""
-    from cecdata.builds.distinct import histogram_of
+    from cecdata.builds.distinct import sum_histograms
     from cecdata.builds.place import Place
 
     counts = np.array([Bomb(tmp_path / "mark")] * 2, dtype=object)
     np.save(tmp_path / "places.npy", counts, allow_pickle=True)
     pool = SimpleNamespace(counts=("places.npy",))
     with pytest.raises(ValueError, match="allow_pickle"):
-        histogram_of(Place(str(tmp_path)), pool, load())
+        sum_histograms(Place(str(tmp_path)), pool, load())
     assert not (tmp_path / "mark").exists()
 
 

@@ -17,12 +17,12 @@ from cecdata.audit import (
     TAIL,
     Choices,
     Errors,
-    bits,
-    errors_of,
+    bits_per_error,
+    choices_of_recipe,
+    count_errors,
     read_errors,
     read_pairs,
-    recipe_choices,
-    score,
+    score_recipe,
 )
 from cecdata.commands.recipes import audit as command
 from cecdata.common.errors import InputError
@@ -75,7 +75,7 @@ def test_errors_are_told_apart(file):
 )
 def test_other_kinds(source, target, kind):
     """Each kind of error that is no substitution has its name."""
-    found = errors_of(iter([(source, target)]))
+    found = count_errors(iter([(source, target)]))
     assert kind is None or kind in found.others or found.substitutions
 
 
@@ -98,8 +98,8 @@ def test_a_header_names_the_columns(tmp_path, text, pairs):
 
 def test_neighbouring_errors_count_on_both_sides():
     """Two wrong characters side by side are two of a wrong word."""
-    assert errors_of(iter([("衣经好了码", "已竟好了吗")])).neighbouring == 2
-    assert errors_of(iter([("以经好了码", "已经好了吗")])).neighbouring == 0
+    assert count_errors(iter([("衣经好了码", "已竟好了吗")])).neighbouring == 2
+    assert count_errors(iter([("以经好了码", "已经好了吗")])).neighbouring == 0
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_bad_files_are_refused(tmp_path, content, said):
 
 def test_bits_by_hand():
     """-log2(0.99 P + 0.01 / 8104), for certain, likely and uncovered errors."""
-    found = bits(np.array([1.0, 0.25, 0.0]))
+    found = bits_per_error(np.array([1.0, 0.25, 0.0]))
     expected = [-math.log2((1 - TAIL) * p + TAIL / ALPHABET) for p in (1.0, 0.25, 0.0)]
     assert found.tolist() == pytest.approx(expected)
     assert found[2] == pytest.approx(19.628, abs=1e-3)
@@ -134,7 +134,7 @@ def test_bits_by_hand():
 def test_chances_add_up_and_mix_the_operators():
     """P over the candidates of a character is 1, and mixes each operator's share by its strikes."""
     prior = {"homophone": 0.6, "radical": 0.4}
-    choices = recipe_choices(prior)
+    choices = choices_of_recipe(prior)
     total = np.bincount(choices.key // len(STANDARD), choices.chance, len(STANDARD))
     assert np.allclose(total[total > 0], 1)
     weights = {}
@@ -155,12 +155,12 @@ def test_score_by_hand():
     """Coverage counts tokens, bits are their mean, candidates follow the text's frequencies."""
     place = {sign: number for number, sign in enumerate(STANDARD)}
     keys = sorted(place["力"] * len(STANDARD) + place[sign] for sign in "利立")
-    found = score(
+    found = score_recipe(
         _uniform(np.array(keys)),
         Errors(1, 1, 0, Counter({("力", "利"): 1, ("力", "山"): 3}), Counter()),
     )
     assert found.coverage == 0.25
-    assert found.bits_per_error == pytest.approx((bits(np.array([0.5, 0, 0, 0]))).mean())
+    assert found.bits_per_error == pytest.approx((bits_per_error(np.array([0.5, 0, 0, 0]))).mean())
     mean = 2 * frequency("力") / sum(map(frequency, STANDARD))
     assert found.mean_candidates == pytest.approx(mean)
 
@@ -188,15 +188,15 @@ def test_command_prints_what_scripts_ask_for(file):
 )
 def test_typed_meets_its_figures(cec_shared, names, coverage, whole):
     """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""
-    errors = errors_of(pair for name in names for pair in _real(cec_shared, name))
+    errors = count_errors(pair for name in names for pair in _real(cec_shared, name))
     prior = load("typed").prior
-    choices = recipe_choices(prior)
-    found = score(choices, errors)
+    choices = choices_of_recipe(prior)
+    found = score_recipe(choices, errors)
     assert found.mean_candidates <= 64
     assert found.coverage >= coverage
-    assert found.bits_per_error <= score(_uniform(choices.key), errors).bits_per_error
-    assert found.bits_per_error <= score(_same_pinyin(), errors).bits_per_error - 2
-    assert score(recipe_choices(prior, known=complete()), errors).coverage >= whole
+    assert found.bits_per_error <= score_recipe(_uniform(choices.key), errors).bits_per_error
+    assert found.bits_per_error <= score_recipe(_same_pinyin(), errors).bits_per_error - 2
+    assert score_recipe(choices_of_recipe(prior, known=complete()), errors).coverage >= whole
 
 
 def _uniform(key):
@@ -232,7 +232,7 @@ def paper() -> Channel:
 def test_characters_have_the_chance_of_the_recipe(paper: Channel) -> None:
     """log P(observed | right) of a character is what `audit` counts the recipe to write."""
     config = load("paper")
-    choices = recipe_choices(config.prior, config.weights, complete())
+    choices = choices_of_recipe(config.prior, config.weights, complete())
     for observed in "在己的末":
         row = paper.row(observed)
         assert row

@@ -122,14 +122,14 @@ def test_ray_writes_the_same_files(cecdata, tmp_path, lines_of, tree_of):
 
 def test_engine_without_ray_says_how_to_get_it(monkeypatch):
     """Without the package the engine `ray` names the extra that brings it, and a bad address."""
-    from cecdata.builds.engine import engine_of
+    from cecdata.builds.engine import start_engine
     from cecdata.common.errors import CecError, MissingPackageError
 
     monkeypatch.setenv("RAY_ADDRESS", "nowhere")
-    with pytest.raises(CecError, match=r"format: nowhere.*RAY_ADDRESS"), engine_of("ray", 1):
+    with pytest.raises(CecError, match=r"format: nowhere.*RAY_ADDRESS"), start_engine("ray", 1):
         pass
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingPackageError, match=r"cec-zero\[ray\]"), engine_of("ray", 1):
+    with pytest.raises(MissingPackageError, match=r"cec-zero\[ray\]"), start_engine("ray", 1):
         pass
 
 

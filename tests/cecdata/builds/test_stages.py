@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from cecdata.builds import blocks, read
-from cecdata.builds.blocks import take_input
+from cecdata.builds.blocks import open_input
 from cecdata.builds.build import Run, build
 from cecdata.builds.distinct import Distinct
-from cecdata.builds.engine import Threads, ahead
+from cecdata.builds.engine import Threads, work_ahead
 from cecdata.builds.place import PLACED, Place, first_of_equal
 from cecdata.builds.read import Read
 from cecdata.common.codec import unseal_object
@@ -114,7 +114,7 @@ def test_a_large_parquet_file_is_several_tasks(rows, tmp_path, monkeypatch):
     files = [str(path), str(tmp_path / "b.jsonl")]
 
     def made(name, tasks):
-        with take_input(files, CONFIG) as source:
+        with open_input(files, CONFIG) as source:
             assert len(source.blocks) == tasks
         manifest = build(files, tmp_path / name, CONFIG, workers=2)
         bad = pa.concat_tables(map(pq.read_table, (tmp_path / name / "rejects").glob("rows-*")))
@@ -219,7 +219,7 @@ def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines
     near = whole.rows.rejected["near_duplicate"]
     assert (whole.rows.read, whole.rows.kept) == (120, 120 - near)
     assert near >= 60
-    with take_input([str(path)], config) as source:
+    with open_input([str(path)], config) as source:
         assert source.bits > 1
         run = Run(Place(str(tmp_path / "part")), "x", Threads())
         first = run.pool(source, config, counts=False)
@@ -239,7 +239,7 @@ def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
     sums = []
     for n in range(2):
         place = Place(str(tmp_path / f"out{n}"))
-        with take_input(files, config) as source:
+        with open_input(files, config) as source:
             stage = Read(place, "x", 1, config, source.blocks, source.labels, 2)
             done = sent(stage, n)(0)
         parts = (next(file.path for file in done.files if file.path.endswith(".arrow")),)
@@ -263,7 +263,7 @@ def test_threads_work_ahead_in_order():
         time.sleep(0.001 * (item % 3))
         return item
 
-    for done, item in enumerate(ahead(work, items(), 2), 1):
+    for done, item in enumerate(work_ahead(work, items(), 2), 1):
         assert item == done
         assert taken_ <= done + 3
 
@@ -272,10 +272,10 @@ def test_an_error_in_a_thread_is_raised():
     """The results before it come first, those after it never do, and no thread works on."""
     done = []
     with pytest.raises(ZeroDivisionError):
-        done.extend(ahead(lambda n: 1 // (n - 3), range(10), 2))
+        done.extend(work_ahead(lambda n: 1 // (n - 3), range(10), 2))
     assert done == [-1, -1, -1]
     with pytest.raises(ZeroDivisionError):
-        list(ahead(lambda n: time.sleep(0.1) or done.append(n), (1 // n for n in (1, 0)), 2))
+        list(work_ahead(lambda n: time.sleep(0.1) or done.append(n), (1 // n for n in (1, 0)), 2))
     assert done == [-1, -1, -1, 1]
 
 

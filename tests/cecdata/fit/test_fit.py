@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cecdata.audit import Errors, errors_of, recipe_choices, score
+from cecdata.audit import Errors, choices_of_recipe, count_errors, score_recipe
 from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _chances_by_operator, fit, recipe_text
+from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _find_chances, fit, recipe_text
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import reweigh
 from cecdata.perturbation.tables import compile_recipe
@@ -46,7 +46,7 @@ def test_fit_moves_towards_the_sample():
 def test_shares_maximise_the_probability_of_the_errors():
     """No other shares make the errors, with the recipe as a prior, more probable."""
     errors = errors_like(LOOK + SOUND, 3)
-    names, chances, tokens = _chances_by_operator(errors, TYPED)
+    names, chances, tokens = _find_chances(errors, TYPED)
     usual = {name: share for name, share in TYPED.prior.items() if share > 0}
 
     def objective(shares):
@@ -91,7 +91,7 @@ def test_slips_keep_their_ratio_to_lexical():
 def test_wrong_words_raise_the_word_operator():
     """Characters that are wrong side by side count for `word`, and less for single characters."""
     pairs = [("他的全力很大", "他的权利很大")] * 40 + [("我们因该去", "我们应该去")] * 20
-    found = fit(errors_of(iter(pairs)), TYPED)
+    found = fit(count_errors(iter(pairs)), TYPED)
     assert found.counted["word"] == 40 / TWO_IN_A_ROW
     assert found.counted["homophone"] == 0
     assert found.config.prior["word"] > TYPED.prior["word"]
@@ -133,7 +133,7 @@ def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
     config = load(str(out))
     assert "40 errors in 40 rows of errors.tsv, sha256 " in config.fitted
     assert str(tmp_path) not in text
-    found = score(recipe_choices(config.prior, config.weights), errors_like(LOOK, 4))
+    found = score_recipe(choices_of_recipe(config.prior, config.weights), errors_like(LOOK, 4))
     assert found.bits_per_error == pytest.approx(printed["after"]["bits_per_error"])
     told = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out)])
     assert f"{printed['after']['bits_per_error']:.4g}" in told.output
@@ -186,9 +186,9 @@ def test_a_fit_does_no_harm_to_other_real_errors(cec_shared):
         lines = (root / name).read_text("utf-8").splitlines()
         pairs = (line.replace(" ", "").split("\t")[-2:] for line in lines)
         sets.append([(s, t) for s, t in pairs if s != t])
-    found = fit(errors_of(iter(sets[0][:190])), TYPED)
-    tested = errors_of(iter(sets[1]))
+    found = fit(count_errors(iter(sets[0][:190])), TYPED)
+    tested = count_errors(iter(sets[1]))
     before, after = (
-        score(recipe_choices(c.prior, c.weights), tested) for c in (TYPED, found.config)
+        score_recipe(choices_of_recipe(c.prior, c.weights), tested) for c in (TYPED, found.config)
     )
     assert after.bits_per_error <= before.bits_per_error

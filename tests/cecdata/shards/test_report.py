@@ -19,7 +19,7 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.config import load as load_config
 from cecdata.hanzi.edits import Corruption
-from cecdata.report import draw, write_report
+from cecdata.report import draw_sample, write_report
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.reader import open_dataset
 
@@ -32,10 +32,10 @@ def rows_of(out):
 
 def test_a_sample_is_as_large_as_asked_for(dataset):
     """Its rows are the first; one as large as the dataset is whole."""
-    sample = draw(open_dataset(dataset), 20)
+    sample = draw_sample(open_dataset(dataset), 20)
     assert not sample.whole
     assert sample.kept.to_dicts() == rows_of(dataset)[:20]
-    assert draw(open_dataset(dataset), 10_000).whole
+    assert draw_sample(open_dataset(dataset), 10_000).whole
 
 
 def test_the_pairs_in_the_page_are_those_of_the_dataset(dataset, tmp_path):
