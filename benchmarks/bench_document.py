@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from bench_adapt import Rows, plant
 
-from cecbench.benchmarks.catalogue import load
+from cecbench.benchmarks.catalogue import load_benchmark
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector import whole_text
 from cectrain.corrector.combined import DEFAULT
@@ -89,7 +89,7 @@ def main() -> None:
             counts.append(count(corrector, rows))
         show(f"one in {every}", np.array(counts))
     for name in asked.sets:
-        rows = [(row.source, row.target) for row in load(name).rows]
+        rows = [(row.source, row.target) for row in load_benchmark(name).rows]
         show(name, np.array([count(corrector, rows)]))
 
 

@@ -30,7 +30,7 @@ from cecdata.config import Config
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
-from cecdata.perturbation.engine import Histogram, Perturber, scratch, sentence_arrays
+from cecdata.perturbation.engine import Histogram, Perturber, make_scratch, sentence_arrays
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch
 from cecdata.perturbation.tables import Compiled, compile_recipe, compile_tables
 
@@ -66,7 +66,7 @@ class Work:
         output = perturber.output(sentence_arrays(batch, config))
         for array in output:
             array.fill(0)
-        return cls(config, tables, batch, perturber.draws, scratch(config, tables), output)
+        return cls(config, tables, batch, perturber.draws, make_scratch(config, tables), output)
 
     def numba(self) -> int:
         given = sentence_arrays(self.batch, self.config)

@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from cecbench.benchmarks.catalogue import load
+from cecbench.benchmarks.catalogue import load_benchmark
 from cectrain.corrector import whole_text
 from cectrain.corrector.combined import DEFAULT
 from cectrain.corrector.correction import Correction, apply
@@ -35,7 +35,7 @@ def f1(
 losses = []
 corrector = Corrector(confidence=whole_text.SEEN)
 for name in sys.argv[1:]:
-    rows = load(name).rows
+    rows = load_benchmark(name).rows
     made, targets = corrector.correct([row.source for row in rows]), [row.target for row in rows]
     greatest = [max(whole_text.find_greatest(correction), default=0.0) for correction in made]
     wrong = np.array([row.source != row.target for row in rows])

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from cecbench.benchmarks.catalogue import load
+from cecbench.benchmarks.catalogue import load_benchmark
 from cecdata.hanzi.readings import near_sound, same_sound
 from cecdata.lm.language_model import apply_change
 from cectrain.corrector.calibration import gold
@@ -235,7 +235,7 @@ def main() -> None:
     if options.json or options.svg:
         judge.least = min(THRESHOLDS)  # so that the model judges what the whole curve needs
     for name in options.sets:
-        held = [(row.source, row.target) for row in load(name, options.data).rows]
+        held = [(row.source, row.target) for row in load_benchmark(name, options.data).rows]
         if options.margins:
             held = [pair for pair in held if pair[0] != pair[1]]
         rows = random.Random(options.seed).sample(held, min(options.rows, len(held)))

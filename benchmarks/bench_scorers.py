@@ -49,7 +49,7 @@ def published_cscd(path: Path, report: Path) -> dict[str, float]:
     ]
     numbers = {}
     for level, of in table.items():
-        printed = cscd.percentages(of["tp"], of["pred"], of["gold"]) or (0.0, 0.0, 0.0)
+        printed = cscd.to_percentages(of["tp"], of["pred"], of["gold"]) or (0.0, 0.0, 0.0)
         numbers |= dict(zip((f"{level}_p", f"{level}_r", f"{level}_f1"), printed, strict=True))
     with report.open("w", encoding="utf-8") as file:
         file.writelines(f"{name}:{value}\n" for name, value in numbers.items())

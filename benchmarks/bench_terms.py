@@ -21,7 +21,7 @@ from common import arguments, machine
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import look_alikes
 from cecdata.hanzi.readings import homophones
-from cecdata.lm.ngrams import find
+from cecdata.lm.ngrams import find_model
 from cectrain.corrector.correction import Correction
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import MOST_TERMS, Phrases
@@ -34,7 +34,7 @@ def listed(count: int, lm: str) -> list[str]:
     """Return the terms, most frequent first."""
     import jieba
 
-    known = set(find(lm).words)
+    known = set(find_model(lm).words)
     rows = (line.split() for line in jieba.get_dict_file().read().decode().splitlines())
     words = sorted((-int(row[1]), row[0]) for row in rows if 3 <= len(row[0]) <= 8)
     fit = (w for _, w in words if w not in known and all(is_han(ord(c)) for c in w))

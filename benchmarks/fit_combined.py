@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cecbench.benchmarks.catalogue import load
+from cecbench.benchmarks.catalogue import load_benchmark
 from cecbench.scorers import score
 from cectrain.corrector import whole_text
 from cectrain.corrector.calibration import fit, gold, is_right
@@ -43,7 +43,7 @@ def rows_of(name: str) -> list[tuple[str, str]]:
             sorted(Path(name, "data").glob("*.parquet")), columns=["source", "target"], glob=False
         )
         return list(frame.iter_rows())
-    return [(row.source, row.target) for row in load(name).rows]
+    return [(row.source, row.target) for row in load_benchmark(name).rows]
 
 
 def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple[int, int, str]]:

@@ -26,18 +26,19 @@ TITLE = "Chinese spelling correction: results"
 def write_report(runs: Sequence[Run], out: Path) -> Path:
     """Write the page to `out`, replacing an earlier report, and return its path."""
     with Workspace(out, {"kind": "report"}) as work:
-        work.write_text(FILE, page(runs))
+        work.write_text(FILE, make_page(runs))
     return out / FILE
 
 
-def page(runs: Sequence[Run]) -> str:
+def make_page(runs: Sequence[Run]) -> str:
     """Return the whole page."""
-    parts = (_head, _scores, _behaviour, _categories, _sentences)
+    parts = (_make_head, _make_scores, _make_behaviour, _make_categories, _list_misjudged)
     return html.page(TITLE, "\n".join(part(runs) for part in parts), chinese=True)
 
 
-def _head(runs: Sequence[Run]) -> str:
-    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in warnings_of(runs))
+def _make_head(runs: Sequence[Run]) -> str:
+    """Return the title, what the numbers are, and the warnings."""
+    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in find_warnings(runs))
     return (
         f"<header><h1>{TITLE}</h1><p>Scores are sentence-level F1 in percent unless a name says "
         "otherwise; the range under a score is its 95 % bootstrap interval over sentences. "
@@ -46,23 +47,25 @@ def _head(runs: Sequence[Run]) -> str:
     )
 
 
-def _scores(runs: Sequence[Run]) -> str:
+def _make_scores(runs: Sequence[Run]) -> str:
+    """Return the section with the score of each system on each benchmark."""
     benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
     rows = [
-        [system, *(_cell(cells.get(benchmark)) for benchmark in benchmarks)]
-        for system, cells in scores_of(runs).items()
+        [system, *(_score_cell(cells.get(benchmark)) for benchmark in benchmarks)]
+        for system, cells in scores_by_system(runs).items()
     ]
     return f"<section><h2>Scores</h2>{table(['system', *benchmarks], rows)}</section>"
 
 
-def _cell(cell: Cell | None) -> Html:
+def _score_cell(cell: Cell | None) -> Html:
+    """Return a score with its interval below; empty without a run."""
     if cell is None or cell.value is None:
         return Html("" if cell is None else "–")
     ends = "" if cell.low is None else f"<small>{cell.low:.1f}–{cell.high:.1f}</small>"
     return Html(f"{cell.value:.2f}{ends}")
 
 
-def _behaviour(runs: Sequence[Run]) -> str:
+def _make_behaviour(runs: Sequence[Run]) -> str:
     """Return the section on what each run did, its answers by status, and its signature."""
     present = [name for name in STATUSES if any(name in run.values["answers"] for run in runs)]
     heads = ["system", "benchmark", "rows scored", "clean changed"]
@@ -72,7 +75,7 @@ def _behaviour(runs: Sequence[Run]) -> str:
             name,
             run.benchmark + (" (synthetic)" if run.values["synthetic"] else ""),
             f"{run.values['rows_scored']} of {run.values['rows_read']}",
-            _clean(run),
+            _clean_cell(run),
             percent(run.values.get("behaviour.length_violation_rate"), unit=" %"),
             percent(run.values.get("behaviour.copy_rate"), unit=" %"),
             run.values["usage"].get("sentences_per_s", "–"),
@@ -90,13 +93,14 @@ def _behaviour(runs: Sequence[Run]) -> str:
     )
 
 
-def _clean(run: Run) -> Html:
+def _clean_cell(run: Run) -> Html:
+    """Return the share of clean sentences that a run changed, and their numbers."""
     clean = run.values["breakdown"]["clean"]
     share = percent(clean["over_correction_rate"], unit=" %")
     return Html(f"{share}<small>{clean['changed']} of {clean['sentences']}</small>")
 
 
-def _categories(runs: Sequence[Run]) -> str:
+def _make_categories(runs: Sequence[Run]) -> str:
     """Return the section with F by category; a column for each run that changed something."""
     shown = [(run, name) for run, name in name_runs(runs) if run.active]
     heads = ["category", *(Html(f"{escape(n)}, {escape(r.benchmark)}") for r, n in shown)]
@@ -104,7 +108,7 @@ def _categories(runs: Sequence[Run]) -> str:
     for kind in CATEGORIES:
         parts = [run.values["breakdown"]["category"].get(kind) for run, _ in shown]
         if any(parts):
-            rows.append([kind, *map(_part, parts)])
+            rows.append([kind, *map(_category_cell, parts)])
     meanings = table(["category", "meaning"], list(errortypes.MEANING.items()), words=(0, 1))
     return (
         "<section><h2>By category</h2><p>Each part’s F1 comes from the pooled counts of its own "
@@ -113,14 +117,15 @@ def _categories(runs: Sequence[Run]) -> str:
     )
 
 
-def _part(part: dict[str, float] | None) -> Html:
+def _category_cell(part: dict[str, float] | None) -> Html:
+    """Return the F of a category with its interval and number of sentences."""
     if part is None or part["f"] is None:
         return Html("–")
     low, high = percent(part["low"], 1), percent(part["high"], 1)
     return Html(f"{percent(part['f'])}<small>{low}–{high}, n = {part['sentences']}</small>")
 
 
-def judgement(row: Row) -> str | None:
+def judge_row(row: Row) -> str | None:
     """Return what is wrong with a prediction; None if it equals the reference."""
     if row.prediction == row.target:
         return None
@@ -129,12 +134,12 @@ def judgement(row: Row) -> str | None:
     return "missed" if row.prediction == row.source else "wrong"
 
 
-def _sentences(runs: Sequence[Run]) -> str:
+def _list_misjudged(runs: Sequence[Run]) -> str:
     """Return the section with the misjudged sentences of the runs that changed something."""
     heads = ["id", "judgement", "category", "source", "prediction", "reference"]
     parts = []
     for run, name in name_runs(runs):
-        wrong = [(row, said) for row in run.rows if (said := judgement(row))] if run.active else []
+        wrong = [(row, said) for row in run.rows if (said := judge_row(row))] if run.active else []
         rows = []
         for row, said in wrong[:MOST_SENTENCES]:
             kind = errortypes.sentence_type(row.source, row.target)
@@ -159,11 +164,11 @@ class Cell:
     high: float | None = None
 
 
-def scores_of(runs: Sequence[Run]) -> dict[str, dict[str, Cell]]:
+def scores_by_system(runs: Sequence[Run]) -> dict[str, dict[str, Cell]]:
     """Return the headlines of each system by benchmark."""
     scores: dict[str, dict[str, Cell]] = {}
     for run, name in name_runs(runs):
-        scores.setdefault(name, {})[run.benchmark] = cell_of(run.values)
+        scores.setdefault(name, {})[run.benchmark] = headline_cell(run.values)
     return scores
 
 
@@ -190,7 +195,7 @@ def name_of(run: Run) -> str:
     return run.system if scoring == ("cscd", "revert") else f"{run.system} ({', '.join(scoring)})"
 
 
-def cell_of(values: RunScore) -> Cell:
+def headline_cell(values: RunScore) -> Cell:
     """Return the headline in percent, whatever the scorer's own unit, with its interval."""
     printed, interval = headline_of(values), values.get("interval")
     if not interval:
@@ -201,7 +206,7 @@ def cell_of(values: RunScore) -> Cell:
     return Cell(value, 100 * interval["low"], 100 * interval["high"])
 
 
-def warnings_of(runs: Sequence[Run]) -> tuple[str, ...]:
+def find_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
     """Return the reasons why the user's own numbers cannot be compared with each other."""
     warnings = []
     kinds = {(r.values["scorer"], r.values["scored_unequal_length"]) for r in runs}

@@ -64,7 +64,7 @@ class Interval:
         }
 
 
-def f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statistic:
+def make_f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statistic:
     """Return the statistic F of three columns, a fraction that is 0 where the denominator is 0.
 
     >>> float(f_statistic(0, 1, 2)(np.array([[1.0, 2.0, 2.0]]))[0])
@@ -80,14 +80,14 @@ def f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statis
     return statistic
 
 
-def bootstrap(
+def bootstrap_interval(
     kinds: IntArray, times: IntArray, statistic: Statistic, *, draws: int = DRAWS, seed: int = SEED
 ) -> Interval:
     """Return the 95 % percentile interval of a statistic over sentences drawn with replacement.
 
     kinds: the distinct rows of counts, shape (kinds, fields); times: how many sentences have each.
     """
-    refuse_nothing(kinds)
+    refuse_no_sentences(kinds)
     sentences = int(times.sum())
     generator = np.random.default_rng(seed)
     values = np.empty(draws, dtype=np.float64)
@@ -95,10 +95,10 @@ def bootstrap(
     for start in range(0, draws, step):
         size = min(step, draws - start)
         drawn = generator.multinomial(sentences, times / sentences, size=size)
-        values[start : start + size] = statistic(sums_of(drawn, kinds))
+        values[start : start + size] = statistic(sum_draws(drawn, kinds))
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(values, (tail, 1 - tail))
-    value = float(statistic(sums_of(times[None, :], kinds))[0])
+    value = float(statistic(sum_draws(times[None, :], kinds))[0])
     detectable = STANDARD_ERRORS * math.sqrt(2) * float(values.std())
     return Interval(value, float(low), float(high), LEVEL, draws, seed, detectable)
 
@@ -137,16 +137,18 @@ class Triples:
         """Return the bootstrap interval of F."""
         kinds = sorted(self._times)
         times = np.array([self._times[kind] for kind in kinds], dtype=np.int64)
-        return bootstrap(np.array(kinds, dtype=np.int64), times, f_statistic(0, 1, 2, beta))
+        return bootstrap_interval(
+            np.array(kinds, dtype=np.int64), times, make_f_statistic(0, 1, 2, beta)
+        )
 
 
-def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:
+def sum_draws(times: NDArray[np.int64], kinds: IntArray) -> Floats:
     """Return the sums of the fields, shape (draws, fields); `times` has shape (draws, kinds)."""
     # float64 is exact up to 2^53 and, unlike int64, has a fast matrix product
     return times.astype(np.float64) @ kinds.astype(np.float64)
 
 
-def refuse_nothing(counts: IntArray) -> None:
+def refuse_no_sentences(counts: IntArray) -> None:
     """Raise UsageError without sentences."""
     if len(counts) == 0:
         raise UsageError("no sentence was scored: there is nothing to resample")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cecbench.benchmarks.catalogue import benchmarks
+from cecbench.benchmarks.catalogue import read_catalogue
 from cecbench.metrics.rows import Row
 from cecbench.scorers import OPTIONS, Score, score
 from cecbench.signature import UNNAMED
@@ -68,7 +68,8 @@ class Run:
         return any(row.prediction != row.source for row in self.rows)
 
 
-def _values(file: Path) -> RunScore:
+def _read_score(file: Path) -> RunScore:
+    """Return the object of a score.json; raise an error for one that no run wrote so."""
     try:
         data = file.read_bytes()
         values: Any = parse(data)
@@ -99,7 +100,7 @@ def read_run(path: Path) -> Run:
     Raises InputError where there is none, VerificationError where a file is not as it was written.
     """
     score, folder = (path / SCORE, path) if path.is_dir() else (path, path.parent)
-    values, file = _values(score), folder / PREDICTIONS
+    values, file = _read_score(score), folder / PREDICTIONS
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
     data = file.read_bytes()
@@ -134,12 +135,12 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     if not folders:
         named = ", ".join(str(path) for path in paths)
         raise InputError(f"no {SCORE} in {named}: run `cecbench run --out FOLDER` first")
-    order = {name: place for place, name in enumerate(benchmarks())}
+    order = {name: place for place, name in enumerate(read_catalogue())}
     runs = [read_run(folder) for folder in dict.fromkeys(folders)]
     return sorted(runs, key=lambda run: (order.get(run.benchmark, len(order)), run.benchmark))
 
 
-def signed_name(predictions: Path) -> str:
+def name_in_signature(predictions: Path) -> str:
     """Return the name in the signature of a run whose predictions a file is; else UNNAMED.
 
     Raises VerificationError where they are not as the run wrote them.

@@ -14,14 +14,14 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 from cecbench import scorers
-from cecbench.benchmarks.catalogue import Dataset, load, sample
+from cecbench.benchmarks.catalogue import Dataset, load_benchmark, sample_rows
 from cecbench.benchmarks.readers import Example
 from cecbench.metrics.rows import Row
 from cecbench.results import PREDICTIONS, SCORE, RunScore
 from cecbench.sums import Blocks, RunSums
 from cecbench.systems.base import Answer, Context, System
 from cecbench.systems.predictions import PredictionSystem
-from cecbench.systems.table import check_spec, make_system
+from cecbench.systems.table import make_system, parse_spec
 from cecdata.common.codec import seal_object
 from cecdata.common.durable import STATE, Journal, Workspace
 from cecdata.common.durable.files import naming_errors
@@ -57,8 +57,8 @@ def evaluate(settings: Settings) -> RunScore:
     again. Raises CecError for whatever stops the run, RefusedError where `out` holds another one.
     """
     scorer = scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
-    check_spec(settings.system)
-    dataset = load(settings.benchmark, settings.data)
+    parse_spec(settings.system)
+    dataset = load_benchmark(settings.benchmark, settings.data)
     out = settings.out
     context = Context(dataset.rows, out / STATE if out else None)
     system = make_system(settings.system, settings.options, context)
@@ -78,7 +78,7 @@ def evaluate(settings: Settings) -> RunScore:
             work = Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
             journal = stack.enter_context(work).journal
         missing = settings.allow_missing
-        blocks = sums.take_blocks(collect(system, rows, journal, allow_missing=missing))
+        blocks = sums.take_blocks(collect_answers(system, rows, journal, allow_missing=missing))
         written = work.write(PREDICTIONS, lambda path: write_rows(path, blocks)) if work else None
         for _ in blocks:  # what was not written
             pass
@@ -92,7 +92,7 @@ def write_rows(path: Path, blocks: Blocks) -> None:
     """Write the blocks' rows to a file as they come: a line of JSON each, with the raw answer."""
     with path.open("wb") as file:
         for rows, answers in blocks:
-            records = (_record(row, answer) for row, answer in zip(rows, answers, strict=True))
+            records = (_to_record(row, answer) for row, answer in zip(rows, answers, strict=True))
             lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             data = "".join(lines).encode("utf-8")
             with naming_errors(path):
@@ -102,7 +102,7 @@ def write_rows(path: Path, blocks: Blocks) -> None:
 
 def choose_rows(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
     """Return how much of the benchmark is asked, "" for all of it, and the rows that are asked."""
-    rows = sample(dataset.rows, limit)
+    rows = sample_rows(dataset.rows, limit)
     parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
     if isinstance(system, PredictionSystem) and len(subset := system.select_answered(rows)) < len(
         rows
@@ -111,7 +111,7 @@ def choose_rows(dataset: Dataset, limit: int, system: System) -> tuple[str, tupl
     return f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else "", rows
 
 
-def collect(
+def collect_answers(
     system: System,
     rows: Sequence[Example],
     journal: Journal | None = None,
@@ -126,7 +126,7 @@ def collect(
     block = system.block or UNRECORDED_BLOCK
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
-        entry = journal.get(STEP, _key(start, part)) if journal is not None else None
+        entry = journal.get(STEP, _block_key(start, part)) if journal is not None else None
         answers = [Answer(*fields) for fields in entry["answers"]] if entry else []
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
@@ -140,16 +140,20 @@ def collect(
             if not allow_missing:
                 _refuse_missing(system, part, answers)
             if journal is not None and system.block:
-                journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in answers])
+                journal.record(
+                    STEP, _block_key(start, part), answers=[list(astuple(a)) for a in answers]
+                )
             yield part, answers
         advance_bar("sentences", len(part), len(rows))
 
 
-def _key(start: int, part: Sequence[Example]) -> str:
+def _block_key(start: int, part: Sequence[Example]) -> str:
+    """Return the name of a block of rows in the journal."""
     return f"{start}+{len(part)}:{part[0].id}"
 
 
 def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[Answer]) -> None:
+    """Raise CecError where a row has no answer after all retries."""
     pairs = zip(part, answers, strict=True)
     failed = [(row.id, answer.raw) for row, answer in pairs if answer.status == "failed"]
     if not failed:
@@ -162,7 +166,8 @@ def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[A
     )
 
 
-def _record(row: Row, answer: Answer) -> Mapping[str, object]:
+def _to_record(row: Row, answer: Answer) -> Mapping[str, object]:
+    """Return a row and its answer as a line of predictions.jsonl."""
     return {
         "id": row.id,
         "source": row.source,

@@ -20,8 +20,8 @@ from cecbench.metrics.base import (
     Metric,
     Report,
     count_behaviour,
-    flatten,
-    remarks,
+    describe_behaviour,
+    flatten_keys,
     report_behaviour,
     select_rows,
 )
@@ -29,7 +29,7 @@ from cecbench.metrics.cherrant import Cherrant
 from cecbench.metrics.cscd import Cllm, Cscd
 from cecbench.metrics.lemon import Lemon
 from cecbench.metrics.pycorrector import Pycorrector
-from cecbench.metrics.rows import IntArray, Row, chunks
+from cecbench.metrics.rows import IntArray, Row, chunk_rows
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import Interval, Triples
 from cecbench.signature import UNNAMED, Signature
@@ -68,7 +68,7 @@ class Score:
     def __str__(self) -> str:
         """Return what one pastes into a paper: the headline, what to know of it, the signature."""
         named = f"{self.scorer.headline} {self.values.get(self.scorer.headline)}"
-        return "\n".join([named, *remarks(self.values), self.signature.short()])
+        return "\n".join([named, *describe_behaviour(self.values), self.signature.short()])
 
     @property
     def headline(self) -> float | None:
@@ -128,8 +128,8 @@ def score(
     ids: list[str] = []
     counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
     placed = ((f"rows, line {number}", row) for number, row in enumerate(rows, start=1))
-    for block in chunks(_distinct(placed)):
-        scored_rows, counts = tally.take(block)
+    for block in chunk_rows(_check_rows(placed)):
+        scored_rows, counts = tally.add_block(block)
         ids.extend(row.id for row in scored_rows)
         counted.append(counts)
     signature = tally.signature(benchmark)
@@ -160,8 +160,8 @@ def score_file(
     """
     rules = find_scorer(scorer, options)
     tally = Tally(rules)
-    for block in chunks(read_rows(path)):
-        tally.take(block)
+    for block in chunk_rows(read_rows(path)):
+        tally.add_block(block)
     if tally.read == 0:
         raise InputError(f"{path} has no rows: each needs id, source, target and prediction")
     if not tally.kept:
@@ -173,10 +173,11 @@ def score_file(
 
 def read_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a table or of JSON; raise InputError, which names the line."""
-    return _distinct(_place_rows(path))
+    return _check_rows(_place_rows(path))
 
 
 def _place_rows(path: Path) -> Iterator[tuple[str, _Four]]:
+    """Yield (place for messages, row) for each row of a file; raise InputError for an empty id."""
     for number, where, row in read_texts(path, _FOUR[1:], {4: _FOUR}):
         name = row.get("id", f"{path.stem}-{number}")
         if not name or not row["source"]:
@@ -185,7 +186,7 @@ def _place_rows(path: Path) -> Iterator[tuple[str, _Four]]:
         yield where, (name, row["source"], row["target"], row["prediction"])
 
 
-def _distinct(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
+def _check_rows(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
     """Yield the rows without their places.
 
     Raises InputError if one is not of texts, or if two have the same id.
@@ -215,14 +216,14 @@ class Tally:
         self._digest = hashlib.sha256()
         self._stopped = False
 
-    def take(self, block: Sequence[Row]) -> tuple[list[Row], IntArray]:
+    def add_block(self, block: Sequence[Row]) -> tuple[list[Row], IntArray]:
         """Add rows; return those that are scored, and their counts, shape (rows, fields)."""
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
         scored_rows = select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
         nothing = np.zeros((0, len(self.scorer.fields)), dtype=np.int64)
         counts = self.scorer.count(scored_rows) if scored_rows else nothing
-        self._add(len(block), counts, count_behaviour(block))
+        self._add_counts(len(block), counts, count_behaviour(block))
         return scored_rows, counts
 
     def signature(self, benchmark: str, bootstrap: str = "none") -> Signature:
@@ -267,10 +268,10 @@ class Tally:
             values["error_because"] = f"--unequal-length {used} left out every row"
         else:
             sums = dict(zip(scorer.fields, self._counts.tolist(), strict=True))
-            values.update(flatten(scorer.report(sums)))
+            values.update(flatten_keys(scorer.report(sums)))
         if self.read:
             sums = dict(zip(BEHAVIOUR_FIELDS, self._behaviour.tolist(), strict=True))
-            values.update(flatten(report_behaviour(sums), "behaviour."))
+            values.update(flatten_keys(report_behaviour(sums), "behaviour."))
         named = {f"signature.{name}": value for name, value in asdict(signature).items()}
         return {**values, "signature": signature.short(), **named}
 
@@ -283,7 +284,8 @@ class Tally:
         self._stopped |= stops
         return self.scorer.fallback
 
-    def _add(self, read: int, counts: IntArray, behaved: IntArray) -> None:
+    def _add_counts(self, read: int, counts: IntArray, behaved: IntArray) -> None:
+        """Add the counts of `read` rows: those of the scorer, and those of behaviour."""
         self.read += read
         self.kept += len(counts)
         self._counts += counts.sum(axis=0)

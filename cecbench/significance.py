@@ -18,10 +18,10 @@ from cecbench.resampling import (
     SEED,
     Floats,
     Statistic,
-    bootstrap,
-    f_statistic,
-    refuse_nothing,
-    sums_of,
+    bootstrap_interval,
+    make_f_statistic,
+    refuse_no_sentences,
+    sum_draws,
 )
 from cecbench.scorers import Score
 from cecdata.common.errors import UsageError
@@ -67,7 +67,7 @@ def paired_randomisation(
     are the same sentences in the same order. The p-value is two-sided, with 1 added to numerator
     and denominator, so that it is never 0.
     """
-    refuse_nothing(first)
+    refuse_no_sentences(first)
     if first.shape != second.shape:
         raise UsageError(
             f"paired counts must come from the same sentences; the shapes are {first.shape}, "
@@ -84,7 +84,7 @@ def paired_randomisation(
     step = max(1, CELLS_AT_ONCE // len(together))
     for start in range(0, draws, step):
         swapped = generator.binomial(times, 0.5, size=(min(step, draws - start), len(together)))
-        shift = sums_of(swapped, moved)
+        shift = sum_draws(swapped, moved)
         differences = statistic(sums_first + shift) - statistic(sums_second - shift)
         # The tolerance makes ties count as ties in spite of rounding.
         extreme += int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
@@ -92,7 +92,7 @@ def paired_randomisation(
     def difference(sums: Floats) -> Floats:
         return statistic(sums[:, :width]) - statistic(sums[:, width:])
 
-    interval = bootstrap(together, times, difference, draws=DIFFERENCE_DRAWS, seed=seed)
+    interval = bootstrap_interval(together, times, difference, draws=DIFFERENCE_DRAWS, seed=seed)
     return Comparison(
         first=values[0],
         second=values[1],
@@ -115,11 +115,11 @@ def compare_scores(first: Score, second: Score) -> Comparison:
             "these two scores differ in sentences or scorer: score both with the same scorer, and "
             "with an --unequal-length that leaves no row out, such as revert"
         )
-    statistic = f_statistic(*first.scorer.headline_columns, first.scorer.beta)
+    statistic = make_f_statistic(*first.scorer.headline_columns, first.scorer.beta)
     return paired_randomisation(first.counts, second.counts, statistic)
 
 
-def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
+def correct_by_holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
     """Return p-values after Holm's step-down correction for many comparisons.
 
     >>> adjusted = holm({"a": 0.01, "b": 0.04, "c": 0.03})

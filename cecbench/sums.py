@@ -34,11 +34,12 @@ class RunSums:
         for examples, answers in blocks:
             pairs = zip(examples, answers, strict=True)
             rows = [Row(row.id, row.source, row.target, answer.text) for row, answer in pairs]
-            self._take(rows, answers)
+            self._add_rows(rows, answers)
             yield rows, answers
 
-    def _take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        scored_rows, counts = self._tally.take(rows)
+    def _add_rows(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+        """Add rows with their answers to all sums."""
+        scored_rows, counts = self._tally.add_block(rows)
         by_id = {row.id: row for row in rows}
         # Of another length it may count as its source; the breakdown counts the answer itself.
         self._breakdown.add([by_id[row.id] for row in scored_rows], counts)
@@ -127,7 +128,7 @@ class Breakdown:
         rate = self._changed / self._clean if self._clean else None
         return {
             "measure": self._scorer.headline,
-            "category": self._by_category(),
+            "category": self._score_categories(),
             "clean": {
                 "sentences": self._clean,
                 "changed": self._changed,
@@ -135,7 +136,8 @@ class Breakdown:
             },
         }
 
-    def _by_category(self) -> dict[str, object]:
+    def _score_categories(self) -> dict[str, object]:
+        """Return counts, P, R and F of each category that has sentences, as fractions."""
         table: dict[str, object] = {}
         for name, triples in self._triples.items():
             if not triples:

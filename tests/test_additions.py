@@ -236,7 +236,7 @@ KIND = Kind(
 
 SCORER = '''
 from dataclasses import dataclass
-from cecbench.metrics.base import Metric, Options, columns, flags
+from cecbench.metrics.base import Metric, Options, flag_rows, stack_columns
 from cecdata.common.settings import option
 
 @dataclass(frozen=True)
@@ -252,9 +252,9 @@ class Long(Metric):
     options_type = LongOptions
 
     def count(self, rows):
-        error, changed, right = flags(rows)
+        error, changed, right = flag_rows(rows)
         long = [len(row.source) >= (self.options.least or 0) for row in rows]
-        return columns(*(part & long for part in (error & right, changed, error)))
+        return stack_columns(*(part & long for part in (error & right, changed, error)))
 
     def report(self, sums):
         return {"f1": 2 * sums["tp"] / (sums["pred"] + sums["gold"])}

@@ -72,7 +72,7 @@ class Benchmark:
 
 
 @cache
-def benchmarks() -> dict[str, Benchmark]:
+def read_catalogue() -> dict[str, Benchmark]:
     """Return all benchmarks by name: those of the paper's table in its order, then the others."""
     catalogue: Any = read_recipe(str(Path(__file__).with_name("catalogue.toml")), "cecbench", ())
     families = catalogue["family"]
@@ -97,7 +97,7 @@ class Dataset:
     signed: str = ""
 
 
-def sample(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
+def sample_rows(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
     """Return `count` rows in the benchmark's order; all of them where `count` is 0 or too large.
 
     A row's place in the draw depends on its id alone, so that a larger sample includes a smaller
@@ -125,7 +125,7 @@ def data_folders(data: Path | None) -> tuple[Path, ...]:
     return (*folders, cache_folder())
 
 
-def find(benchmark: Benchmark, data: Path | None) -> tuple[Release, tuple[Path, ...]] | None:
+def find_copy(benchmark: Benchmark, data: Path | None) -> tuple[Release, tuple[Path, ...]] | None:
     """Return the first copy whose files are all in one of the folders, and their paths."""
     for folder in data_folders(data):
         for copy in benchmark.releases:
@@ -135,39 +135,39 @@ def find(benchmark: Benchmark, data: Path | None) -> tuple[Release, tuple[Path, 
     return None
 
 
-def load(name: str, data: Path | None = None) -> Dataset:
+def load_benchmark(name: str, data: Path | None = None) -> Dataset:
     """Read a benchmark: a name, a user's own file, or a folder of shards (its validation split).
 
     Raises UsageError for an unknown name, with the nearest one; InputError if it is missing, with
     the files to place and the folders for them, and if two rows have the same id; VerificationError
     if a file is not the published one.
     """
-    path, known = Path(name), benchmarks()
+    path, known = Path(name), read_catalogue()
     if name not in known:
         if path.is_dir():
             return _read_shards(path)
         if path.is_file():
-            return _read_own(path)
+            return _read_own_file(path)
         raise UsageError(
             f"there is no benchmark or file {without_userinfo(name)!r}: "
             f"{did_you_mean(name, list(known))}; a file of your own must have one of the suffixes "
             f"{', '.join(READER_OF_SUFFIX)}"
         )
     benchmark = known[name]
-    place = find(benchmark, data)
+    place = find_copy(benchmark, data)
     if place is None:
-        raise InputError(_where_to_place(benchmark, data))
+        raise InputError(_explain_where_to_place(benchmark, data))
     copy, paths = place
     notes = [note for note in (copy.note, benchmark.note) if note]
     for file, path in zip(copy.files, paths, strict=True):
         notes += _check_digest(path, file.sha256)
-    rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
+    rows = _check_rows(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
         notes.append(f"{len(rows)} rows were read, but the published file has {benchmark.rows}")
-    return Dataset(name, rows, digest(paths), benchmark.licence, notes=tuple(notes))
+    return Dataset(name, rows, hash_files(paths), benchmark.licence, notes=tuple(notes))
 
 
-def digest(paths: tuple[Path, ...]) -> str:
+def hash_files(paths: tuple[Path, ...]) -> str:
     """Return the SHA-256 (hex) of the files' bytes, one file after the other."""
     total = hashlib.sha256()
     for path in paths:
@@ -177,19 +177,21 @@ def digest(paths: tuple[Path, ...]) -> str:
     return total.hexdigest()
 
 
-def _read_own(path: Path) -> Dataset:
+def _read_own_file(path: Path) -> Dataset:
+    """Return a file of the user's own as a benchmark; raise InputError for an unknown suffix."""
     reader = READER_OF_SUFFIX.get(path.suffix.lower())
     if reader is None:
         raise InputError(
             f"{path}: unknown suffix. A benchmark file must have one of the suffixes "
             f"{', '.join(READER_OF_SUFFIX)}"
         )
-    rows = _distinct(READERS[reader]((path,), path.stem), path)
+    rows = _check_rows(READERS[reader]((path,), path.stem), path)
     notes = ("a file of the user's own",)
-    return Dataset(path.stem, rows, digest((path,)), notes=notes, signed=UNNAMED)
+    return Dataset(path.stem, rows, hash_files((path,)), notes=notes, signed=UNNAMED)
 
 
 def _read_shards(folder: Path) -> Dataset:
+    """Return the validation split of a dataset as a benchmark of synthetic errors."""
     # Late: they bring in pyarrow, which the list of benchmarks does not need.
     from cecdata.shards.manifest import MANIFEST
     from cecdata.shards.reader import open_dataset
@@ -202,18 +204,19 @@ def _read_shards(folder: Path) -> Dataset:
             f"{folder} has no data/validation-*.parquet: name a dataset that `cecdata build` wrote "
             "with --holdout above 0, or a file"
         )
-    rows = _distinct(READERS["parquet"](paths, "validation"), folder)
+    rows = _check_rows(READERS["parquet"](paths, "validation"), folder)
     return Dataset(
         "synthetic-validation",
         rows,
-        digest(paths),
+        hash_files(paths),
         "see the dataset card of the shards",
         synthetic=True,
         notes=("synthetic errors: the score does not say how well people's errors are corrected",),
     )
 
 
-def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
+def _check_rows(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
+    """Return all rows; raise InputError for an id that occurs twice, or an empty text."""
     seen: dict[str, Example] = {}
     for row in rows:
         if row.id in seen:
@@ -228,9 +231,12 @@ def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
 
 
 def _check_digest(path: Path, sha256: str | None) -> list[str]:
+    """Return a note where no digest is published; raise VerificationError for another file."""
     if sha256 is None:
-        return [f"{path.name} is unchecked: no published SHA-256; its own: {digest((path,))[:8]}…"]
-    read = digest((path,))
+        return [
+            f"{path.name} is unchecked: no published SHA-256; its own: {hash_files((path,))[:8]}…"
+        ]
+    read = hash_files((path,))
     if read != sha256:
         raise VerificationError(
             f"{path} is not the published file: sha256 {read[:16]}… instead of {sha256[:16]}…. "
@@ -239,7 +245,8 @@ def _check_digest(path: Path, sha256: str | None) -> list[str]:
     return []
 
 
-def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:
+def _explain_where_to_place(benchmark: Benchmark, data: Path | None) -> str:
+    """Return how to get the files of a benchmark, and the folders that are searched."""
     folders = [str(folder) for folder in data_folders(data)]
     forms = [" and ".join(file.path for file in copy.files) for copy in benchmark.releases]
     copy = next((c for c in benchmark.releases if all(file.url for file in c.files)), None)

@@ -28,7 +28,7 @@ _WIDTHS = {**PAIRS, 4: ("id", "source", "target", "prediction")}
 _TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)(?:[ \t]+|\s*)(?P<text>.*)$", re.IGNORECASE)
 
 
-def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+def read_lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read LEMON's files: source TAB reference, with spaces between the characters of each.
 
     White space inside a text cannot be distinguished from these and is dropped, as LEMON's own
@@ -41,7 +41,7 @@ def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
         yield Example(f"{prefix}-{number}", "".join(cells[0].split()), "".join(cells[1].split()))
 
 
-def table(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+def read_table(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read JSON, M2 or a table: source and target; id or label, source and target; or id, source,
     target and a prediction, which is not used.
     """
@@ -50,7 +50,7 @@ def table(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
         yield Example(name, texts["source"], texts["target"])
 
 
-def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+def read_parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read two files line by line: the sentences with errors, then the correct ones."""
     sources, references = (list(read_lines(path, blank=True)) for path in paths)
     for texts in (sources, references):
@@ -69,7 +69,7 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
             yield Example(f"{prefix}-{number}", source, reference)
 
 
-def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
+def read_sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     """Read the SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …`.
 
     Positions count from 1.
@@ -91,7 +91,7 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
         yield Example(name, text, _correct_text(paths[1], text, truths[name]))
 
 
-def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+def read_parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read Parquet files with a source and a reference column, such as shards."""
     rows = chain.from_iterable(read_texts(path, _PAIR, {}) for path in paths)
     for number, (_, _, texts) in enumerate(rows, 1):
@@ -104,6 +104,7 @@ def validation_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def _correct_text(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
+    """Return a text corrected by `truth`: its line, and pairs of position (from 1), character."""
     number, cells = truth
     characters = list(text)
     for position, character in zip(cells[::2], cells[1::2], strict=True):
@@ -117,14 +118,15 @@ def _correct_text(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
 
 
 def _bad_line(path: Path, number: int, what: str) -> InputError:
+    """Return the error for a line of a benchmark; `what` is wrong with it."""
     return InputError(f"{path}, line {number} {what}")
 
 
 READERS: dict[str, Reader] = {
-    "lemon": lemon,
-    "table": table,
-    "parallel": parallel,
-    "sighan_truth": sighan_truth,
-    "m2": table,
-    "parquet": parquet,
+    "lemon": read_lemon,
+    "table": read_table,
+    "parallel": read_parallel,
+    "sighan_truth": read_sighan_truth,
+    "m2": read_table,
+    "parquet": read_parquet,
 }

@@ -33,7 +33,8 @@ class _Converter(Protocol):
 
 
 @cache
-def _converter() -> _Converter:
+def _load_converter() -> _Converter:
+    """Return OpenCC's converter from traditional to simplified characters, loaded once."""
     try:
         import opencc
     except ImportError as error:
@@ -47,7 +48,7 @@ def _converter() -> _Converter:
 
 def opencc_version() -> str:
     """Return the version of the installed OpenCC, which results depend on."""
-    _converter()
+    _load_converter()
     return version("opencc")
 
 
@@ -56,13 +57,13 @@ def simplify(texts: Sequence[str]) -> list[str]:
 
     All texts without a line break are converted in one call.
     """
-    converter = _converter()
+    converter = _load_converter()
     together = converter.convert("\n".join(text for text in texts if "\n" not in text)).split("\n")
     rest = iter(together)
     return [converter.convert(text) if "\n" in text else next(rest) for text in texts]
 
 
-def characters(text: str) -> str:
+def remove_whitespace(text: str) -> str:
     r"""Return the text without whitespace, including no-break and ideographic spaces.
 
     >>> characters("他说:\u00a0我 门")
@@ -102,7 +103,7 @@ class Dictionaries:
     @property
     def name(self) -> str:
         """The files that decide the costs, for the signature, each with 8 digits of its SHA-256."""
-        files = (f"{name}@{_digest(path)[:8]}" for name, path in self.files.items())
+        files = (f"{name}@{_hash_file(path)[:8]}" for name, path in self.files.items())
         return "+".join(["pinyin", *files])
 
     @property
@@ -148,7 +149,7 @@ def read_attributes(dictionaries: Dictionaries) -> Attributes:
     classes[[ord(character) for character in cilin]] = list(cilin.values())
     syllables: dict[str, int] = {}
     readings = [
-        [syllables.setdefault(name, len(syllables)) for name in _toneless(chr(code))]
+        [syllables.setdefault(name, len(syllables)) for name in _read_syllables(chr(code))]
         for code in _CHINESE
     ]
     counts = np.zeros(_CODES, np.int32)
@@ -164,7 +165,7 @@ def read_attributes(dictionaries: Dictionaries) -> Attributes:
     )
 
 
-def points_of(text: str) -> Ints:
+def code_points_of(text: str) -> Ints:
     """Return the code points of a text."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     return codes.astype(np.int32)
@@ -175,18 +176,21 @@ def is_chinese(character: str) -> bool:
     return ord(character) in _CHINESE
 
 
-def _toneless(character: str) -> tuple[str, ...]:
+def _read_syllables(character: str) -> tuple[str, ...]:
+    """Return the readings of a character in pinyin, without tones."""
     from pypinyin import Style, pinyin
 
     return tuple(pinyin(character, style=Style.NORMAL, heteronym=True)[0])
 
 
 @cache
-def _digest(path: Path) -> str:
-    return hashlib.sha256(_bytes(path)).hexdigest()
+def _hash_file(path: Path) -> str:
+    """Return the SHA-256 of a dictionary, taken once."""
+    return hashlib.sha256(_read_bytes(path)).hexdigest()
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
+    """Return the bytes of a dictionary; raise InputError where it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -195,8 +199,9 @@ def _bytes(path: Path) -> bytes:
         ) from error
 
 
-def _lines(path: Path, what: str) -> list[str]:
-    raw = _bytes(path)
+def _read_lines(path: Path, what: str) -> list[str]:
+    """Return the lines of a dictionary in UTF-8 or GBK; `what` is its name in messages."""
+    raw = _read_bytes(path)
     for encoding in ("utf-8-sig", "gb18030"):
         try:
             return raw.decode(encoding).splitlines()
@@ -208,7 +213,7 @@ def _lines(path: Path, what: str) -> list[str]:
 def _read_cilin(path: Path) -> dict[str, int]:
     """Return each character's class, three levels of one byte each."""
     classes: dict[str, int] = {}
-    for line in _lines(path, "Cilin"):
+    for line in _read_lines(path, "Cilin"):
         match = _CILIN_LINE.match(line.strip())
         if match is None:
             continue
@@ -226,7 +231,7 @@ def _read_confusion(path: Path) -> dict[str, set[str]]:
     Of several lines that begin with a character the last one holds, as published.
     """
     lines: dict[str, list[str]] = {}
-    for line in _lines(path, "confusion list"):
+    for line in _read_lines(path, "confusion list"):
         characters = [c for c in line if is_chinese(c)]
         lines.update(dict.fromkeys(characters[:1], characters[1:]))
     confused: dict[str, set[str]] = {}

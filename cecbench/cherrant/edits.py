@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, points_of, read_attributes
+from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, code_points_of, read_attributes
 from cecdata.common.errors import InputError
 
 #: The limit for the steps of all cheapest alignments of a pair. It allows thousands of alignments.
@@ -24,7 +24,7 @@ MOST_CELLS = 1 << 27
 Step = tuple[int, int, int, int, int]
 
 
-def align(
+def align_texts(
     source: str, target: str, dictionaries: Dictionaries, *, first_only: bool = False
 ) -> tuple[list[list[Step]], bool]:
     """Return the cheapest alignments of two strings without whitespace, and whether there are more.
@@ -42,9 +42,9 @@ def align(
             f"ChERRANT cannot align texts of {len(source):,} and {len(target):,} characters "
             f"({source[:20]!r}…): split them into sentences"
         )
-    points = points_of(source), points_of(target)
-    operations, widths = kernels.fill(*points, read_attributes(dictionaries))
-    steps, lengths, capped = kernels.paths(operations, widths, first_only, MOST_STEPS)
+    points = code_points_of(source), code_points_of(target)
+    operations, widths = kernels.fill_grid(*points, read_attributes(dictionaries))
+    steps, lengths, capped = kernels.find_paths(operations, widths, first_only, MOST_STEPS)
     listed = [tuple(step) for step in steps.tolist()]
     alignments: list[list[Step]] = []
     start = 0
@@ -63,7 +63,7 @@ MARKS = (
 MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
 
 
-def merge(steps: list[Step], source: str, target: str) -> list[Step]:
+def merge_steps(steps: list[Step], source: str, target: str) -> list[Step]:
     """Return the edits, each as (operation, source start, source end, target start, target end).
 
     First, neighbouring steps merge. A run of deletions alone, or of insertions alone, becomes one
@@ -76,33 +76,34 @@ def merge(steps: list[Step], source: str, target: str) -> list[Step]:
     """
     if len(steps) == 1:
         return steps
-    runs = _runs(steps)
+    runs = _merge_neighbours(steps)
     if len(runs) == 1:
         return runs
     edits: list[Step] = []
     at = 0
     while at < len(runs):
-        moved, taken = _unit(runs, at, source, target)
-        edits.append(moved)
-        at += taken
+        edit, count = _read_edit(runs, at, source, target)
+        edits.append(edit)
+        at += count
     return edits
 
 
-def _runs(steps: list[Step]) -> list[Step]:
+def _merge_neighbours(steps: list[Step]) -> list[Step]:
     """Return the steps with neighbouring ones merged."""
     merged: list[Step] = []
     run: list[Step] = []
     for step in steps:
         together = run and run[-1][2] == step[1] and run[-1][4] == step[3]
         if run and (not together or step[0] == TRANSPOSE or run[-1][0] == TRANSPOSE):
-            merged.extend(_run(run))
+            merged.extend(_merge_run(run))
             run = []
         run.append(step)
-    merged.extend(_run(run))
+    merged.extend(_merge_run(run))
     return merged
 
 
-def _run(run: list[Step]) -> list[Step]:
+def _merge_run(run: list[Step]) -> list[Step]:
+    """Return the steps of a run as one; as they are, if only insertions and deletions are mixed."""
     if len(run) == 1:
         return run
     operations = {step[0] for step in run}
@@ -112,11 +113,11 @@ def _run(run: list[Step]) -> list[Step]:
     return [(operation, run[0][1], run[-1][2], run[0][3], run[-1][4])]
 
 
-def _unit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, int]:
+def _read_edit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, int]:
     """Return the edit that begins at this run, and its number of runs."""
     for count, transposed in ((2, False), (3, True)):
         group = runs[at : at + count]
-        if len(group) < count or not _follows(group, transposed=transposed):
+        if len(group) < count or not _has_one_between(group, transposed=transposed):
             continue
         first, last = group[0], group[-1]
         if _is_exchange(first, last, source, target, transposed=transposed):
@@ -124,7 +125,7 @@ def _unit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, in
     return runs[at], 1
 
 
-def _follows(group: list[Step], *, transposed: bool) -> bool:
+def _has_one_between(group: list[Step], *, transposed: bool) -> bool:
     """Return whether one match, or one transposition, is between the first and the last."""
     touching = [a[2] == b[1] and a[4] == b[3] for a, b in pairwise(group)]
     if transposed:
@@ -133,6 +134,7 @@ def _follows(group: list[Step], *, transposed: bool) -> bool:
 
 
 def _is_exchange(first: Step, last: Step, source: str, target: str, *, transposed: bool) -> bool:
+    """Return whether two steps exchange their texts, or move one text."""
     kinds = {first[0], last[0]}
     if kinds == {SUBSTITUTE} and not transposed:
         there = source[first[1] : first[2]], target[last[3] : last[4]]
@@ -238,13 +240,16 @@ def annotate(
         return Annotation(source, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:
         return Annotation(target, ((NOOP._replace(kind=_NO_EDIT[target]),),), target)
-    paths, capped = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
-    merged = {tuple(merge(path, source, target)): None for path in paths}
-    readings = (tuple(_span(step, source, target) for step in steps) for steps in merged)
+    paths, capped = align_texts(
+        source, target, dictionaries or NO_DICTIONARIES, first_only=first_only
+    )
+    merged = {tuple(merge_steps(path, source, target)): None for path in paths}
+    readings = (tuple(_to_span_edit(step, source, target) for step in steps) for steps in merged)
     return Annotation(target, tuple(readings), capped=capped)
 
 
-def _span(step: tuple[int, int, int, int, int], source: str, target: str) -> SpanEdit:
+def _to_span_edit(step: tuple[int, int, int, int, int], source: str, target: str) -> SpanEdit:
+    """Return a step as an edit, without the characters at its ends that did not change."""
     operation, start, end, t_start, t_end = step
     if operation == SUBSTITUTE:
         # A merged run may begin or end with characters that did not change.

@@ -31,7 +31,8 @@ Grid = tuple[Floats, Bytes, Widths, NDArray[np.uint64], NDArray[np.uint64]]
 
 
 @compiled
-def _shares(starts: Ints, values: Ints, a: int, b: int) -> bool:
+def _have_common_value(starts: Ints, values: Ints, a: int, b: int) -> bool:
+    """Return whether rows a and b, values[starts[a] : starts[a + 1]], share a value."""
     for i in range(starts[a], starts[a + 1]):
         for j in range(starts[b], starts[b + 1]):
             if values[i] == values[j]:
@@ -40,7 +41,7 @@ def _shares(starts: Ints, values: Ints, a: int, b: int) -> bool:
 
 
 @compiled
-def _substitution(a: int, b: int, known: Attributes) -> float:
+def _substitution_cost(a: int, b: int, known: Attributes) -> float:
     """Return the cost of writing character b for a; both are code points."""
     sem = known.unknown
     if known.classes[a] >= 0 and known.classes[b] >= 0:
@@ -54,20 +55,24 @@ def _substitution(a: int, b: int, known: Attributes) -> float:
         key = (np.int64(a) << 32) + b
         at = np.searchsorted(known.confusable, key)
         listed = at < known.confusable.size and known.confusable[at] == key
-        if listed or _shares(known.reading_starts, known.readings, a, b):
+        if listed or _have_common_value(known.reading_starts, known.readings, a, b):
             form = 0.0
     return sem + form + kind  # in this order, as published: sums are compared by `==`
 
 
 @compiled
-def _scatter(number: int) -> np.uint64:
-    # SplitMix64. Sums of these distinguish multisets; a collision is ruled out by a comparison.
+def _hash_number(number: int) -> np.uint64:
+    """Return a hash of a code point by SplitMix64.
+
+    Sums of these distinguish multisets; a collision is ruled out by a comparison.
+    """
     z = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
     return mix(z)  # type: ignore[arg-type, return-value]
 
 
 @compiled
 def _same_characters(source: Ints, target: Ints, i: int, j: int, k: int) -> bool:
+    """Return whether the k + 1 characters up to i and up to j are the same in any order."""
     left = np.sort(source[i - k : i + 1])
     right = np.sort(target[j - k : j + 1])
     return bool(np.all(left == right))
@@ -86,7 +91,7 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
         insert = cost[i + 1, j] + 1
         substitute = cost[i, j] + LEAST_SUBSTITUTION
         if substitute <= min(insert, delete):
-            substitute = cost[i, j] + _substitution(source[i], target[j], known)
+            substitute = cost[i, j] + _substitution_cost(source[i], target[j], known)
         transpose = np.inf
         k = 1
         difference = left[i] - right[j]
@@ -107,7 +112,7 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
 
 
 @compiled
-def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
+def fill_grid(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
     """Return the cheapest operations of every cell, and the widths of transpositions.
 
     source, target: code points, shapes (n,) and (m,). Both results have the shape
@@ -117,8 +122,8 @@ def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
     cost = np.zeros((n + 1, m + 1), dtype=np.float64)
     operations = np.zeros((n + 1, m + 1), dtype=np.uint8)
     widths = np.zeros((n + 1, m + 1), dtype=np.int16)
-    left = np.array([_scatter(number) for number in source])
-    right = np.array([_scatter(number) for number in target])
+    left = np.array([_hash_number(number) for number in source])
+    right = np.array([_hash_number(number) for number in target])
     cost[:, 0], cost[0] = np.arange(n + 1), np.arange(m + 1)
     operations[1:, 0], operations[0, 1:] = DELETE, INSERT
     for i in range(n):
@@ -139,7 +144,7 @@ def _run_kind(kind: int, operation: int) -> int:
 
 
 @compiled
-def _with_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
+def _append_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
     """Return `steps` with a path after the first `used`; `stack` has it from its end backwards."""
     if used + depth > steps.shape[0]:
         grown = np.empty((2 * (used + depth), 5), dtype=np.int32)
@@ -151,7 +156,7 @@ def _with_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
 
 
 @compiled
-def _with_length(lengths: Ints, count: int, depth: int) -> Ints:
+def _append_length(lengths: Ints, count: int, depth: int) -> Ints:
     """Return `lengths` with one more after the first `count`."""
     if count == lengths.size:
         longer = np.empty(2 * count, dtype=np.int32)
@@ -173,7 +178,7 @@ def _step_back(step: Ints, operation: int, wide: int, i: int, j: int) -> tuple[i
 
 
 @compiled
-def paths(
+def find_paths(
     operations: Bytes, widths: Widths, first_only: bool, limit: int
 ) -> tuple[Ints, Ints, bool]:
     """Return the cheapest paths, in the order T, S, I, D of their last operations.
@@ -205,8 +210,8 @@ def paths(
             if i == 0 and j == 0:
                 if count > 0 and used + depth > limit:
                     return steps[:used], lengths[:count], True
-                steps = _with_path(steps, used, stack, depth)
-                lengths = _with_length(lengths, count, depth)
+                steps = _append_path(steps, used, stack, depth)
+                lengths = _append_length(lengths, count, depth)
                 used, count = used + depth, count + 1
                 if only_first:
                     return steps[:used], lengths[:count], False

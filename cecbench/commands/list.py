@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cecbench.benchmarks.catalogue import benchmarks, find
+from cecbench.benchmarks.catalogue import find_copy, read_catalogue
 
 DATA = click.option(
     "--data",
@@ -22,28 +22,29 @@ DATA = click.option(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
     """List the benchmarks, which of them are on this machine, and the kinds of systems."""
-    from cecbench.systems.table import kinds
+    from cecbench.systems.table import list_kinds
 
     if as_json:
-        click.echo(json.dumps(_record(data), ensure_ascii=False, indent=1))
+        click.echo(json.dumps(_describe_all(data), ensure_ascii=False, indent=1))
         return
-    width = max(map(len, benchmarks()))
-    for name, entry in benchmarks().items():
+    width = max(map(len, read_catalogue()))
+    for name, entry in read_catalogue().items():
         rows = f"{entry.rows:>6}" if entry.rows else "     ?"
-        state = "found" if find(entry, data) else "missing"
+        state = "found" if find_copy(entry, data) else "missing"
         click.echo(f"{name:<{width}}  {rows} rows  {state:<7}  {entry.title}")
     click.echo("\nA benchmark may also be a file (.tsv .csv .json .parquet .m2 …) or a dataset of")
     click.echo("`cecdata build`, whose validation split is read.\n")
-    for kind in kinds():
+    for kind in list_kinds():
         click.echo(f"--system {kind.form:<18} {kind.meaning}")
 
 
-def _record(data: Path | None) -> dict[str, object]:
-    from cecbench.systems.table import kinds
+def _describe_all(data: Path | None) -> dict[str, object]:
+    """Return the benchmarks with the paths of their files, and the forms of systems."""
+    from cecbench.systems.table import list_kinds
 
     listed = {}
-    for name, entry in benchmarks().items():
-        place = find(entry, data)
+    for name, entry in read_catalogue().items():
+        place = find_copy(entry, data)
         paths = [str(path) for path in place[1]] if place else None
         listed[name] = {**asdict(entry), "found": paths}
-    return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in kinds()}}
+    return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in list_kinds()}}

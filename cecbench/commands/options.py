@@ -20,17 +20,18 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 def system_options(command: Command) -> Command:
     """Add the options of all kinds of systems."""
-    for option in reversed(list(_options())):
+    for option in reversed(list(_make_options())):
         command = option(command)
     return command
 
 
-def _options() -> Iterator[Callable[[Command], Command]]:
-    from cecbench.systems.table import kinds  # late: `cecbench score` needs no system
+def _make_options() -> Iterator[Callable[[Command], Command]]:
+    """Yield the options of all kinds of systems, each in the section of those that take it."""
+    from cecbench.systems.table import list_kinds  # late: `cecbench score` needs no system
 
-    known = {field.name: field for kind in kinds() for field in fields(kind.options)}
+    known = {field.name: field for kind in list_kinds() for field in fields(kind.options)}
     takers = {
-        name: ", ".join(kind.name for kind in kinds() if name in kind.takes) for name in known
+        name: ", ".join(kind.name for kind in list_kinds() if name in kind.takes) for name in known
     }
     sections = list(takers.values())
     for name, field in sorted(known.items(), key=lambda item: sections.index(takers[item[0]])):
@@ -46,12 +47,12 @@ def _options() -> Iterator[Callable[[Command], Command]]:
         )
 
 
-def options_from(values: Mapping[str, object]) -> dict[str, object]:
+def stated_options(values: Mapping[str, object]) -> dict[str, object]:
     """Return the options of systems that the running command was called with, without defaults."""
-    from cecbench.systems.table import kinds
+    from cecbench.systems.table import list_kinds
 
     context = click.get_current_context()
-    known = {name for kind in kinds() for name in kind.takes}
+    known = {name for kind in list_kinds() for name in kind.takes}
     return {
         name: value
         for name, value in values.items()
@@ -71,6 +72,6 @@ def scoring_options(command: Command) -> Command:
     return command
 
 
-def scoring_from(values: Mapping[str, object]) -> dict[str, object]:
+def choose_scoring(values: Mapping[str, object]) -> dict[str, object]:
     """Return a command's options of scoring, by name."""
     return {name: values[name] for name in OPTIONS}

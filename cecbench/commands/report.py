@@ -16,7 +16,7 @@ from cecbench.resampling import LEVEL
 from cecbench.results import Run, find_runs, read_run, rescore_run
 from cecbench.scorers import Score
 from cecbench.signature import Signature
-from cecbench.significance import FEW_ROWS, compare_scores, holm
+from cecbench.significance import FEW_ROWS, compare_scores, correct_by_holm
 from cecdata.common import markdown as md
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.html import percent
@@ -68,14 +68,14 @@ def compare(runs: tuple[Path, ...], form: str, *, force: bool, as_json: bool) ->
     """
     if len(runs) < 2:
         raise UsageError("name at least two runs to compare")
-    groups = _by_benchmark([_Side.read(path) for path in runs])
-    different = [line for group in groups for line in _differences(group)]
+    groups = _group_by_benchmark([_Side.read(path) for path in runs])
+    different = [line for group in groups for line in _list_differences(group)]
     if different and not force:
         listed = "\n".join(f"  {line}" for line in different)
         raise RefusedError(
             f"the signatures of these scores differ:\n{listed}\nTo compare them anyway, add --force"
         )
-    pairs = _pairs(groups)
+    pairs = _compare_pairs(groups)
     if as_json:
         record = {"differences": different, "pairs": pairs}
         click.echo(json.dumps(record, ensure_ascii=False))
@@ -86,7 +86,7 @@ def compare(runs: tuple[Path, ...], form: str, *, force: bool, as_json: bool) ->
     for line in different:
         click.echo(f"the signatures differ: {line}")
     for pair in pairs:
-        click.echo(_in_words(pair))
+        click.echo(_describe_pair(pair))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,8 @@ class _Side:
         )
 
 
-def _differences(sides: Sequence[_Side]) -> list[str]:
+def _list_differences(sides: Sequence[_Side]) -> list[str]:
+    """Return a line for each field in which a signature differs from the first run's."""
     first = sides[0]
     return [
         f"{name}: {mine} ({first.path}) / {theirs} ({side.path})"
@@ -140,7 +141,7 @@ def _differences(sides: Sequence[_Side]) -> list[str]:
     ]
 
 
-def _by_benchmark(sides: Sequence[_Side]) -> list[list[_Side]]:
+def _group_by_benchmark(sides: Sequence[_Side]) -> list[list[_Side]]:
     """Return the runs by benchmark; all in one list where a benchmark has only one of them."""
     groups: dict[str, list[_Side]] = {}
     for side in sides:
@@ -148,7 +149,7 @@ def _by_benchmark(sides: Sequence[_Side]) -> list[list[_Side]]:
     return list(groups.values()) if min(map(len, groups.values())) > 1 else [list(sides)]
 
 
-def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
+def _compare_pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
     """Return the pairs within each group, with p-values corrected over all of them."""
     pairs = []
     for first, two in (sides for group in groups for sides in combinations(group, 2)):
@@ -160,7 +161,7 @@ def _pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
             pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
             pair |= {"rows": len(first.score.ids)}
         pairs.append(pair)
-    corrected = holm({n: pair["p"] for n, pair in enumerate(pairs) if "p" in pair})
+    corrected = correct_by_holm({n: pair["p"] for n, pair in enumerate(pairs) if "p" in pair})
     for number, value in corrected.items():
         pairs[number]["p_holm"] = value
     return pairs
@@ -176,7 +177,7 @@ def _paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str,
     rows = {name: [md.escape_text(name)] for name in names}
     for group in groups:
         cells = dict(
-            zip((name_of[side.path] for side in group), _cells(group, p_values), strict=True)
+            zip((name_of[side.path] for side in group), _make_cells(group, p_values), strict=True)
         )
         for name, row in rows.items():
             row.extend(cells.get(name, [Markdown("")] * len(_COLUMNS)))
@@ -190,7 +191,7 @@ def _paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str,
     return f"{md.make_table(['system', *heads], rows.values())}\n\n{md.escape_text(caption)}\n"
 
 
-def _cells(
+def _make_cells(
     group: Sequence[_Side], p_values: Mapping[frozenset[str], float]
 ) -> Iterator[list[Markdown]]:
     """Yield the cells of each system on a benchmark, the best P, R and F in bold."""
@@ -206,7 +207,8 @@ def _cells(
         yield list(map(Markdown, texts))
 
 
-def _in_words(pair: Mapping[str, Any]) -> str:
+def _describe_pair(pair: Mapping[str, Any]) -> str:
+    """Return two scores, their difference and its significance in one line."""
     first, two = (
         "–" if pair[key] is None else pair[key] for key in ("first_value", "second_value")
     )

@@ -12,16 +12,16 @@ import click
 
 from cecbench.commands.list import DATA
 from cecbench.commands.options import (
-    options_from,
-    scoring_from,
+    choose_scoring,
     scoring_options,
+    stated_options,
     system_options,
 )
-from cecbench.metrics.base import remarks
+from cecbench.metrics.base import describe_behaviour
 from cecbench.results import RunScore
 from cecbench.run import Settings, evaluate
 from cecbench.systems.base import STATUSES
-from cecbench.systems.table import check_spec
+from cecbench.systems.table import parse_spec
 from cecdata.common.command_group import SectionCommand
 from cecdata.common.html import percent
 from cecdata.common.progress import Progress, suggest_commands
@@ -77,20 +77,20 @@ def run(
     """
     # without folders of its own, `cecbench report` reads the runs below the default one
     report = "cecbench report" if out is None else f"cecbench report {out.parent}"
-    if out is None and check_spec(system)[0].recorded:
-        out = Path("out/bench/runs") / _plain(benchmark) / _plain(system)
+    if out is None and parse_spec(system)[0].recorded:
+        out = Path("out/bench/runs") / _to_folder_name(benchmark) / _to_folder_name(system)
     settings = Settings(
         benchmark=benchmark,
         system=system,
         out=out,
         data=data,
         scorer=scorer,
-        scoring=scoring_from(arguments),
+        scoring=choose_scoring(arguments),
         allow_missing=allow_missing,
         overwrite=overwrite,
         limit=limit,
         name=name,
-        options=options_from(arguments),
+        options=stated_options(arguments),
     )
     with Progress():
         values = evaluate(settings)
@@ -104,8 +104,8 @@ def run(
 
 def print_run(values: RunScore) -> None:
     """Print a score: the headline with its interval, remarks, parts, and the signature."""
-    click.echo(headline(values))
-    for line in lines_of(values):
+    click.echo(describe_headline(values))
+    for line in describe_parts(values):
         click.echo(line)
     identity = values["system_identity"]
     if "matched_by" in identity:
@@ -113,7 +113,7 @@ def print_run(values: RunScore) -> None:
     click.echo(values["signature"])
 
 
-def headline(values: RunScore) -> str:
+def describe_headline(values: RunScore) -> str:
     """Return system, benchmark, the headline number and its interval in one line."""
     name, interval = values["headline"], values.get("interval")
     printed = values.get(name)
@@ -127,7 +127,7 @@ def headline(values: RunScore) -> str:
     return text + ("  (synthetic errors)" if values["synthetic"] else "")
 
 
-def lines_of(values: RunScore) -> Iterator[str]:
+def describe_parts(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
     detectable = values.get("interval", {}).get("detectable", 0)
     if 0 < detectable < 1:  # 0 of a system without hits; above 1 of a few rows
@@ -141,17 +141,18 @@ def lines_of(values: RunScore) -> Iterator[str]:
         yield f"  {values['unanswered']} sentences without a readable answer: {means}"
     for what, count in values["retried"].items():
         yield f"  {count:>6} × {what}: the request was sent again, or given up"
-    yield from (f"  {line}" for line in remarks(values))
+    yield from (f"  {line}" for line in describe_behaviour(values))
     parts = values["breakdown"]
     clean = parts["clean"]
     if clean["sentences"]:
         counts = f"{clean['changed']} of {clean['sentences']}"
         rate = percent(clean["over_correction_rate"], unit=" %")
         yield f"  clean sentences changed: {counts} ({rate})"
-    yield from _table("by category", parts["category"])
+    yield from _list_parts("by category", parts["category"])
 
 
-def _table(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _list_parts(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table of parts, with the number of sentences, P, R and F."""
     if not parts:
         return
     yield f"  {title:<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
@@ -160,6 +161,7 @@ def _table(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"    {name:<28} {part['sentences']:>6} {numbers}"
 
 
-def _plain(name: str) -> str:
+def _to_folder_name(name: str) -> str:
+    """Return a name whose other characters than letters, digits and . _ - are hyphens."""
     plain = "".join(c if c.isalnum() or c in "._-" else "-" for c in name.replace("://", "-"))
     return plain.strip("-.") or "unnamed"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from cecbench.commands.options import scoring_from, scoring_options
-from cecbench.metrics.base import Report, remarks
-from cecbench.results import signed_name
+from cecbench.commands.options import choose_scoring, scoring_options
+from cecbench.metrics.base import Report, describe_behaviour
+from cecbench.results import name_in_signature
 from cecbench.scorers import score_file
 from cecdata.common.command_group import SectionCommand
 
@@ -40,13 +40,13 @@ def score(
 
     The columns of a table have this order, unless its first line names them.
     """
-    options = scoring_from(arguments)
-    name = signed_name(file) if benchmark is None else benchmark
+    options = choose_scoring(arguments)
+    name = name_in_signature(file) if benchmark is None else benchmark
     values = score_file(file, scorer, options=options, benchmark=name)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
-        for line in _lines(values):
+        for line in _describe_score(values):
             click.echo(line)
 
 
@@ -58,7 +58,7 @@ _SAID = (
 )
 
 
-def _lines(values: Report) -> Iterator[str]:
+def _describe_score(values: Report) -> Iterator[str]:
     """Yield the score for people: the headline, the other numbers by group, what they mean."""
     level = str(values["signature.level"])
     yield f"{level}  {_format_value(values.get(level))}"
@@ -85,13 +85,14 @@ def _lines(values: Report) -> Iterator[str]:
     for group, numbers in groups.items():
         yield f"  {group:<{width}}  {'  '.join(numbers)}"
     yield from explained
-    yield from (f"  {line}" for line in remarks(values))
+    yield from (f"  {line}" for line in describe_behaviour(values))
     how = values["unequal_length_means"]
     yield f"  {values['rows_scored']} of {values['rows_read']} rows: {how}"
     yield str(values["signature"])
 
 
 def _format_value(value: object) -> str:
+    """Return a number with four decimals, a list with slashes, None as a hyphen."""
     if isinstance(value, float):
         return f"{round(value, 4):g}"
     if isinstance(value, list):

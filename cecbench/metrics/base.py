@@ -15,11 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.metrics.rows import BoolArray, IntArray, Row, columns_of, differ
+from cecbench.metrics.rows import BoolArray, IntArray, Row, columns_of, compare_columns
 from cecdata.common.settings import option
 
 
-def _revert(rows: Sequence[Row]) -> list[Row]:
+def _revert_unequal(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows whose target has the source's length.
+
+    A prediction of another length becomes its source.
+    """
     if not any_length_differs(rows):
         return list(rows)
     return [
@@ -32,13 +36,13 @@ def _revert(rows: Sequence[Row]) -> list[Row]:
 #: name → function that returns the scored rows; the scorer `cllm` itself projects predictions
 UNEQUAL_LENGTH: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
     "strict": list,
-    "revert": _revert,
+    "revert": _revert_unequal,
     "drop": lambda rows: [r for r in rows if len(r.source) == len(r.target) == len(r.prediction)],
     # The published pipeline has no block for an empty answer.
     "project": lambda rows: [
         r for r in rows if len(r.source) == len(r.target) and r.prediction.strip()
     ],
-    "revert_ignore_punct": _revert,
+    "revert_ignore_punct": _revert_unequal,
 }
 
 #: name → description for reports
@@ -154,7 +158,7 @@ class Metric(ABC):
         return tp, predicted, gold
 
 
-def columns(*values: IntArray | BoolArray) -> IntArray:
+def stack_columns(*values: IntArray | BoolArray) -> IntArray:
     """Return the arrays, one per field, as columns: shape (sentences, fields)."""
     table = np.empty((len(values), len(values[0])), dtype=np.int64)
     for at, value in enumerate(values):
@@ -162,16 +166,20 @@ def columns(*values: IntArray | BoolArray) -> IntArray:
     return table.T
 
 
-def flags(rows: Sequence[Row]) -> Flags:
+def flag_rows(rows: Sequence[Row]) -> Flags:
     """Return per row: source ≠ target, source ≠ prediction, prediction = target."""
     if not rows:
         nothing = np.zeros(0, dtype=np.bool_)
         return nothing, nothing, nothing
     _, source, target, prediction = zip(*rows, strict=True)
-    return differ(source, target), differ(source, prediction), ~differ(prediction, target)
+    return (
+        compare_columns(source, target),
+        compare_columns(source, prediction),
+        ~compare_columns(prediction, target),
+    )
 
 
-def flatten(report: Mapping[str, object], prefix: str = "") -> Report:
+def flatten_keys(report: Mapping[str, object], prefix: str = "") -> Report:
     """Return nested keys joined with dots; `counts_tp_pred_gold` also stays one object.
 
     >>> flatten({"run": {"f1": 0.5}, "rows": 2})
@@ -183,7 +191,7 @@ def flatten(report: Mapping[str, object], prefix: str = "") -> Report:
         if isinstance(value, Mapping):
             if key == "counts_tp_pred_gold":
                 flat[name] = dict(value)
-            flat.update(flatten(value, f"{name}."))
+            flat.update(flatten_keys(value, f"{name}."))
         else:
             flat[name] = value
     return flat
@@ -207,10 +215,10 @@ def count_behaviour(rows: Sequence[Row]) -> IntArray:
     blank_ends: only by white space at their ends. other_width: the prediction, which is not right,
     has a character in another width than the source.
     """
-    error, changed, right = flags(rows)
+    error, changed, right = flag_rows(rows)
     clean, copied = ~error, ~changed
     _, sources, _, predictions = columns_of(rows)
-    chars, answer = _lengths(sources), _lengths(predictions)
+    chars, answer = _count_characters(sources), _count_characters(predictions)
     edits = np.zeros(len(rows), dtype=np.int64)
     for index in np.flatnonzero(clean & ~copied).tolist():
         edits[index] = Levenshtein.distance(rows[index].source, rows[index].prediction)
@@ -218,7 +226,7 @@ def count_behaviour(rows: Sequence[Row]) -> IntArray:
     blank, width = np.zeros((2, len(rows)), dtype=np.bool_)
     blank[[i for i, row in suspects.items() if _differs_by_blanks(row)]] = True
     width[[i for i, row in suspects.items() if _has_other_width(row)]] = True
-    return columns(
+    return stack_columns(
         np.ones(len(rows), dtype=np.int64),
         clean,
         clean & ~copied,
@@ -233,23 +241,27 @@ def count_behaviour(rows: Sequence[Row]) -> IntArray:
 
 
 def _differs_by_blanks(row: Row) -> bool:
+    """Return whether a prediction has another length only by white space at its ends."""
     source, prediction = row.source, row.prediction
     whole = len(source) != len(prediction)
     return whole and len(source.strip()) == len(prediction.strip()) > 0
 
 
 def _has_other_width(row: Row) -> bool:
+    """Return whether a prediction writes a character in another width than the source."""
     if len(row.source) != len(row.prediction):
         return False
     pairs = zip(row.source, row.prediction, strict=True)
-    return any(_narrow(a) == _narrow(b) for a, b in pairs if a != b)
+    return any(_fold_width(a) == _fold_width(b) for a, b in pairs if a != b)
 
 
-def _narrow(character: str) -> str:
+def _fold_width(character: str) -> str:
+    """Return the half-width form of a character."""
     return unicodedata.normalize("NFKC", character).translate(_NARROW)
 
 
-def _lengths(texts: Sequence[str]) -> IntArray:
+def _count_characters(texts: Sequence[str]) -> IntArray:
+    """Return the number of characters of each text, [texts]."""
     return np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
 
@@ -261,17 +273,17 @@ def report_behaviour(sums: Totals) -> Report:
     1.0
     """
     return {
-        "over_correction_rate": _rate(sums["clean_changed"], sums["clean"]),
-        "over_correction_per_1000_chars": _rate(1000 * sums["clean_edits"], sums["clean_chars"]),
-        "length_violation_rate": _rate(sums["length_differs"], sums["rows"]),
-        "copy_rate": _rate(sums["copied"], sums["rows"]),
-        "empty_rate": _rate(sums["empty"], sums["rows"]),
-        "blank_ends_rate": _rate(sums["blank_ends"], sums["rows"]),
-        "other_width_rate": _rate(sums["other_width"], sums["rows"]),
+        "over_correction_rate": _divide(sums["clean_changed"], sums["clean"]),
+        "over_correction_per_1000_chars": _divide(1000 * sums["clean_edits"], sums["clean_chars"]),
+        "length_violation_rate": _divide(sums["length_differs"], sums["rows"]),
+        "copy_rate": _divide(sums["copied"], sums["rows"]),
+        "empty_rate": _divide(sums["empty"], sums["rows"]),
+        "blank_ends_rate": _divide(sums["blank_ends"], sums["rows"]),
+        "other_width_rate": _divide(sums["other_width"], sums["rows"]),
     }
 
 
-def remarks(values: Mapping[str, Any]) -> Iterator[str]:
+def describe_behaviour(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is suspicious about the predictions, which may be of a file and not of a model."""
     read = int(values["rows_read"])
 
@@ -287,5 +299,6 @@ def remarks(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"{width:,} of {read:,} predictions {what}"
 
 
-def _rate(part: int, whole: int) -> float | None:
+def _divide(part: int, whole: int) -> float | None:
+    """Return a fraction; None where the denominator is 0."""
     return part / whole if whole else None

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from cecbench.cherrant.costs import Dictionaries, characters, opencc_version, simplify
+from cecbench.cherrant.costs import Dictionaries, opencc_version, remove_whitespace, simplify
 from cecbench.cherrant.edits import NOT_ANNOTATABLE, Annotation, SpanEdit, annotate
 from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals
 from cecbench.metrics.rows import IntArray, Row
@@ -37,7 +37,7 @@ LEVELS: dict[str, Callable[[SpanEdit], Iterable[Hashable]]] = {
 }
 
 
-def compare(
+def compare_edits(
     hypothesis: tuple[SpanEdit, ...], reference: tuple[SpanEdit, ...], level: str
 ) -> Counts:
     """Return tp, fp, fn at a level.
@@ -90,13 +90,13 @@ def annotate_rows(
 ) -> list[tuple[Annotation, Annotation]]:
     """Return per row: annotations of target and prediction."""
     # Whitespace is removed first, as published: OpenCC knows the word 乾坤, but not 乾 坤.
-    answers = [characters(row.target) for row in rows]
-    answers += [characters(row.prediction) for row in rows]
+    answers = [remove_whitespace(row.target) for row in rows]
+    answers += [remove_whitespace(row.prediction) for row in rows]
     texts = answers if mode == "nosimp" else simplify(answers)
     first = mode == "first"
     done: list[tuple[Annotation, Annotation]] = []
     for row, right, said in zip(rows, texts, texts[len(rows) :], strict=False):
-        source = characters(row.source)
+        source = remove_whitespace(row.source)
         reference = hypothesis = annotate(source, right, dictionaries, first_only=first)
         if said != right:
             hypothesis = annotate(source, said, dictionaries, first_only=first)
@@ -105,19 +105,22 @@ def annotate_rows(
 
 
 def _count_pair(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
+    """Return the counts of a sentence, in the order of FIELDS."""
     mine, right = hypothesis.edits, reference.edits
-    levels = [compare(mine, right, level) for level in LEVELS]
+    levels = [compare_edits(mine, right, level) for level in LEVELS]
     kinds = compare_types(mine, right)
     tp, fp, fn = levels[0]
     flat = [value for counts in (*levels, *kinds.values()) for value in counts]
     return (*flat, tp + fp, tp + fn, int(reference.capped or hypothesis.capped))
 
 
-def _counts(sums: Totals, name: str) -> Counts:
+def _counts_of(sums: Totals, name: str) -> Counts:
+    """Return tp, fp and fn of a level or a type from the sums."""
     return sums[f"{name}_tp"], sums[f"{name}_fp"], sums[f"{name}_fn"]
 
 
 def _format_counts(counts: Counts, beta: float) -> Report:
+    """Return counts with P, R and F as the script prints them."""
     tp, fp, fn = counts
     precision, recall, f = f_beta(tp, fp, fn, beta)
     return {
@@ -216,14 +219,15 @@ class Cherrant(Metric):
     def report(self, sums: Totals) -> Report:
         """Return P, R and F of every level as printed, to four decimals."""
         table: Report = {
-            level: _format_counts(_counts(sums, level), 0.5) for level in ("cs", "ds", "dt", "cse")
+            level: _format_counts(_counts_of(sums, level), 0.5)
+            for level in ("cs", "ds", "dt", "cse")
         }
-        table["cs_beta1"] = _format_counts(_counts(sums, "cs"), 1.0)
-        by_type = {name: _counts(sums, name) for name in TYPES}
+        table["cs_beta1"] = _format_counts(_counts_of(sums, "cs"), 1.0)
+        by_type = {name: _counts_of(sums, name) for name in TYPES}
         table["op_tier"] = {
             name: _format_counts(counts, 0.5) for name, counts in by_type.items() if any(counts)
         }
-        table["tp_fp_fn"] = list(_counts(sums, "cs"))
+        table["tp_fp_fn"] = list(_counts_of(sums, "cs"))
         if sums["capped"]:
             table["capped"] = sums["capped"]
         return table

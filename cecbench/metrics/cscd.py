@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from cecbench.cherrant.costs import Dictionaries, characters, opencc_version, simplify
+from cecbench.cherrant.costs import Dictionaries, opencc_version, remove_whitespace, simplify
 from cecbench.cherrant.edits import annotate
-from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals, columns
+from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals, stack_columns
 from cecbench.metrics.cherrant import DictionaryOptions
 from cecbench.metrics.rows import IntArray, Row, count_positions
 from cecdata.common.errors import UsageError
@@ -35,7 +35,7 @@ PUNCTUATION = "，。！？；：、“”‘’（）《》【】,.!?;:()\"'"
 ZERO_DIVISION = "ZeroDivisionError: division by zero"
 
 
-def percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float] | None:
+def to_percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float] | None:
     """Return precision, recall and F1 as the script prints them; None where it divides by zero.
 
     >>> percentages(56, 110, 147)
@@ -69,7 +69,7 @@ class Cscd(Metric):
         """Return the counts of each row, whose three strings have one length."""
         where = count_positions(rows, ignored_source=self._ignored)
         gold, changed = where.has_gold, where.has_changed
-        return columns(
+        return stack_columns(
             *(changed & where.same_places, changed, gold),
             *(changed & where.all_right, changed, gold),
             *(where.detected, where.changed, where.gold),
@@ -84,7 +84,7 @@ class Cscd(Metric):
         for level in LEVELS:
             tp, predicted, gold = (sums[f"{level}_{part}"] for part in ("tp", "pred", "gold"))
             counts[level] = [tp, predicted, gold]
-            printed = percentages(tp, predicted, gold)
+            printed = to_percentages(tp, predicted, gold)
             stopped |= printed is None
             for part, value in zip(("p", "r", "f1"), printed or (None, None, None), strict=True):
                 values[f"{level}_{part}"] = value
@@ -117,7 +117,7 @@ def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[st
     only the first counts; and the edits' offsets count characters without whitespace but are
     applied to the source with its whitespace, so edits after a space land one character early.
     """
-    answers = simplify([characters(row.prediction.split(LEAD_IN, 1)[-1]) for row in rows])
+    answers = simplify([remove_whitespace(row.prediction.split(LEAD_IN, 1)[-1]) for row in rows])
     return [
         _project_edits(row.source, answer, dictionaries)
         for row, answer in zip(rows, answers, strict=True)
@@ -125,8 +125,9 @@ def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[st
 
 
 def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
+    """Return a source with ChERRANT's substitutions of equal length towards the answer."""
     projected = list(source)
-    readings = annotate(characters(source), answer, dictionaries).readings
+    readings = annotate(remove_whitespace(source), answer, dictionaries).readings
     for edit in readings[0] if readings else ():
         if edit.kind == "S" and len(edit.text) == edit.end - edit.start:
             projected[edit.start : edit.end] = edit.text
@@ -143,6 +144,7 @@ def project_difflib(rows: Sequence[Row], _: Dictionaries) -> list[str]:
 
 
 def _project_replacements(source: str, answer: str) -> str:
+    """Return a source with difflib's replacements of equal length towards the answer."""
     if source == answer:
         return source
     projected = list(source)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cecbench.metrics.base import Metric, Ratio, Report, Totals, columns, flags
+from cecbench.metrics.base import Metric, Ratio, Report, Totals, flag_rows, stack_columns
 from cecbench.metrics.rows import IntArray, Row
 
 EPSILON = 1e-12
@@ -25,12 +25,14 @@ FLOAT_ZERO_DIVISION = "ZeroDivisionError: float division by zero"
 
 
 def _smooth_ratios(tp: int, predicted: int, gold: int) -> tuple[float, float, float]:
+    """Return precision, recall and F1 with a small constant in each denominator."""
     precision = tp / (predicted + EPSILON)
     recall = tp / (gold + EPSILON)
     return precision, recall, 2 * precision * recall / (precision + recall + EPSILON)
 
 
-def _variant(sums: Totals) -> Report:
+def _report_variant(sums: Totals) -> Report:
+    """Return the numbers of the variant's functions; for no errors zeros, as published."""
     tp, gold = sums["tp"], sums["gold"]
     wrong = gold - tp - sums["fn"]
     numbers: Report = {"n_tp": tp, "n_fp": sums["fp"], "n_fn": sums["fn"], "n_wp": wrong}
@@ -65,8 +67,8 @@ class Lemon(Metric):
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row."""
-        error, changed, right = flags(rows)
-        return columns(
+        error, changed, right = flag_rows(rows)
+        return stack_columns(
             *(error & right, changed, error),
             *(~error & changed, error & ~changed, ~error),
             *(error & changed, changed),
@@ -90,5 +92,5 @@ class Lemon(Metric):
             },
             "run.compute_detect": {"p": found_p, "r": found_r, "f1": found_f1, "fpr": false_rate},
         }
-        values.update(dict.fromkeys(VARIANTS, _variant(sums)))
+        values.update(dict.fromkeys(VARIANTS, _report_variant(sums)))
         return values

@@ -25,18 +25,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cecbench.metrics.base import Metric, Ratio, Report, Totals, columns, flags
+from cecbench.metrics.base import Metric, Ratio, Report, Totals, flag_rows, stack_columns
 from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_positions
 
 CHARACTER_FIELDS = ("found", "alarms", "missed", "fixed", "miswritten", "unwritten")
 
 
-def character_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
+def count_characters(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
     """Return one array, shape (rows,), for each of CHARACTER_FIELDS."""
     unwritten = np.zeros(len(rows), dtype=np.int64)
     # Only sentences with an uncorrected error can have a miss.
     for index in np.flatnonzero((where.detected > 0) & (where.corrected < where.gold)).tolist():
-        unwritten[index] = _unwritten(rows[index])
+        unwritten[index] = _count_unwritten(rows[index])
     return (
         where.detected,
         where.changed - where.detected,
@@ -47,7 +47,7 @@ def character_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray, 
     )
 
 
-def _unwritten(row: Row) -> int:
+def _count_unwritten(row: Row) -> int:
     triples = list(zip(row.source, row.target, row.prediction, strict=False))
     written = {p for s, t, p in triples if s not in (t, p)}
     return sum(t not in written for s, t, p in triples if s != t)
@@ -56,7 +56,7 @@ def _unwritten(row: Row) -> int:
 Prf = tuple[float, float, float]
 
 
-def character_prf(sums: Totals) -> tuple[Prf, Prf]:
+def report_characters(sums: Totals) -> tuple[Prf, Prf]:
     """Return precision, recall and F1 of detection, and those of correction."""
     counts = [sums[f"char_{name}"] for name in CHARACTER_FIELDS]
     return prf(*counts[:3]), prf(*counts[3:])
@@ -82,10 +82,10 @@ FASPELL_FIELDS = (
 )
 
 
-def faspell_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray | BoolArray, ...]:
+def count_for_faspell(rows: Sequence[Row], where: Positions) -> tuple[IntArray | BoolArray, ...]:
     """Return one array, shape (rows,), for each of FASPELL_FIELDS."""
     gold, pred = where.has_gold, where.has_changed
-    equal = flags(rows)[2]
+    equal = flag_rows(rows)[2]
     return (
         where.gold >= 0,
         where.gold,
@@ -102,17 +102,18 @@ def faspell_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray | B
     )
 
 
-def faspell_report(sums: Totals, prefix: str) -> Report:
+def report_faspell(sums: Totals, prefix: str) -> Report:
     """Return the port's numbers and the original test's fractions, each loose and strict."""
     at = {name: sums[f"{prefix}{name}"] for name in FASPELL_FIELDS}
     table: Report = {}
     for mode in ("loose", "strict"):
-        table[f"faspell_port_{mode}"] = _port(at, mode)
-        table[f"faspell_test_unit_{mode}"] = _fractions(at, mode)
+        table[f"faspell_port_{mode}"] = _report_port(at, mode)
+        table[f"faspell_test_unit_{mode}"] = _list_fractions(at, mode)
     return table
 
 
-def _port(at: Totals, mode: str) -> Report:
+def _report_port(at: Totals, mode: str) -> Report:
+    """Return the numbers of the port of FASPell's evaluation, in one mode."""
     rows = at["rows"]
     table: Report = {"all_sent_count": rows}
     for name, hits, pred, gold in (
@@ -130,16 +131,17 @@ def _port(at: Totals, mode: str) -> Report:
     return table
 
 
-def _fractions(at: Totals, mode: str) -> Report:
+def _list_fractions(at: Totals, mode: str) -> Report:
+    """Return the fractions that the original test of FASPell prints, in one mode."""
     rows = at["rows"]
     hits, alike = at[mode], at[mode] + at["clean_right"]
     return {
-        "det": _unit(at, at["char_found"], hits, f"{alike}/{rows}"),
-        "cor": _unit(at, at["char_fixed"], at["right"], f"{at['equal']}/{rows}"),
+        "det": _report_unit(at, at["char_found"], hits, f"{alike}/{rows}"),
+        "cor": _report_unit(at, at["char_fixed"], at["right"], f"{at['equal']}/{rows}"),
     }
 
 
-def _unit(at: Totals, characters: int, sentences: int, accuracy: str) -> Report:
+def _report_unit(at: Totals, characters: int, sentences: int, accuracy: str) -> Report:
     return {
         "char_p": f"{characters}/{at['char_pred']}",
         "char_r": f"{characters}/{at['char_gold']}",
@@ -162,12 +164,12 @@ FIELDS = (
 RATIOS: dict[str, Ratio] = {"compute_sentence_level_prf.f1": ("all_tp", "all_pred", "all_gold")}
 
 
-def _outcomes(error: BoolArray, right: BoolArray) -> tuple[BoolArray, ...]:
+def _judge_outcomes(error: BoolArray, right: BoolArray) -> tuple[BoolArray, ...]:
     """Return tp, fp, fn, tn of each sentence."""
     return error & right, ~error & ~right, error & ~right, ~error & right
 
 
-def _line(row: Row) -> Row | None:
+def _read_line(row: Row) -> Row | None:
     """Return the row as the script reads it from its file; None if it skips the line."""
     line = f"{row.source}\t{row.target}".strip()
     cells = line.split("\t")
@@ -176,7 +178,8 @@ def _line(row: Row) -> Row | None:
     return Row(row.id, cells[0], cells[1], row.prediction)
 
 
-def _sentence(sums: Totals, prefix: str) -> Report:
+def _report_sentences(sums: Totals, prefix: str) -> Report:
+    """Return the numbers by sentence, or the error that ends the script."""
     tp, fp, fn, tn = (sums[f"{prefix}{name}"] for name in SENTENCE_FIELDS)
     rows = tp + fp + fn + tn
     if rows == 0:
@@ -196,7 +199,7 @@ def _sentence(sums: Totals, prefix: str) -> Report:
     }
 
 
-def _character_report(sums: Totals) -> Report:
+def _report_corrector(sums: Totals) -> Report:
     """Return what the script prints by character, or the error that ends it."""
     if sums["short"]:
         return {
@@ -204,7 +207,7 @@ def _character_report(sums: Totals) -> Report:
             "error_because": f"{sums['short']} rows have a target or prediction shorter than their"
             " source: the published script stops at the first",
         }
-    detected, corrected = character_prf(sums)
+    detected, corrected = report_characters(sums)
     return {
         "det_f1": detected[-1],
         "cor_f1": corrected[-1],
@@ -227,25 +230,25 @@ class Pycorrector(Metric):
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row."""
         where = count_positions(rows)
-        error, _, right = flags(rows)
-        lines = [_line(row) for row in rows]
+        error, _, right = flag_rows(rows)
+        lines = [_read_line(row) for row in rows]
         read = np.array([row is not None for row in lines], dtype=np.bool_)
-        batch = flags([row or Row("", "", "", "") for row in lines])
+        batch = flag_rows([row or Row("", "", "", "") for row in lines])
         short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
-        return columns(
-            *_outcomes(error, right),
-            *(part & read for part in _outcomes(batch[0], batch[2])),
-            *character_columns(rows, where),
+        return stack_columns(
+            *_judge_outcomes(error, right),
+            *(part & read for part in _judge_outcomes(batch[0], batch[2])),
+            *count_characters(rows, where),
             short,
-            *faspell_columns(rows, where),
+            *count_for_faspell(rows, where),
             *(error, (error & right) | (~error & ~right)),
         )
 
     def report(self, sums: Totals) -> Report:
         """Return the numbers of every evaluation of the package."""
         return {
-            "compute_sentence_level_prf": _sentence(sums, "all_"),
-            "eval_model_batch": _sentence(sums, "batch_"),
-            "compute_corrector_prf": _character_report(sums),
-            **faspell_report(sums, "faspell_"),
+            "compute_sentence_level_prf": _report_sentences(sums, "all_"),
+            "eval_model_batch": _report_sentences(sums, "batch_"),
+            "compute_corrector_prf": _report_corrector(sums),
+            **report_faspell(sums, "faspell_"),
         }

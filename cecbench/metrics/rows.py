@@ -23,7 +23,7 @@ class Row(NamedTuple):
     prediction: str
 
 
-def chunks(
+def chunk_rows(
     rows: Iterable[tuple[str, str, str, str]], size: int = CHUNK_ROWS
 ) -> Iterator[list[Row]]:
     """Yield the rows in lists of at most `size`."""
@@ -112,15 +112,15 @@ def _count_block(
     if not touched:
         return counts
     _, *texts = zip(*[rows[at] for at in touched], strict=True)
-    ends, (source, target, prediction) = _aligned_codes(texts)
+    ends, (source, target, prediction) = _align_codes(texts)
     gold = source != target
     changed = source != prediction
     if ignored_source:
-        counted = ~np.isin(source, _code_list(ignored_source))
+        counted = ~np.isin(source, _to_code_list(ignored_source))
         gold &= counted
         changed &= counted
     if ignored_answer:
-        codes = _code_list(ignored_answer)
+        codes = _to_code_list(ignored_answer)
         gold &= ~np.isin(target, codes)
         changed &= ~np.isin(prediction, codes)
     changed_at = np.flatnonzero(changed)
@@ -132,22 +132,22 @@ def _count_block(
     return counts
 
 
-def differ(first: Sequence[str], second: Sequence[str]) -> BoolArray:
+def compare_columns(first: Sequence[str], second: Sequence[str]) -> BoolArray:
     """Return per row whether two columns differ."""
     return np.fromiter(map(operator.ne, first, second), dtype=np.bool_, count=len(first))
 
 
-def _aligned_codes(texts: Sequence[Sequence[str]]) -> tuple[IntArray, list[Codes]]:
+def _align_codes(texts: Sequence[Sequence[str]]) -> tuple[IntArray, list[Codes]]:
     """Return where each sentence ends, and the code points of the columns, cut to equal lengths."""
     lengths = [list(map(len, column)) for column in texts]
     shortest = lengths[0]
     if not lengths[0] == lengths[1] == lengths[2]:
         shortest = [min(triple) for triple in zip(*lengths, strict=True)]
         texts = [[text[:n] for text, n in zip(column, shortest, strict=True)] for column in texts]
-    return np.cumsum(shortest, dtype=np.int64), _codes(["".join(column) for column in texts])
+    return np.cumsum(shortest, dtype=np.int64), _to_codes(["".join(column) for column in texts])
 
 
-def _codes(texts: list[str]) -> list[Codes]:
+def _to_codes(texts: list[str]) -> list[Codes]:
     """Return the code points of texts; a lone surrogate is one code point like any other."""
     raw = [text.encode("utf-16-le", "surrogatepass") for text in texts]
     if all(len(data) == 2 * len(text) for data, text in zip(raw, texts, strict=True)):
@@ -157,5 +157,6 @@ def _codes(texts: list[str]) -> list[Codes]:
     return [np.frombuffer(data, dtype="<u4") for data in raw]
 
 
-def _code_list(characters: str) -> NDArray[np.uint32]:
+def _to_code_list(characters: str) -> NDArray[np.uint32]:
+    """Return the code point of each character, [characters]."""
     return np.array([ord(character) for character in characters], dtype=np.uint32)

@@ -18,42 +18,42 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cecbench.metrics.base import Metric, Ratio, Report, Totals, columns, flags
+from cecbench.metrics.base import Metric, Ratio, Report, Totals, flag_rows, stack_columns
 from cecbench.metrics.pycorrector import (
     CHARACTER_FIELDS,
     Prf,
-    character_columns,
-    character_prf,
+    count_characters,
     prf,
+    report_characters,
 )
 from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_positions
 
 Edits = list[tuple[int, str]]
 
 
-def paddle(rows: Sequence[Row], right: BoolArray) -> tuple[BoolArray, BoolArray]:
+def judge_as_paddle(rows: Sequence[Row], right: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Return per row: whether Paddle takes it for corrected, and whether it stops there.
 
     right: the rows with an error whose prediction is the target.
     """
     hits, stops = right.copy(), np.zeros(len(rows), dtype=np.bool_)
-    for index in _with_whitespace(rows):
-        meant, said = (_edits(rows[index], text) for text in rows[index][2:])
+    for index in _find_whitespace(rows):
+        meant, said = (_list_edits(rows[index], text) for text in rows[index][2:])
         stops[index] = any(c == " " for edits in (meant, said) for _, c in edits[:-1])
         hits[index] = bool(said) and _drop_unread(meant) == _drop_unread(said)
     return hits, stops
 
 
-def blank_ends(rows: Sequence[Row]) -> tuple[IntArray, ...]:
+def count_blank_ends(rows: Sequence[Row]) -> tuple[IntArray, ...]:
     """Return four arrays, shape (rows,).
 
     They hold the number of sides whose last edit writes whitespace, the sum of these edits' places
     (from 1), and both again after edits that write 地 or 得 were removed.
     """
     blanks = np.zeros((4, len(rows)), dtype=np.int64)
-    for index in _with_whitespace(rows):
+    for index in _find_whitespace(rows):
         for text in rows[index][2:]:
-            edits = _edits(rows[index], text)
+            edits = _list_edits(rows[index], text)
             others_than_particles = [edit for edit in edits if edit[1] not in "地得"]
             for at, side in ((0, edits), (2, others_than_particles)):
                 if side and side[-1][1].isspace():
@@ -61,7 +61,7 @@ def blank_ends(rows: Sequence[Row]) -> tuple[IntArray, ...]:
     return tuple(blanks)
 
 
-def _with_whitespace(rows: Sequence[Row]) -> list[int]:
+def _find_whitespace(rows: Sequence[Row]) -> list[int]:
     """Return the indexes of rows whose target or prediction has whitespace, which are few."""
     return [
         index
@@ -70,7 +70,8 @@ def _with_whitespace(rows: Sequence[Row]) -> list[int]:
     ]
 
 
-def _edits(row: Row, text: str) -> Edits:
+def _list_edits(row: Row, text: str) -> Edits:
+    """Return (position from 1, character) for each character of a text that is not the source's."""
     pairs = zip(row.source, text, strict=False)
     return [(place, b) for place, (a, b) in enumerate(pairs, start=1) if a != b]
 
@@ -102,7 +103,8 @@ ERROR: Report = {
 }
 
 
-def _sentence(where: Positions) -> tuple[IntArray | BoolArray, ...]:
+def _count_sentences(where: Positions) -> tuple[IntArray | BoolArray, ...]:
+    """Return the counts of sentences, in the order of the scripts' fields."""
     pred = where.has_changed
     return (
         where.gold >= 0,
@@ -115,7 +117,8 @@ def _sentence(where: Positions) -> tuple[IntArray | BoolArray, ...]:
     )
 
 
-def _paddle(sums: Totals) -> Report:
+def _report_paddle(sums: Totals) -> Report:
+    """Return Paddle's numbers as it prints them, or the error that ends it."""
     if sums["paddle_space"]:
         return {
             "error": "ValueError: invalid literal for int() with base 10: ''",
@@ -134,7 +137,7 @@ def _paddle(sums: Totals) -> Report:
     return table
 
 
-def _read(sums: Totals, prefix: str = "") -> Report | None:
+def _find_read_error(sums: Totals, prefix: str = "") -> Report | None:
     """Return the scripts' error if they cannot read back the edits that they wrote; else None."""
     rows = sums[f"blank_{prefix}rows"]
     if rows == 0:
@@ -149,6 +152,7 @@ def _read(sums: Totals, prefix: str = "") -> Report | None:
 
 
 def _sentence_prf(sums: Totals, prefix: str, level: str) -> Prf | None:
+    """Return precision, recall and F1 of sentences; None where a denominator is 0."""
     hits, pred, gold = (sums[f"{prefix}{name}"] for name in (f"{level}_tp", "pred", "gold"))
     if pred == 0 or gold == 0:
         return None
@@ -157,11 +161,13 @@ def _sentence_prf(sums: Totals, prefix: str, level: str) -> Prf | None:
 
 
 def _f1(precision: float, recall: float) -> float:
+    """Return the F1 of two fractions; 0 where both are 0."""
     total = precision + recall
     return 2 * precision * recall / total if total > 0 else 0.0
 
 
-def _realise(sums: Totals, prefix: str) -> Report:
+def _report_realise(sums: Totals, prefix: str) -> Report:
+    """Return the sentence numbers of ReaLiSe in percent, or the error that ends its script."""
     table: Report = {}
     for name, level, hit in (("detect", "det", "same"), ("correct", "cor", "right")):
         values = _sentence_prf(sums, prefix, level)
@@ -174,9 +180,10 @@ def _realise(sums: Totals, prefix: str) -> Report:
     return table
 
 
-def _scope(sums: Totals) -> Report:
+def _report_scope(sums: Totals) -> Report:
+    """Return the numbers of SCOPE in percent, or the error that ends its script."""
     detected, corrected = sums["char_found"], sums["char_fixed"]
-    table = _realise(sums, "plain_")
+    table = _report_realise(sums, "plain_")
     if "error" in table or detected == 0:
         return dict(ERROR)
     errors = detected + sums["char_missed"]
@@ -186,17 +193,19 @@ def _scope(sums: Totals) -> Report:
     return {**table, "char-detect-f1": detect * 100, "char-correct-f1": correct * 100}
 
 
-def _cltc_sentence(sums: Totals) -> Report:
+def _report_cltc(sums: Totals) -> Report:
+    """Return the sentence numbers of CLTC in percent, or the error that ends its script."""
     table: Report = {}
     for name, level in (("Detection", "det"), ("Correction", "cor")):
         values = _sentence_prf(sums, "plain_", level)
         if values is None:
             return dict(ERROR)
-        table[name] = _percent(values)
+        table[name] = _to_percent(values)
     return table
 
 
-def _percent(values: Prf) -> Report:
+def _to_percent(values: Prf) -> Report:
+    """Return precision, recall and F1 by their names, in percent."""
     names = ("Precision", "Recall", "F1")
     return {name: value * 100 for name, value in zip(names, values, strict=True)}
 
@@ -214,24 +223,25 @@ class Sighan(Metric):
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row, whose three strings have one length."""
         where = count_positions(rows)
-        error, changed, right = flags(rows)
-        return columns(
-            *_sentence(where),
-            *_sentence(count_positions(rows, ignored_answer="地得")),
+        error, changed, right = flag_rows(rows)
+        return stack_columns(
+            *_count_sentences(where),
+            *_count_sentences(count_positions(rows, ignored_answer="地得")),
             *(error, ~error & changed, error & where.has_changed & where.same_places),
-            *paddle(rows, error & right),
-            *blank_ends(rows),
-            *character_columns(rows, where),
+            *judge_as_paddle(rows, error & right),
+            *count_blank_ends(rows),
+            *count_characters(rows, where),
         )
 
     def report(self, sums: Totals) -> Report:
         """Return the numbers of every member of the family."""
-        detection, correction = map(_percent, character_prf(sums))
+        detection, correction = map(_to_percent, report_characters(sums))
         return {
-            "paddle_sighan_evaluate": _paddle(sums),
-            "realise": _read(sums) or _realise(sums, "plain_"),
-            "realise_remove_de": _read(sums, "no_de_") or _realise(sums, "no_de_"),
-            "scope": _read(sums) or _scope(sums),
-            "cltc_sent": _read(sums) or _cltc_sentence(sums),
+            "paddle_sighan_evaluate": _report_paddle(sums),
+            "realise": _find_read_error(sums) or _report_realise(sums, "plain_"),
+            "realise_remove_de": _find_read_error(sums, "no_de_")
+            or _report_realise(sums, "no_de_"),
+            "scope": _find_read_error(sums) or _report_scope(sums),
+            "cltc_sent": _find_read_error(sums) or _report_cltc(sums),
             "cltc_char": {"Detection": detection, "Correction": correction},
         }

@@ -84,9 +84,9 @@ class ApiSystem:
     block = 512
 
     def __init__(self, rest: str, options: ApiOptions, state: Path | None = None) -> None:
-        model, base = model_and_url(rest)
+        model, base = split_model_and_url(rest)
         prompts.prompt(options.prompt)
-        key = _key(base, options)
+        key = _read_key(base, options)
         if any(key and len(key) >= SHORTEST and key in unquote(text) for text in (model, base)):
             raise UsageError(
                 "the name of the model or the URL contains the key, so outputs would show it: set "
@@ -107,7 +107,7 @@ class ApiSystem:
             extra="bench",
             hint="--body NAME=VALUE changes a field of the request; a model without a system role "
             "needs --prompt '…{sentence}'",
-            is_answer=lambda body: _content(body) is not None,
+            is_answer=lambda body: _find_content(body) is not None,
         )
         self._cache: Journal | None = None
         self.identity: Mapping[str, object] = {
@@ -118,7 +118,7 @@ class ApiSystem:
             # Taken from a request, so that no field that is sent can be missing here.
             "request": {
                 name: value
-                for name, value in self._body("").items()
+                for name, value in self._make_request("").items()
                 if name not in ("model", "messages", *options.body)
             },
             "body": _hide_texts(options.body, key),  # may replace any other field
@@ -153,7 +153,8 @@ class ApiSystem:
             wait([f for f in asked.values() if not f.cancelled()], _PATIENCE_S)
 
     def _answer(self, source: str) -> Answer:
-        body = self._body(source)
+        """Return the answer to one source, from the cache where it is recorded."""
+        body = self._make_request(source)
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         entry = self._cache.get("reply", name) if self._cache else None
         if entry is not None:
@@ -165,7 +166,8 @@ class ApiSystem:
             self._cache.record("reply", name, answer=astuple(answer))
         return answer
 
-    def _body(self, source: str) -> dict[str, object]:
+    def _make_request(self, source: str) -> dict[str, object]:
+        """Return the body of the request for a source."""
         options = self._options
         body: dict[str, object] = {
             "model": self._model,
@@ -192,12 +194,12 @@ def _hide_texts(value: object, key: str | None) -> object:
 
 def _read_reply(source: str, reply: Reply, seconds: float) -> Answer:
     """Return the answer in a reply; its status is `failed` where the reply holds none."""
-    from cecbench.systems.extract import Extracted, extract
+    from cecbench.systems.extract import Extracted, extract_correction
 
     if reply.filtered:
         return Answer(source, reply.trouble, "refusal", seconds=seconds)
     body = reply.body or {}
-    content = _content(body)
+    content = _find_content(body)
     if content is None:
         return Answer(source, reply.trouble, "failed", seconds=seconds)
     raw, finish = content
@@ -206,14 +208,14 @@ def _read_reply(source: str, reply: Reply, seconds: float) -> Answer:
     elif finish == "length":  # cut off: half a sentence is no correction
         extracted = Extracted(source, "unparsable")
     else:
-        extracted = extract(raw, source)
+        extracted = extract_correction(raw, source)
     usage = body.get("usage")
     counted = usage if isinstance(usage, Mapping) else {}
-    read, written = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
+    read, written = (_to_count(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
     return Answer(extracted.text, raw, extracted.status, read, written, seconds)
 
 
-def _content(body: Mapping[str, object]) -> tuple[str, str] | None:
+def _find_content(body: Mapping[str, object]) -> tuple[str, str] | None:
     """Return the text and the finish reason; None for JSON that is no chat completion."""
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
@@ -229,11 +231,12 @@ def _content(body: Mapping[str, object]) -> tuple[str, str] | None:
     return (content if isinstance(content, str) else ""), finish
 
 
-def _whole(value: object) -> int:
+def _to_count(value: object) -> int:
+    """Return a number of tokens; 0 for what is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def model_and_url(rest: str) -> tuple[str, str]:
+def split_model_and_url(rest: str) -> tuple[str, str]:
     """Return model and URL.
 
     Raises UsageError, which repeats neither, if one is missing or holds a secret.
@@ -263,7 +266,8 @@ def model_and_url(rest: str) -> tuple[str, str]:
     return match["model"], match["url"].rstrip("/")
 
 
-def _key(base: str, options: ApiOptions) -> str | None:
+def _read_key(base: str, options: ApiOptions) -> str | None:
+    """Return the key of the endpoint; raise UsageError where it is missing or no key."""
     variable = options.key_variable
     if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):
         # The message does not repeat it: it may be the key.
@@ -290,5 +294,5 @@ KIND = Kind(
     "an OpenAI-compatible endpoint",
     ApiOptions,
     lambda argument, options, context: ApiSystem(argument, options, context.state),
-    check=model_and_url,
+    check=split_model_and_url,
 )

@@ -80,7 +80,7 @@ _REFUSAL = re.compile(
 )
 
 
-def extract(raw: str, source: str) -> Extracted:
+def extract_correction(raw: str, source: str) -> Extracted:
     """Return the corrected sentence of a model's output; the source where there is none.
 
     >>> extract("改正后：他已经来了。", "他己经来了。")
@@ -98,7 +98,7 @@ def extract(raw: str, source: str) -> Extracted:
     answer = answer.strip()
     if not answer:
         return Extracted(source, "empty")
-    text = _choose(answer, source.strip())
+    text = _choose_candidate(answer, source.strip())
     if text is None:
         return Extracted(source, "unclear")
     refuses = _REFUSAL.search(answer) and not _REFUSAL.search(source)
@@ -151,11 +151,13 @@ def _first_turn(text: str) -> str:
     return _SPECIAL.split(text, maxsplit=1)[0]
 
 
-def _choose(answer: str, source: str) -> str | None:
+def _choose_candidate(answer: str, source: str) -> str | None:
     """Return the one candidate; "" where nothing is near the source, None if several are."""
-    texts = _parts(answer, source)
+    texts = _split_answer(answer, source)
     candidates = [
-        (number, text) for number, part in enumerate(texts) for text in _near(part, source)
+        (number, text)
+        for number, part in enumerate(texts)
+        for text in _find_candidates(part, source)
     ]
     changed = [(number, text) for number, text in candidates if text != source]
     if len(source) <= _FEW:
@@ -167,9 +169,9 @@ def _choose(answer: str, source: str) -> str | None:
     return last if _FINAL.search(before[-40:]) else None
 
 
-def _parts(answer: str, source: str) -> Sequence[str]:
+def _split_answer(answer: str, source: str) -> Sequence[str]:
     """Return the texts of JSON, or the lines, without marks that the source does not have."""
-    parts = _texts_of_json(answer, source)
+    parts = _find_json_texts(answer, source)
     if not parts:
         lines = (
             [answer] if "\n" in source else [line for line in answer.split("\n") if line.strip()]
@@ -178,31 +180,33 @@ def _parts(answer: str, source: str) -> Sequence[str]:
     if not _EMPHASIS.search(source):
         parts = [_EMPHASIS.sub("", part) for part in parts]
     return [
-        _REPLACED.sub(_replace, part) if _BRACKET.sub("", part).strip() == source else part
+        _REPLACED.sub(_apply_bracket, part) if _BRACKET.sub("", part).strip() == source else part
         for part in parts
     ]
 
 
-def _texts_of_json(answer: str, source: str) -> list[str]:
+def _find_json_texts(answer: str, source: str) -> list[str]:
+    """Return the texts in the JSON of an answer; [] where it has none."""
     if answer[:1] == source[:1] and answer[-1:] == source[-1:]:
         return []  # the source is written so itself
     begin = min((at for at in map(answer.find, "{[") if at >= 0), default=0)
     end = max(map(answer.rfind, "}]"))
     try:
-        return list(islice(_strings(json.loads(answer[begin : end + 1])), _MOST_LINES))
+        return list(islice(_list_strings(json.loads(answer[begin : end + 1])), _MOST_LINES))
     except (ValueError, RecursionError):
         return []
 
 
-def _strings(value: object) -> Iterator[str]:
+def _list_strings(value: object) -> Iterator[str]:
+    """Yield the texts in a value of JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _strings(inner)
+            yield from _list_strings(inner)
 
 
-def _replace(match: re.Match[str]) -> str:
+def _apply_bracket(match: re.Match[str]) -> str:
     """Return 已 for 己（已）: as many characters as the bracket holds are replaced."""
     old, new = match["old"], match["new"]
     keep, wrong = old[: -len(new)], old[-len(new) :]
@@ -210,7 +214,7 @@ def _replace(match: re.Match[str]) -> str:
     return keep + new if len(new) <= len(old) and (alike or set(new) & set(wrong)) else match[0]
 
 
-def _near(part: str, source: str) -> list[str]:
+def _find_candidates(part: str, source: str) -> list[str]:
     """Return the candidates in a text that do not overlap; of those that do, the nearest one."""
     # A short sentence may be mostly wrong: two edits are always allowed.
     limit = int(max(2, _FAR * len(source)))
@@ -239,6 +243,7 @@ def _is_balanced(text: str, source: str) -> bool:
 
 
 def _keep_ends(text: str, source: str) -> str:
+    """Return a text with the white space of the source's ends."""
     head = source[: len(source) - len(source.lstrip())]
     tail = source[len(source.rstrip()) :]
     return f"{head}{text.strip()}{tail}"

@@ -57,14 +57,15 @@ class LlmSystem:
         asked = [prompt_ids(self._policy, source) for source in sources]
 
         def run(chosen: list[int]) -> list[Answer]:
-            return self._answers([sources[i] for i in chosen], [asked[i] for i in chosen])
+            return self._generate_answers([sources[i] for i in chosen], [asked[i] for i in chosen])
 
         return in_batches([len(ids) for ids in asked], self._options.batch, run)
 
-    def _answers(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
+    def _generate_answers(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
+        """Return the answers to sources; `asked` are the tokens of their prompts."""
         import torch
 
-        from cecbench.systems.extract import extract
+        from cecbench.systems.extract import extract_correction
 
         started = time.perf_counter()
         limit = self._options.max_new_tokens
@@ -76,7 +77,7 @@ class LlmSystem:
         for source, ids, new, raw in zip(
             sources, asked, written, decode(self._policy, written), strict=True
         ):
-            extracted = extract(raw, source)
+            extracted = extract_correction(raw, source)
             answers.append(
                 Answer(extracted.text, raw, extracted.status, len(ids), len(new), seconds)
             )
@@ -119,15 +120,19 @@ class TaggerSystem:
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """Return one answer for each source, of the source's length."""
         for source, tagged in zip(sources, self.tagger.tag(sources), strict=True):
-            yield _answer(source, tagged)
+            yield _to_answer(source, tagged)
 
 
-def _answer(source: str, tagged: Tagged) -> Answer:
+def _to_answer(source: str, tagged: Tagged) -> Answer:
+    """Return what a tagger changed as an answer; its status says what was not read."""
     encoded = tagged.encoded
     status = "ok"
     if encoded.truncated:
         status = "truncated"
-    elif any(o is None and not c.isspace() for o, c in zip(encoded.own, source, strict=True)):
+    elif any(
+        token is None and not sign.isspace()
+        for token, sign in zip(encoded.own, source, strict=True)
+    ):
         status = "unknown"
     text = splice(source, ((place, place + 1, new) for place, new, _ in tagged.changes))
     return Answer(text, text, status, len(encoded.tokens), len(source), tagged.seconds)

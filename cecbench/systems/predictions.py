@@ -67,7 +67,7 @@ class PredictionSystem:
         predictions = read_predictions(path)
         while len(predictions) > len(rows) and predictions[-1] == _BLANK_END:
             predictions.pop()
-        matched_by, self._found = match(predictions, rows, path)
+        matched_by, self._found = match_rows(predictions, rows, path)
         self.name = path.stem
         self.identity: Mapping[str, object] = {
             "kind": "predictions",
@@ -123,7 +123,7 @@ def read_predictions(path: Path) -> list[Prediction]:
     return predictions
 
 
-def match(
+def match_rows(
     predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
 ) -> tuple[str, dict[str, Prediction]]:
     """Return how the predictions were matched (`id`, `source` or `order`), and id → its prediction.
@@ -138,7 +138,7 @@ def match(
         # Ids of another numbering are of no use, but beside sources they do no harm.
         if len(unknown) < len(predictions) or predictions[0].source is None:
             _refuse_ids(predictions, unknown, rows, path)
-            _same_sources(predictions, [known[p.id] for p in predictions if p.id], path)
+            _refuse_other_sources(predictions, [known[p.id] for p in predictions if p.id], path)
             return "id", {p.id: p for p in predictions if p.id is not None}
     in_step = len(predictions) == len(rows)
     if in_step and all(
@@ -146,7 +146,7 @@ def match(
     ):
         return "order", {row.id: p for p, row in zip(predictions, rows, strict=True)}
     if predictions[0].source is not None:
-        return "source", _by_source(predictions, rows, path)
+        return "source", _match_by_source(predictions, rows, path)
     raise InputError(
         f"{path} has {len(predictions)} predictions for {len(rows)} rows: add ids or sources, to "
         "show which prediction belongs to which row"
@@ -159,6 +159,7 @@ def _refuse_ids(
     rows: Sequence[Example],
     path: Path,
 ) -> None:
+    """Raise InputError for ids that the benchmark does not have, or that occur twice."""
     if unknown:
         raise InputError(
             f"{path}: {len(unknown)} of {len(predictions)} ids (first: "
@@ -174,7 +175,10 @@ def _refuse_ids(
         )
 
 
-def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Example], path: Path) -> None:
+def _refuse_other_sources(
+    predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
+) -> None:
+    """Raise InputError where a prediction has another source than its row."""
     for p, row in zip(predictions, rows, strict=True):
         if p.source is not None and p.source != row.source:
             raise InputError(
@@ -183,9 +187,10 @@ def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Example], pa
             )
 
 
-def _by_source(
+def _match_by_source(
     predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
 ) -> dict[str, Prediction]:
+    """Return the prediction of each row by its id, found by the source alone."""
     by_source: dict[str, Prediction] = {}
     for p in predictions:
         source = p.source or ""

@@ -27,7 +27,7 @@ BUILT_IN: tuple[Kind[Any], ...] = (
 
 
 @cache
-def kinds() -> tuple[Kind[Any], ...]:
+def list_kinds() -> tuple[Kind[Any], ...]:
     """Return every kind of system that loads: the built-in ones, then those of packages by name.
 
     Warn of the others.
@@ -53,7 +53,7 @@ def find_kind(name: str) -> Kind[Any]:
     return load_point(points[name], Kind, "--system")
 
 
-def check_spec(spec: str) -> tuple[Kind[Any], str]:
+def parse_spec(spec: str) -> tuple[Kind[Any], str]:
     """Return the kind and the argument of a spec.
 
     Raises UsageError for an unknown kind, for a missing argument, and for an address with a user or
@@ -82,11 +82,11 @@ def make_system(
 
     Raises UsageError for an option that the kind does not take.
     """
-    kind, argument = check_spec(spec)
+    kind, argument = parse_spec(spec)
     options = options or {}
     for name in options:
         if name not in kind.takes:
-            takers = [taker.name for taker in kinds() if name in taker.takes]
+            takers = [taker.name for taker in list_kinds() if name in taker.takes]
             flag = "--" + name.replace("_", "-")
             whose = f"an option of {' and '.join(takers)}" if takers else "unknown"
             raise UsageError(f"{flag} is {whose}: --system {kind.name} does not take it")

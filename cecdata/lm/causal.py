@@ -60,6 +60,7 @@ class _Pack(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Return the number of tokens of the text and of all changes."""
         return len(self.ids) + sum(len(suffix.new) for suffix in self.suffixes)
 
 
@@ -87,7 +88,7 @@ class CausalScorer(LanguageModel):
         self._most_tokens, self._most_bytes = limits
         text = self._model.config.get_text_config()
         self._vocabulary = int(text.vocab_size)
-        self._begin = _beginning(self._tokenizer, name)
+        self._begin = _find_first_token(self._tokenizer, name)
         self._unknown = self._tokenizer.unk_token_id  # stands for what no token writes
         if self._unknown is None:
             self._unknown = self._begin
@@ -103,7 +104,7 @@ class CausalScorer(LanguageModel):
         self._words: dict[str, int] = {}  # the tokens of one to four Han characters
         if self._packs:
             texts = decode_tokens(self._tokenizer, self._vocabulary)
-            self._compete(_written_with(texts, self._tokenizer, self._vocabulary))
+            self._set_competing(_find_competing(texts, self._tokenizer, self._vocabulary))
             if self._tokenizer.is_fast:  # others do not tell where a token stands
                 self._words = {t: n for n, t in enumerate(texts) if _WORD.fullmatch(t)}
 
@@ -123,7 +124,7 @@ class CausalScorer(LanguageModel):
                 rows[n] = ids
         order = sorted(rows, key=lambda n: len(rows[n]))
         most = self._most_bytes // (4 * self._vocabulary)
-        for batch in _batches([len(rows[n]) for n in order], most):
+        for batch in _batch_rows([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
             nats[members] = self._plain([rows[n] for n in members])
         return nats
@@ -143,7 +144,7 @@ class CausalScorer(LanguageModel):
         packs.sort(key=lambda pack: pack.size)
         # with coarse products, what stands beside a text moves its ratios; alone it is as fast
         most = 0 if self._mixed else self._most_tokens
-        for batch in _batches([pack.size for pack in packs], most):
+        for batch in _batch_rows([pack.size for pack in packs], most):
             members = [packs[at] for at in batch]
             for pack, values in zip(members, self._judge_packs(members), strict=True):
                 ratios[pack.text][pack.places] = values
@@ -162,7 +163,7 @@ class CausalScorer(LanguageModel):
         )
         order = sorted(readable, key=lambda n: len(rows[n]))
         most = 0 if self._mixed else self._most_tokens
-        for batch in _batches([len(rows[n]) for n in order], most):
+        for batch in _batch_rows([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
             wanted: list[tuple[int, int, int]] = []  # row, place and the token behind it
             compared: list[tuple[int, int, int, slice]] = []  # whose, and which tokens those are
@@ -172,7 +173,7 @@ class CausalScorer(LanguageModel):
                 for at, token, first, last in self._writings(texts[n], changes[n]):
                     compared.append((n, at, len(wanted), slice(begin + first, begin + last)))
                     wanted.append((row, first, token))
-            with self._computing():
+            with self._inference():
                 states = self._read_texts([rows[n] for n in members])
                 logs = self._log_probs(states, self._torch.tensor(wanted, device=self.device))
             for n, at, token, written in compared:
@@ -184,7 +185,7 @@ class CausalScorer(LanguageModel):
         key = tuple(rows[0])
         if self._mixed and key in self._passes:
             return self._passes[key][0]
-        ids = self._zeros(rows)
+        ids = self._zero_rows(rows)
         for n, row in enumerate(rows):
             ids[n, : len(row)] = self._torch.tensor(row)
         cache = self._cache_class() if self._mixed else None
@@ -268,11 +269,11 @@ class CausalScorer(LanguageModel):
 
     def _plain(self, rows: list[list[int]]) -> Doubles:
         """Return log P of each row of tokens behind its first, over the whole vocabulary."""
-        ids, seen = self._zeros(rows), self._zeros(rows)
+        ids, seen = self._zero_rows(rows), self._zero_rows(rows)
         for n, row in enumerate(rows):
             ids[n, : len(row)] = self._torch.tensor(row)
             seen[n, : len(row)] = 1
-        with self._computing():
+        with self._inference():
             logits = self._model(
                 input_ids=ids.to(self.device), attention_mask=seen.to(self.device), use_cache=False
             ).logits
@@ -293,7 +294,7 @@ class CausalScorer(LanguageModel):
         """
         torch = self._torch
         rows = [[*p.ids, *(id_ for s in p.suffixes for id_ in s.new[:-1])] for p in packs]
-        ids, positions = self._zeros(rows), self._zeros(rows)
+        ids, positions = self._zero_rows(rows), self._zero_rows(rows)
         # what fills a row up sees itself alone, because a token must see something
         visible = torch.eye(ids.shape[1], dtype=torch.bool).repeat(len(rows), 1, 1)
         asked: list[tuple[int, int, int]] = []  # row, place and the token behind it
@@ -316,7 +317,7 @@ class CausalScorer(LanguageModel):
                 count, at = count + 1, at + own
         mask = torch.zeros(visible.shape, dtype=torch.float32 if self._mixed else self.dtype)
         mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
-        with self._computing():
+        with self._inference():
             states = self._read_packs(packs, ids, mask, positions)
             logs = self._log_probs(states, torch.tensor(asked, device=self.device))
         owners, weights = zip(*signs, strict=True)
@@ -351,7 +352,7 @@ class CausalScorer(LanguageModel):
         places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
         weight, bias = self._output
         flat = states.flatten(0, 1)[places].to(weight.dtype)
-        whole = torch.cat([self._head(part).logsumexp(-1) for part in flat.split(64)])[which]
+        whole = torch.cat([self._logits_of(part).logsumexp(-1) for part in flat.split(64)])[which]
         wanted = (flat[which].float() * weight[asked[:, 2]]).sum(-1)
         if bias is not None:
             wanted += bias[asked[:, 2]]
@@ -359,7 +360,7 @@ class CausalScorer(LanguageModel):
         whole[outside] = torch.logaddexp(whole[outside], wanted[outside])
         return np.asarray((wanted - whole).cpu().double().numpy())
 
-    def _compete(self, competing: Tensor) -> None:
+    def _set_competing(self, competing: Tensor) -> None:
         """Let only these tokens [vocabulary] compete in packed passes."""
         layer = self._model.get_output_embeddings()
         bias = getattr(layer, "bias", None)
@@ -371,19 +372,20 @@ class CausalScorer(LanguageModel):
             weight, of_bias = weight[places], None if of_bias is None else of_bias[places]
         self._rows = weight, of_bias
 
-    def _head(self, states: Tensor) -> Tensor:
+    def _logits_of(self, states: Tensor) -> Tensor:
         """Return the logits [rows, competing] of states [rows, D]."""
         weight, bias = self._rows
         return self._torch.nn.functional.linear(states, weight, bias).float()
 
     @contextmanager
-    def _computing(self) -> Iterator[None]:
+    def _inference(self) -> Iterator[None]:
         """Let the model compute without gradients, and in the formats that it was loaded for."""
         mixed = self._torch.autocast("cpu", self._torch.bfloat16, enabled=self._mixed)
         with self._torch.inference_mode(), mixed:
             yield
 
-    def _zeros(self, rows: list[list[int]]) -> Tensor:
+    def _zero_rows(self, rows: list[list[int]]) -> Tensor:
+        """Return zeros as wide as the longest row, [rows, tokens]."""
         return self._torch.zeros((len(rows), max(map(len, rows))), dtype=self._torch.long)
 
     def _takes_packed(self) -> bool:
@@ -396,7 +398,7 @@ class CausalScorer(LanguageModel):
         stateful = getattr(self._model, "_is_stateful", False)
         if stateful or not {"attention_mask", "position_ids", self._cache_name} <= taken.keys():
             return False
-        self._compete(self._torch.ones(self._vocabulary, dtype=self._torch.bool))
+        self._set_competing(self._torch.ones(self._vocabulary, dtype=self._torch.bool))
         text, changes = _PROBE
         ratios = np.zeros(len(changes))
         reach, self._reach = self._reach, len(text)  # a pass over the whole text leaves nothing out
@@ -409,7 +411,7 @@ class CausalScorer(LanguageModel):
         return bool(np.allclose(ratios, whole, atol=alike, equal_nan=True))
 
 
-def _batches(sizes: list[int], most: int) -> Iterator[range]:
+def _batch_rows(sizes: list[int], most: int) -> Iterator[range]:
     """Yield ranges of rows, ordered by size, that together have at most so many tokens."""
     first = 0
     for last in range(1, len(sizes) + 1):
@@ -419,7 +421,7 @@ def _batches(sizes: list[int], most: int) -> Iterator[range]:
             first = last
 
 
-def _written_with(texts: list[str], tokenizer: Any, size: int) -> Tensor:
+def _find_competing(texts: list[str], tokenizer: Any, size: int) -> Tensor:
     """Return which tokens Chinese text is written with: those with a Han character or no letter."""
     import torch
 
@@ -429,11 +431,12 @@ def _written_with(texts: list[str], tokenizer: Any, size: int) -> Tensor:
     return competing
 
 
-def _takes(name: str) -> bool:
+def _takes_name(name: str) -> bool:
+    """Return whether a name is that of a folder, a GGUF file or a model on the hub."""
     return Path(name).is_dir() or name.endswith(".gguf") or bool(_HUB_NAME.fullmatch(name))
 
 
-def _beginning(tokenizer: Any, name: str) -> int:
+def _find_first_token(tokenizer: Any, name: str) -> int:
     """Return the token behind which documents begin."""
     for token in (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id):
         if token is not None:
@@ -441,4 +444,4 @@ def _beginning(tokenizer: Any, name: str) -> int:
     raise InputError(f"{name} needs a token that begins or ends a text: use another model")
 
 
-KIND = Kind(_takes, CausalScorer)
+KIND = Kind(_takes_name, CausalScorer)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.lm import kernels
-from cecdata.lm.table import LONGEST, Ints, Ngrams, trie_of
+from cecdata.lm.table import LONGEST, Ints, Ngrams, make_trie
 
 Longs = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -33,7 +33,7 @@ class Segmenter:
     """Cuts sentences into words. costs: -log P of each word; number 0 is what no word is."""
 
     def __init__(self, words: tuple[str, ...], costs: Doubles) -> None:
-        self._keys, self._nodes, self._word = trie_of(words)
+        self._keys, self._nodes, self._word = make_trie(words)
         shift = np.uint64(kernels.shift_of(len(self._keys)))
         self._marks = kernels.marks_of(self._keys, shift, np.uint64(0))
         self._costs = costs.astype(np.float32)
@@ -78,7 +78,7 @@ def count_words(segmenter: Segmenter, size: int, sentences: Iterable[Sequence[st
     return counts
 
 
-def back_off_model(
+def make_back_off_model(
     counts: Counts,
     words: tuple[str, ...],
     shares: Doubles,
@@ -98,7 +98,7 @@ def back_off_model(
     (pairs, pair_counts), (triples, triple_counts) = counts.pairs, counts.triples
     # bigrams: (c - D) / c(u) + gamma(u) P(w)
     u, w = pairs // size, pairs % size
-    discounted = pair_counts - discounts(pair_counts)
+    discounted = pair_counts - find_discounts(pair_counts)
     part = discounted / np.bincount(u, pair_counts, len(words))[u]
     frequent = pair_counts >= least_pairs
     gamma = np.ones(len(words)) - np.bincount(u[frequent], part[frequent], len(words))
@@ -106,7 +106,7 @@ def back_off_model(
     # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); both bigrams of every trigram occur
     first = np.searchsorted(pairs, triples // size)
     second = np.searchsorted(pairs, triples % (size * size))
-    part3 = (triple_counts - discounts(triple_counts)) / pair_counts[first]
+    part3 = (triple_counts - find_discounts(triple_counts)) / pair_counts[first]
     # a trigram occurs no more often than its bigrams, which the model then has, too
     kept3 = triple_counts >= max(least_pairs, least_triples)
     triples, first, second, part3 = triples[kept3], first[kept3], second[kept3], part3[kept3]
@@ -116,17 +116,17 @@ def back_off_model(
         licence=licence,
         error=error,
         words=words,
-        word_log_prob=_logs(shares),
-        word_backoff=_logs(gamma),
+        word_log_prob=_to_logs(shares),
+        word_backoff=_to_logs(gamma),
         pairs=np.column_stack([u, w])[frequent].astype(np.int32),
-        pair_log_prob=_logs(pair_prob[frequent]),
-        pair_backoff=_logs(gamma3[frequent]),
+        pair_log_prob=_to_logs(pair_prob[frequent]),
+        pair_backoff=_to_logs(gamma3[frequent]),
         triples=np.column_stack([u[first], w[first], w[second]]).astype(np.int32),
-        triple_log_prob=_logs(part3 + gamma3[first] * pair_prob[second]),
+        triple_log_prob=_to_logs(part3 + gamma3[first] * pair_prob[second]),
     )
 
 
-def without_words(model: Ngrams, left_out: NDArray[np.bool_]) -> Ngrams:
+def remove_words(model: Ngrams, left_out: NDArray[np.bool_]) -> Ngrams:
     """Return a model without these of its words [V] and their n-grams."""
     keep = ~left_out
     number = (np.cumsum(keep) - 1).astype(np.int32)
@@ -144,7 +144,7 @@ def without_words(model: Ngrams, left_out: NDArray[np.bool_]) -> Ngrams:
     )
 
 
-def discounts(counts: Doubles) -> Doubles:
+def find_discounts(counts: Doubles) -> Doubles:
     """Return the modified Kneser-Ney discount of each count; 0.5 to 1.5 where text is too small."""
     n = [float((counts == k).sum()) for k in range(1, 5)]
     if min(n) == 0:
@@ -167,7 +167,8 @@ def _add_keys(before: tuple[Longs, Doubles], keys: Longs) -> tuple[Longs, Double
     return every[begins], np.add.reduceat(weights[order], begins)
 
 
-def _logs(values: Doubles) -> NDArray[np.float32]:
+def _to_logs(values: Doubles) -> NDArray[np.float32]:
+    """Return the natural logarithms of probabilities, of which none is too small."""
     return np.log(np.clip(values, _LEAST, 1.0)).astype(np.float32)
 
 
@@ -181,7 +182,7 @@ def find_words(
     texts = _Strings(points, han)
     new_words: dict[str, int] = {}
     for length in range(2, LONGEST_NEW + 1):
-        for at, count in texts.free_and_bound(length, bound):
+        for at, count in texts.find_words_of_length(length, bound):
             word = joined[at : at + length]
             if word not in known:
                 new_words[word] = count
@@ -210,7 +211,7 @@ class _Strings:
             self._keys.append(keys)
             self._distinct.append(self._count_keys(keys[whole]))
 
-    def free_and_bound(self, length: int, least: float) -> list[tuple[int, int]]:
+    def find_words_of_length(self, length: int, least: float) -> list[tuple[int, int]]:
         """Return a place and the count of each word of this length."""
         begins = np.flatnonzero(self._whole[length])
         keys = self._keys[length][begins]
@@ -221,31 +222,32 @@ class _Strings:
         frequent = counts >= FEWEST
         bound = np.zeros(len(first), np.bool_)
         begin = begins[first[frequent]]
-        bound[frequent] = self._binding(begin, counts[frequent], length) > least
+        bound[frequent] = self._measure_binding(begin, counts[frequent], length) > least
         number = np.repeat(np.arange(len(first)), counts)
         inside = bound[number]
         number, begins = number[inside], begins[inside]
         free = np.full(len(first), np.inf)
         for places in (begins - 1, begins + length):
-            free = np.minimum(free, self._entropy(number, places, len(first)))
+            free = np.minimum(free, self._measure_entropy(number, places, len(first)))
         words = np.flatnonzero(bound & (free > FREE))
         at = begins[np.searchsorted(number, words)]
         return list(zip(at.tolist(), counts[words].tolist(), strict=True))
 
-    def _binding(self, begins: Longs, counts: Longs, length: int) -> Doubles:
+    def _measure_binding(self, begins: Longs, counts: Longs, length: int) -> Doubles:
         """Return the mutual information of the two parts of each string, where it is least."""
         least = np.full(len(begins), np.inf)
         for size in range(1, length):
-            left = self._count(self._keys[size][begins], size)
-            right = self._count(self._keys[length - size][begins + size], length - size)
+            left = self._look_up_counts(self._keys[size][begins], size)
+            right = self._look_up_counts(self._keys[length - size][begins + size], length - size)
             least = np.minimum(least, np.log(counts * self._total / (left * right)))
         return least
 
-    def _count(self, keys: Hashes, length: int) -> Longs:
+    def _look_up_counts(self, keys: Hashes, length: int) -> Longs:
+        """Return how often each string of this length occurs, by its hash."""
         distinct, counts = self._distinct[length]
         return counts[np.searchsorted(distinct, keys)]
 
-    def _entropy(self, number: Longs, places: Longs, size: int) -> Doubles:
+    def _measure_entropy(self, number: Longs, places: Longs, size: int) -> Doubles:
         """Return the entropy of the characters at the places that belong to each number."""
         signs = np.where(self._han[places], self._points[places], 0).astype(np.int64)
         pairs, counts = np.unique(number << 21 | signs, return_counts=True)
@@ -255,6 +257,7 @@ class _Strings:
 
     @staticmethod
     def _count_keys(keys: Hashes) -> tuple[Hashes, Longs]:
+        """Return the distinct hashes, sorted, and how often each occurs."""
         ordered = np.sort(keys)
         begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
         return ordered[begins], np.diff(np.append(begins, len(ordered)))

@@ -62,7 +62,7 @@ class EndpointScorer(LanguageModel):
             extra="lm",
         )
         self._completions = self._open(f"{self._base}/completions")
-        self._model = self._completions.hide_key(model) or self._only_model()
+        self._model = self._completions.hide_key(model) or self._find_only_model()
         if "***" in self._model:  # in place of the key
             raise InputError(
                 f"the name of the model at {self._base} holds the key in {KEY}, so outputs would "
@@ -81,9 +81,9 @@ class EndpointScorer(LanguageModel):
         texts = [encodable(text) for text in texts]
         asked = [text for text in dict.fromkeys(texts) if text]
         nats = {"": 0.0}
-        for number, future in self._completions.send_all(map(self._body, asked)):
+        for number, future in self._completions.send_all(map(self._make_request, asked)):
             try:
-                nats[asked[number]] = self._nats(future)
+                nats[asked[number]] = self._log_prob_of(future)
             except _RefusedError:
                 nats[asked[number]] = math.nan
         return np.array([nats[text] for text in texts])
@@ -94,8 +94,8 @@ class EndpointScorer(LanguageModel):
         said = ""
         for self._fields in ways:
             try:
-                sent = self._completions.send_all(map(self._body, _PROBES))
-                right, wrong = [self._nats(future) for _, future in sent]
+                sent = self._completions.send_all(map(self._make_request, _PROBES))
+                right, wrong = [self._log_prob_of(future) for _, future in sent]
             except InputError as error:
                 said = str(error)
             else:
@@ -107,7 +107,8 @@ class EndpointScorer(LanguageModel):
             f"with `prompt_logprobs` nor with `echo` ({said}): use another server, such as vLLM"
         )
 
-    def _body(self, text: str) -> Body:
+    def _make_request(self, text: str) -> Body:
+        """Return the request for the log-probabilities of a text."""
         return {
             "model": self._model,
             "prompt": _BEGIN + text,
@@ -116,11 +117,11 @@ class EndpointScorer(LanguageModel):
             **self._fields,
         }
 
-    def _nats(self, future: Future[Reply]) -> float:
+    def _log_prob_of(self, future: Future[Reply]) -> float:
         """Return log P of a text by its reply."""
-        answer = self._read(future)
+        answer = self._read_reply(future)
         try:
-            logs = _prompt_logs(answer)
+            logs = _find_prompt_logs(answer)
             nats = math.fsum(logs)
         except _NO_LOGS as error:
             raise InputError(
@@ -132,9 +133,10 @@ class EndpointScorer(LanguageModel):
             )
         return nats
 
-    def _only_model(self) -> str:
+    def _find_only_model(self) -> str:
+        """Return the name of the endpoint's model; raise InputError where there are several."""
         ((_, future),) = self._open(f"{self._base}/models").send_all([None])
-        listed = self._read(future)
+        listed = self._read_reply(future)
         try:
             names = [escape_controls(str(entry["id"])) for entry in listed["data"]]
         except (KeyError, TypeError) as error:
@@ -148,7 +150,7 @@ class EndpointScorer(LanguageModel):
             )
         return names[0]
 
-    def _read(self, future: Future[Reply]) -> Any:
+    def _read_reply(self, future: Future[Reply]) -> Any:
         """Return the JSON of an answer."""
         try:
             reply = future.result()
@@ -165,7 +167,7 @@ class EndpointScorer(LanguageModel):
         return reply.body
 
 
-def _prompt_logs(answer: Any) -> list[float]:
+def _find_prompt_logs(answer: Any) -> list[float]:
     """Return the log-probabilities of the prompt's tokens behind the first."""
     choice = answer["choices"][0]
     if (by_token := choice.get("prompt_logprobs")) is not None:
@@ -175,8 +177,9 @@ def _prompt_logs(answer: Any) -> list[float]:
     return [float(log) for log in logs[1 : len(logs) - int(answered)]]
 
 
-def _takes(name: str) -> bool:
+def _takes_name(name: str) -> bool:
+    """Return whether a name is a URL."""
     return name.startswith(("http://", "https://"))
 
 
-KIND = Kind(_takes, EndpointScorer)
+KIND = Kind(_takes_name, EndpointScorer)

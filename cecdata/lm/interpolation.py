@@ -116,26 +116,29 @@ class Mixture:
             licence="; ".join(dict.fromkeys(model.licence for model in self._models)),
             error=round(float(error), 2),
             words=self._words,
-            word_log_prob=_log(of_words[0]),
-            word_backoff=_log(of_words[1]),
-            pairs=_columns(pairs, size, 2),
-            pair_log_prob=_log(of_pairs[0]),
-            pair_backoff=_log(of_pairs[1]),
-            triples=_columns(triples, size, 3),
-            triple_log_prob=_log(of_triples),
+            word_log_prob=_to_log(of_words[0]),
+            word_backoff=_to_log(of_words[1]),
+            pairs=_split_keys(pairs, size, 2),
+            pair_log_prob=_to_log(of_pairs[0]),
+            pair_backoff=_to_log(of_pairs[1]),
+            triples=_split_keys(triples, size, 3),
+            triple_log_prob=_to_log(of_triples),
         )
 
 
-def _log(chances: Doubles) -> Floats:
+def _to_log(chances: Doubles) -> Floats:
+    """Return the natural logarithms of chances, of which none is too small."""
     return np.log(np.maximum(chances, 1e-9)).astype(np.float32)
 
 
 def _unite_keys(parts: Sequence[Longs]) -> Longs:
+    """Return the distinct keys of all parts, sorted."""
     keys = np.sort(np.concatenate(parts), kind="stable")  # merges sorted runs
     return np.asarray(keys[np.diff(keys, prepend=-1) != 0], np.int64)
 
 
 def _sort_keys(keys: Longs) -> tuple[Longs, Longs]:
+    """Return the keys sorted, and the order that sorts them."""
     order = np.argsort(keys, kind="stable")  # most models are sorted
     return keys[order], order
 
@@ -148,6 +151,7 @@ def _look_up(keys: Longs, values: Floats, asked: Longs, others: Doubles) -> Doub
     return np.where(keys[at] == asked, values[..., at], others)
 
 
-def _columns(keys: Longs, size: int, count: int) -> Ints:
+def _split_keys(keys: Longs, size: int, count: int) -> Ints:
+    """Return the `count` word numbers of each key to the base `size`, [keys, count]."""
     columns = [keys // size**place % size for place in reversed(range(count))]
     return np.column_stack(columns).astype(np.int32)

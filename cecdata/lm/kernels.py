@@ -24,18 +24,20 @@ def quantise(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.asarray(np.clip(np.rint(-values / STEP), 0, MOST), np.uint8)
 
 
-def restore(steps: NDArray[np.generic]) -> NDArray[np.float32]:
+def restore_steps(steps: NDArray[np.generic]) -> NDArray[np.float32]:
     """Return the log-probabilities of 8-bit steps."""
     return np.asarray(-STEP * steps.astype(np.float32), np.float32)
 
 
 @inlined
-def place_of(key, mask, shift):
+def slot_of_key(key, mask, shift):
+    """Return the first slot of a key in a hash table of mask + 1 slots."""
     return np.int64((key * FACTOR) >> shift) & mask
 
 
 @inlined
-def _bit_of(key, shift):
+def _mark_of_key(key, shift):
+    """Return the bit of a key among the marks."""
     return (key * FACTOR) >> (shift - MARKS)
 
 
@@ -54,7 +56,7 @@ def marks_of(slots, shift, low):
     marks = np.zeros((len(slots) << MARKS) >> 6, np.uint64)
     for slot in slots:
         if slot != EMPTY:
-            bit = _bit_of(slot >> low, shift)
+            bit = _mark_of_key(slot >> low, shift)
             marks[bit >> _SIX] |= np.uint64(1) << (bit & _63)
     return marks
 
@@ -65,14 +67,14 @@ def _may_hold(marks, key, shift):
 
     The marks are small enough for the processor's cache; the table itself is not.
     """
-    bit = _bit_of(key, shift)
+    bit = _mark_of_key(key, shift)
     return (marks[bit >> _SIX] >> (bit & _63)) & np.uint64(1) != EMPTY
 
 
 @inlined
-def _held_at(slots, key, low, shift):
+def _find_slot(slots, key, low, shift):
     """Return the place of a key above the `low` bits of its slot, or the empty one that ends it."""
-    at = place_of(key, len(slots) - 1, shift)
+    at = slot_of_key(key, len(slots) - 1, shift)
     while slots[at] != EMPTY and slots[at] >> low != key:
         at = (at + 1) & (len(slots) - 1)
     return at
@@ -84,7 +86,7 @@ def fill_bigrams(slots, pairs, log_prob, backoff):
     mask, shift = len(slots) - 1, shift_of(len(slots))
     for n in range(len(pairs)):
         key = np.uint64(pairs[n, 0]) << np.uint64(20) | np.uint64(pairs[n, 1])
-        at = place_of(key, mask, shift)
+        at = slot_of_key(key, mask, shift)
         while slots[at] != EMPTY:
             at = (at + 1) & mask
         low = np.uint64(log_prob[n]) << BYTE | np.uint64(backoff[n])
@@ -106,7 +108,7 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
             lost += 1
             continue
         key = np.uint64(first) << np.uint64(20) | np.uint64(triples[n, 2])
-        at = place_of(key, mask, shift)
+        at = slot_of_key(key, mask, shift)
         while slots[at] != EMPTY:
             at = (at + 1) & mask
         slots[at] = (key + np.uint64(1)) << BYTE | np.uint64(log_prob[n])
@@ -119,7 +121,7 @@ def find_bigram(slots, marks, shift, left, right):
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
     place = -1
     if _may_hold(marks, key, shift):
-        at = _held_at(slots, key, PAIR, shift)
+        at = _find_slot(slots, key, PAIR, shift)
         if slots[at] != EMPTY:
             place = at
     return place
@@ -129,7 +131,7 @@ def find_bigram(slots, marks, shift, left, right):
 def find_trigram(slots, shift, first, word):
     """Return the 8-bit log P of a trigram whose bigram is in slot `first`, or -1."""
     key = np.uint64(first) << np.uint64(20) | np.uint64(word)
-    at, wanted = place_of(key, len(slots) - 1, shift), key + np.uint64(1)
+    at, wanted = slot_of_key(key, len(slots) - 1, shift), key + np.uint64(1)
     while slots[at] != EMPTY and slots[at] >> BYTE != wanted:
         at = (at + 1) & (len(slots) - 1)
     return np.int64(slots[at] & LOWER) if slots[at] != EMPTY else -1
@@ -146,7 +148,7 @@ def fill_trie(keys, nodes, word, used, points, bounds, numbers):
         node = 0
         for p in range(bounds[n], bounds[n + 1]):
             key = np.uint64(node) << np.uint64(21) | np.uint64(points[p])
-            at = _held_at(keys, key, EMPTY, shift)
+            at = _find_slot(keys, key, EMPTY, shift)
             if keys[at] == EMPTY:
                 keys[at] = key
                 nodes[at] = used
@@ -164,24 +166,24 @@ def copy_trie(keys, nodes, from_keys, from_nodes):
     shift = shift_of(len(keys))
     for n in range(len(from_keys)):
         if from_keys[n] != EMPTY:
-            at = _held_at(keys, from_keys[n], EMPTY, shift)
+            at = _find_slot(keys, from_keys[n], EMPTY, shift)
             keys[at], nodes[at] = from_keys[n], from_nodes[n]
 
 
 @inlined
-def child(keys, nodes, marks, shift, node, point):
+def find_child(keys, nodes, marks, shift, node, point):
     """Return the node after this character, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
     to = -1
     if _may_hold(marks, key, shift):
-        at = _held_at(keys, key, np.uint64(0), shift)
+        at = _find_slot(keys, key, np.uint64(0), shift)
         if keys[at] != EMPTY:
             to = nodes[at]
     return to
 
 
 @compiled
-def nats_of(data, bounds, tables, longest, nats):
+def score_rows(data, bounds, tables, longest, nats):
     """Write log P of the Chinese characters of each UTF-8 text in nats.
 
     Each run of Chinese characters is cut into the words with the highest joint unigram probability.
@@ -214,7 +216,7 @@ def nats_of(data, bounds, tables, longest, nats):
                     size[start + 1], number[start + 1] = 1, 0
                 node = 0
                 for stop in range(start, min(start + longest, last)):
-                    node = child(
+                    node = find_child(
                         tables.edge_keys,
                         tables.edge_nodes,
                         tables.edge_marks,
@@ -275,7 +277,7 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
                     best[i + 1], back[i + 1], chosen[i + 1] = best[i] + 25.0, i, 0
                 node = 0
                 for j in range(i, min(n, i + longest)):
-                    node = child(keys, nodes, marks, shift, node, points[begin + j])
+                    node = find_child(keys, nodes, marks, shift, node, points[begin + j])
                     if node < 0:
                         break
                     w = word[node]
@@ -299,4 +301,5 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
 
 @inlined
 def _is_han(point):
+    """Return whether a code point is a Chinese character."""
     return 0x3400 <= point <= 0x9FFF or 0x20000 <= point <= 0x323AF

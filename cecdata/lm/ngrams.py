@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
-from cecdata.lm.kernels import quantise, restore
+from cecdata.lm.kernels import quantise, restore_steps
 from cecdata.lm.language_model import Doubles, Kind, LanguageModel
-from cecdata.lm.table import Ngrams, load, score_texts
+from cecdata.lm.table import Ngrams, load_ngrams, score_texts
 
 SHIPPED = "words"  # what a user names the first of the packaged models
 SHIPPED_NAME = "words of open texts"  # the name in its table
@@ -64,7 +64,7 @@ def _read_arpa(path: Path) -> Ngrams:
             for number_of_line, line in enumerate(file, 1):  # noqa: B007 - for the message
                 text = line.strip(" \t\r\n\f\v")
                 if text.lower() == "\\end\\":
-                    return _model_of(path.name, numbers, rows)
+                    return _make_model(path.name, numbers, rows)
                 if section := _SECTION.fullmatch(text):
                     order = int(section[1])
                 elif order and text:
@@ -84,16 +84,16 @@ def _parse_row(text: str, order: int, numbers: dict[str, int]) -> Row:
     prob, *words = _SPACE.split(text)
     if len(words) not in (order, order + 1):
         raise ValueError(f"a line of the {order}-grams must have {order} words")
-    backoff = _finite(words.pop()) if len(words) > order else 0.0
+    backoff = _parse_log(words.pop()) if len(words) > order else 0.0
     words = ["<unk>" if word in _UNKNOWN else word for word in words]
     if order > 1:
-        return tuple(numbers[word] for word in words), _finite(prob), backoff
+        return tuple(numbers[word] for word in words), _parse_log(prob), backoff
     if words[0] in numbers and words[0] != "<unk>":
         raise ValueError(f"the word {words[0]!r} is listed twice")
-    return (numbers.setdefault(words[0], len(numbers)),), _finite(prob), backoff
+    return (numbers.setdefault(words[0], len(numbers)),), _parse_log(prob), backoff
 
 
-def _model_of(name: str, numbers: dict[str, int], rows: dict[int, list[Row]]) -> Ngrams:
+def _make_model(name: str, numbers: dict[str, int], rows: dict[int, list[Row]]) -> Ngrams:
     """Return the model of rows by their order, with natural logarithms."""
     if not rows.get(2):
         raise InputError(f"{name} has only unigrams: name a model of order 2 or higher")
@@ -103,31 +103,32 @@ def _model_of(name: str, numbers: dict[str, int], rows: dict[int, list[Row]]) ->
     if len(words) != len(numbers):
         raise ValueError("the token for unknown words is listed twice")
     (_, prob1, back1), (pairs, prob2, back2), (triples, prob3, _) = (
-        _columns(rows.get(order, []), order) for order in (1, 2, 3)
+        _to_columns(rows.get(order, []), order) for order in (1, 2, 3)
     )
     return Ngrams(
         name=name,
         licence="as the file it was compiled from",
         words=tuple(numbers),
-        word_log_prob=natural(prob1),
-        word_backoff=natural(back1),
+        word_log_prob=to_natural_logs(prob1),
+        word_backoff=to_natural_logs(back1),
         pairs=pairs,
-        pair_log_prob=natural(prob2),
-        pair_backoff=natural(back2),
+        pair_log_prob=to_natural_logs(prob2),
+        pair_backoff=to_natural_logs(back2),
         triples=triples,
-        triple_log_prob=natural(prob3),
+        triple_log_prob=to_natural_logs(prob3),
     )
 
 
-def natural(values: Floats) -> Floats:
+def to_natural_logs(values: Floats) -> Floats:
     """Return log10 values as natural logarithms, rounded to the steps of a table.
 
     So a model's file and the table made from it are equivalent.
     """
-    return restore(quantise(values * _TO_NATURAL))
+    return restore_steps(quantise(values * _TO_NATURAL))
 
 
-def _columns(rows: list[Row], order: int) -> tuple[NDArray[np.int32], Floats, Floats]:
+def _to_columns(rows: list[Row], order: int) -> tuple[NDArray[np.int32], Floats, Floats]:
+    """Return rows, sorted, as word numbers [N, order], log P and back-offs."""
     rows.sort()
     return (
         np.array([row[0] for row in rows], np.int32).reshape(-1, order),
@@ -136,7 +137,7 @@ def _columns(rows: list[Row], order: int) -> tuple[NDArray[np.int32], Floats, Fl
     )
 
 
-def _finite(text: str) -> float:
+def _parse_log(text: str) -> float:
     """Return a number; minus infinity, as some toolkits write for <s>, is -99."""
     value = float(text)
     if not value < 1e9:  # nor is NaN
@@ -145,6 +146,7 @@ def _finite(text: str) -> float:
 
 
 def _open_text(path: Path) -> IO[str]:
+    """Open a text file, compressed by gzip or not."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     if zipped:
@@ -184,14 +186,14 @@ def locate(named: str | Path | None = None) -> tuple[Path, ...]:
     text = "" if named is None else str(named)
     if text in ("", SHIPPED):
         return _PACKAGED[:1] if text else _PACKAGED
-    return (_file(Path(text)),)
+    return (_require_file(Path(text)),)
 
 
-def find(named: str | Path | None = None) -> Ngrams:
+def find_model(named: str | Path | None = None) -> Ngrams:
     """Return the model that `locate` finds: of several files, or for a field, their mean."""
     models = [*map(read, locate(named))]
     field = models.pop() if models[-1].share else None
-    return mean_of(models or default_models(), field) if field or len(models) > 1 else models[0]
+    return make_mean(models or default_models(), field) if field or len(models) > 1 else models[0]
 
 
 def default_models() -> list[Ngrams]:
@@ -199,7 +201,7 @@ def default_models() -> list[Ngrams]:
     return [*map(read, locate())]
 
 
-def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
+def make_mean(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
     """Return the mean of the default models, and of a field's with its share."""
     from cecdata.lm.interpolation import Mixture  # late: a corrector has its tables kept
 
@@ -212,14 +214,14 @@ def mean_of(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
 @cache
 def load_shipped() -> Ngrams:
     """Return the packaged model of open texts; `SOURCES.md` beside it states its origin."""
-    return load(_PACKAGED[0])
+    return load_ngrams(_PACKAGED[0])
 
 
 def read(path: Path) -> Ngrams:
     """Return the model in a file; raise InputError where it is missing, damaged or no model."""
     if path == _PACKAGED[0]:
         return load_shipped()
-    if is_arpa(_file(path)):
+    if is_arpa(_require_file(path)):
         return _read_arpa(path)
     with path.open("rb") as file:
         if file.read(7) == b"mmap lm":
@@ -232,24 +234,27 @@ def read(path: Path) -> Ngrams:
             f"{path} is not an ARPA file in UTF-8: convert it, for example with "
             "`iconv -f gb18030 -t utf-8`"
         )
-    return load(path)
+    return load_ngrams(path)
 
 
-def _file(path: Path) -> Path:
+def _require_file(path: Path) -> Path:
+    """Return the path of a file; raise InputError where there is none."""
     if not path.is_file():
         raise InputError(f"{path} is not a file: {_FORMS}")
     return path
 
 
-def _takes(name: str) -> bool:
+def _takes_name(name: str) -> bool:
+    """Return whether a name is that of an n-gram table or an ARPA file."""
     if name in ("", SHIPPED) or Path(name).is_file():
         return not name.endswith(".gguf")
     return name.endswith((".ngram", ".arpa", ".arpa.gz", ".lm")) and not Path(name).is_dir()
 
 
-def _open(name: str) -> NgramScorer:
+def _open_scorer(name: str) -> NgramScorer:
+    """Return the scorer of a name, whose identity is the SHA-256 of its files."""
     digests = [SHIPPED if path == _PACKAGED[0] else sha256_of(path).sha256 for path in locate(name)]
-    return NgramScorer(find(name), " ".join(digests))
+    return NgramScorer(find_model(name), " ".join(digests))
 
 
-KIND = Kind(_takes, _open)
+KIND = Kind(_takes_name, _open_scorer)

@@ -33,7 +33,7 @@ class Tables(NamedTuple):
     The edges are a hash table of the character trie: a key is node << 21 | code point, its value
     the next node. `word` has the word that ends at a node, or -1. `log_prob` and `backoff` are by
     word; `most` is an upper bound of log P of a word after any other. The marks of a hash table are
-    a filter of its keys, and its shift is that of `kernels.place_of`.
+    a filter of its keys, and its shift is that of `kernels.slot_of_key`.
     """
 
     edge_keys: Longs
@@ -89,8 +89,8 @@ class Ngrams:
                 raise InputError(
                     f"{self.name} has {size:,} {what}, the limit is {most - 1:,}: prune the model"
                 )
-        edge_keys, edge_nodes, word = trie_of(self.words)
-        bigrams = _slots(len(self.pairs))
+        edge_keys, edge_nodes, word = make_trie(self.words)
+        bigrams = _make_slots(len(self.pairs))
         kernels.fill_bigrams(
             bigrams,
             self.pairs,
@@ -100,7 +100,7 @@ class Ngrams:
         shift = _shift(bigrams)
         marks = kernels.marks_of(bigrams, shift, kernels.PAIR)
         triples = self.triples if trigrams else self.triples[:0]
-        threes = _slots(len(triples))
+        threes = _make_slots(len(triples))
         lost = kernels.fill_trigrams(
             threes, bigrams, marks, triples, kernels.quantise(self.triple_log_prob)
         )
@@ -147,16 +147,16 @@ class Ngrams:
                 "words": arrays.join_texts(self.words),
                 "word_log_prob": kernels.quantise(self.word_log_prob),
                 "word_backoff": kernels.quantise(self.word_backoff),
-                **_rows("pair", pairs[:, 0], pairs[:, 1], size),
+                **_encode_rows("pair", pairs[:, 0], pairs[:, 1], size),
                 "pair_log_prob": kernels.quantise(self.pair_log_prob[order]),
                 "pair_backoff": kernels.quantise(self.pair_backoff[order]),
-                **_rows("triple", first[of_triple], triples[of_triple, 2], len(pairs)),
+                **_encode_rows("triple", first[of_triple], triples[of_triple, 2], len(pairs)),
                 "triple_log_prob": kernels.quantise(self.triple_log_prob[of_triple]),
             },
         )
 
 
-def load(path: Path) -> Ngrams:
+def load_ngrams(path: Path) -> Ngrams:
     """Read a model that `Ngrams.save` wrote.
 
     Raises `InputError` where the file is damaged or of another kind.
@@ -164,21 +164,21 @@ def load(path: Path) -> Ngrams:
     mend = "Name the ARPA file that it was made of, or make it anew"
     about, columns = arrays.load_arrays(path, KIND, mend)
     try:
-        pairs = _of_rows("pair", columns)
-        first, third = _of_rows("triple", columns).T
+        pairs = _decode_rows("pair", columns)
+        first, third = _decode_rows("triple", columns).T
         return Ngrams(
             name=str(about["name"]),
             licence=str(about["licence"]),
             error=float(str(about["error"])),
             share=float(str(about.get("share", 0.0))),
             words=arrays.split_texts(columns["words"]),
-            word_log_prob=kernels.restore(columns["word_log_prob"]),
-            word_backoff=kernels.restore(columns["word_backoff"]),
+            word_log_prob=kernels.restore_steps(columns["word_log_prob"]),
+            word_backoff=kernels.restore_steps(columns["word_backoff"]),
             pairs=pairs,
-            pair_log_prob=kernels.restore(columns["pair_log_prob"]),
-            pair_backoff=kernels.restore(columns["pair_backoff"]),
+            pair_log_prob=kernels.restore_steps(columns["pair_log_prob"]),
+            pair_backoff=kernels.restore_steps(columns["pair_backoff"]),
             triples=np.column_stack([pairs[first], third]),
-            triple_log_prob=kernels.restore(columns["triple_log_prob"]),
+            triple_log_prob=kernels.restore_steps(columns["triple_log_prob"]),
         )
     except (KeyError, ValueError, IndexError) as error:
         raise InputError(f"{path} is damaged ({error}). {mend}") from error
@@ -190,11 +190,11 @@ def score_texts(texts: Sequence[str], tables: Tables) -> NDArray[np.float64]:
     data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     bounds = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     nats = np.zeros(len(encoded))
-    kernels.nats_of(data, bounds, tables, LONGEST, nats)
+    kernels.score_rows(data, bounds, tables, LONGEST, nats)
     return nats
 
 
-def _rows(
+def _encode_rows(
     name: str, first: NDArray[np.integer], last: NDArray[np.integer], size: int
 ) -> dict[str, NDArray[np.generic]]:
     """Return sorted pairs of numbers (first, last) as counts by first and differences of last.
@@ -208,8 +208,8 @@ def _rows(
     return {f"{name}_counts": np.bincount(first, minlength=size).astype("<i4"), f"{name}s": planes}
 
 
-def _of_rows(name: str, columns: Mapping[str, NDArray[np.generic]]) -> Ints:
-    """Return the pairs of numbers (first, last), [N, 2], that `_rows` encoded."""
+def _decode_rows(name: str, columns: Mapping[str, NDArray[np.generic]]) -> Ints:
+    """Return the pairs of numbers (first, last), [N, 2], that `_encode_rows` encoded."""
     counts = columns[f"{name}_counts"].astype(np.int64)
     planes = np.ascontiguousarray(columns[f"{name}s"].T, np.uint8)
     last = np.cumsum(planes.view("<u4").ravel().astype(np.int64))
@@ -218,29 +218,30 @@ def _of_rows(name: str, columns: Mapping[str, NDArray[np.generic]]) -> Ints:
     return np.column_stack([first, last - np.repeat(before, counts)]).astype(np.int32)
 
 
-def _slots(count: int) -> Longs:
+def _make_slots(count: int) -> Longs:
     """Return an empty hash table of which `count` entries fill at most two thirds."""
     size = 1 << max(10, int(count * 1.5).bit_length())
     return np.zeros(size, np.uint64)
 
 
 def _shift(slots: Longs) -> np.uint64:
+    """Return the shift by which a key finds its slot."""
     return np.uint64(kernels.shift_of(len(slots)))
 
 
-def trie_of(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
+def make_trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
     """Return the trie of the words' characters; words longer than `LONGEST` are left out."""
     sizes = np.fromiter(map(len, words), np.int64)
     numbers = np.flatnonzero(sizes <= LONGEST)[1:].astype(np.int32)  # without the unknown word
-    points, bounds = _flat([words[number] for number in numbers.tolist()])
-    keys = _slots(len(points) + 1)
+    points, bounds = _join_points([words[number] for number in numbers.tolist()])
+    keys = _make_slots(len(points) + 1)
     nodes = np.zeros(len(keys), np.int32)
     word = np.full(len(points) + 1, -1, np.int32)
     used = kernels.fill_trie(keys, nodes, word, 1, points, bounds, numbers)
     return keys, nodes, word[:used]
 
 
-def _flat(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _join_points(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the code points of all texts, and where each text begins, with the end."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.int64)
     return points, np.cumsum(np.fromiter(map(len, ("", *texts)), np.int64))
@@ -252,11 +253,11 @@ def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]
     Each word gets the next number, which stays unused where the tables have the word. What no word
     changes is shared.
     """
-    points, bounds = _flat(list(words))
+    points, bounds = _join_points(list(words))
     size, nodes = len(tables.log_prob), len(tables.word)
     if size + len(words) >= MOST_WORDS:
         raise InputError(f"the model has {size:,} words, so that {len(words):,} more do not fit")
-    keys = _slots(nodes + len(points))
+    keys = _make_slots(nodes + len(points))
     if len(keys) > len(tables.edge_keys):
         edges = np.zeros(len(keys), np.int32)
         kernels.copy_trie(keys, edges, tables.edge_keys, tables.edge_nodes)

@@ -36,7 +36,9 @@ class Rate:
     per_position: float
 
 
-def edit_counts(positions: npt.NDArray[np.int64], rate: float, most: int, least: int = 1) -> Floats:
+def edit_count_chances(
+    positions: npt.NDArray[np.int64], rate: float, most: int, least: int = 1
+) -> Floats:
     """Return P(K = 1..most) of a binomial(positions, rate) given least ≤ K ≤ most.
 
     The result is [positions, most]. Where there are fewer positions than `least`, all of them
@@ -80,14 +82,14 @@ class Cells:
         distinct, row = np.unique(positions, return_inverse=True)
         return cls(lengths, distinct, row, histogram[lengths, positions])
 
-    def expected(self, rate: float, most: int, cost: float) -> float:
+    def expected_rate(self, rate: float, most: int, cost: float) -> float:
         """Return E[ED/len] at this rate per position, or 0 if no sentence has a position.
 
         `cost` is the mean distance of an edit.
         """
         if not len(self.lengths):
             return 0.0
-        mean_edits = edit_counts(self.positions, rate, most) @ np.arange(1, most + 1)
+        mean_edits = edit_count_chances(self.positions, rate, most) @ np.arange(1, most + 1)
         share = cost * mean_edits[self.row] / self.lengths
         return float(np.average(share, weights=self.weights))
 
@@ -98,21 +100,21 @@ def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
     `histogram` [length, positions] weighs sentences.
     """
     cells = Cells.of(histogram)
-    least, largest = (cells.expected(end, most, cost) for end in (0.0, 1.0))
+    least, largest = (cells.expected_rate(end, most, cost) for end in (0.0, 1.0))
     if target <= least:
         return Rate(target, least, 0.0)
     if target >= largest:
         return Rate(target, largest, 1.0)
-    rate = _crossing(
-        lambda middle: cells.expected(middle, most, cost) - target,
+    rate = _find_crossing(
+        lambda middle: cells.expected_rate(middle, most, cost) - target,
         (0.0, least - target),
         (1.0, largest - target),
         target,
     )
-    return Rate(target, cells.expected(rate, most, cost), rate)
+    return Rate(target, cells.expected_rate(rate, most, cost), rate)
 
 
-def _crossing(
+def _find_crossing(
     excess: Callable[[float], float],
     low: tuple[float, float],
     high: tuple[float, float],
@@ -137,7 +139,7 @@ def _crossing(
     return middle
 
 
-def count_table(rates: list[float], mosts: list[int], positions: int) -> Floats:
+def make_count_table(rates: list[float], mosts: list[int], positions: int) -> Floats:
     """Return P(K ≤ k + 1) for the kernel, [len(rates), positions + 1, max(mosts)].
 
     The last row is that of mixed pairs, which have at least two edits.
@@ -146,7 +148,9 @@ def count_table(rates: list[float], mosts: list[int], positions: int) -> Floats:
     n = np.arange(positions + 1)
     for row, (rate, most) in enumerate(zip(rates, mosts, strict=True)):
         least = min(2, most) if row == len(rates) - 1 else 1
-        table[row, :, :most] = np.cumsum(edit_counts(n, rate, most, least), axis=1).clip(max=1)
+        table[row, :, :most] = np.cumsum(edit_count_chances(n, rate, most, least), axis=1).clip(
+            max=1
+        )
         # a value that rounding left below 1 would let a draw ask for more edits than positions
         table[row, np.arange(max(mosts)) + 1 >= np.minimum(n, most)[:, None]] = 1.0
     return table

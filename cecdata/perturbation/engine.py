@@ -16,9 +16,15 @@ from cecdata.common.kernels import string_buffers
 from cecdata.config import Config, config_of_manifest
 from cecdata.corpus.protect import mark_spans
 from cecdata.perturbation import kernel
-from cecdata.perturbation.calibrate import Rate, calibrate, count_table
+from cecdata.perturbation.calibrate import Rate, calibrate, make_count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
-from cecdata.perturbation.pairs import Pairs, compact, edits_array, name_codes, pair_table
+from cecdata.perturbation.pairs import (
+    Pairs,
+    code_texts,
+    make_edits_array,
+    make_pair_table,
+    name_codes,
+)
 from cecdata.perturbation.tables import Compiled, compile_recipe
 from cecdata.shards.manifest import Manifest
 
@@ -45,13 +51,13 @@ class Histogram:
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points; one batch at a time."""
-        arrays = _arrays_of(text, _NO_IDS, self.config)
-        space = scratch(self.config, self.tables)
-        kernel.position_histogram(arrays, self.tables.arrays, self._priors, space, self.counts)
+        arrays = _to_sentences(text, _NO_IDS, self.config)
+        space = make_scratch(self.config, self.tables)
+        kernel.add_to_histogram(arrays, self.tables.arrays, self._priors, space, self.counts)
 
     def rates(self) -> dict[str, Rate]:
         """Return the rate per position of every operator with a prior."""
-        mosts = _mosts(self.config, self.tables)
+        mosts = _most_edits(self.config, self.tables)
         return {
             name: calibrate(
                 self.counts[o], self.config.rate[name], mosts[o], self.tables.costs[o].mean
@@ -62,10 +68,11 @@ class Histogram:
 
 
 def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
+    """Return the prior of each operator of the tables, [O]."""
     return np.array([config.prior.get(name, 0.0) for name in tables.operators], np.float64)
 
 
-def _mosts(config: Config, tables: Compiled) -> list[int]:
+def _most_edits(config: Config, tables: Compiled) -> list[int]:
     """Return the maximum number of edits of a pair by operator, and last that of mixed pairs.
 
     It keeps the sum of the edits' distances within `max_distance`.
@@ -92,7 +99,9 @@ class Perturber:
             rates[name].per_position if name in rates else 0.0 for name in tables.operators
         ]
         per_position.append(config.mixed_rate)
-        self._counts = count_table(per_position, _mosts(config, tables), config.max_chars + 1)
+        self._counts = make_count_table(
+            per_position, _most_edits(config, tables), config.max_chars + 1
+        )
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
 
     @classmethod
@@ -129,7 +138,9 @@ class Perturber:
     def draws(self) -> Draws:
         """Return the inputs of the draws, apart from the sentences' ids."""
         c, counts = self.config, self._counts
-        unchanged = c.unchanged if c.keep_duplicates else drawn_unchanged(c.unchanged, c.copies)
+        unchanged = (
+            c.unchanged if c.keep_duplicates else find_unchanged_share(c.unchanged, c.copies)
+        )
         return Draws(c.seed, c.copies, c.mixed, unchanged, self._priors, counts, c.proposals)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
@@ -143,20 +154,20 @@ class Perturber:
             )
         arrays = sentence_arrays(sentences, config)
         out = self.output(arrays)
-        edits = kernel.perturb(arrays, self.draws, tables.arrays, scratch(config, tables), out)
+        edits = kernel.perturb(arrays, self.draws, tables.arrays, make_scratch(config, tables), out)
         out.operator[out.operator < 0] = len(self._names) - 1
         rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
         columns = {
             "id": pa.array(np.repeat(arrays.ids.view(np.int64), config.copies)),
             "copy": pa.array(np.tile(np.arange(config.copies, dtype=np.int16), len(text))),
-            "source": _strings(out.offsets, out.data),
+            "source": _to_strings(out.offsets, out.data),
             "target": pa.DictionaryArray.from_arrays(pa.array(rows), text),
             "operator": name_codes(out.operator, self._names),
-            "edits": self._edits(out, edits),
+            "edits": self._make_edits(out, edits),
             "distance": pa.array(out.distance),
             "origin": _repeat_coded(sentences.column("origin"), rows),
         }
-        return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
+        return Pairs(make_pair_table(columns), np.repeat(lengths, config.copies))
 
     def output(self, given: Sentences) -> Output:
         """Return arrays for the kernel's output; raise UsageError if the text exceeds a column."""
@@ -171,14 +182,15 @@ class Perturber:
             )
         return Output.of(self.config.copies * count, most, bytes_)
 
-    def _edits(self, out: Output, edits: int) -> pa.Array:
+    def _make_edits(self, out: Output, edits: int) -> pa.Array:
+        """Return the column `edits` of the first `edits` entries of the output."""
         texts = self.tables.column
-        return edits_array(
+        return make_edits_array(
             out.edits,
             out.start[:edits],
             out.end[:edits],
-            compact(out.old[:edits], texts),
-            compact(out.new[:edits], texts),
+            code_texts(out.old[:edits], texts),
+            code_texts(out.new[:edits], texts),
             out.edited_by[:edits],
             out.kind[:edits],
             self.tables.operators,
@@ -186,7 +198,7 @@ class Perturber:
         )
 
 
-def drawn_unchanged(share: float, copies: int) -> float:
+def find_unchanged_share(share: float, copies: int) -> float:
     """Return the share of unchanged pairs to draw, so that `share` of the kept ones are unchanged.
 
     Of several unchanged copies of a sentence one is kept, so more must be drawn.
@@ -199,10 +211,8 @@ def drawn_unchanged(share: float, copies: int) -> float:
     low, high = share, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        unchanged_on_average = (
-            1 - (1 - middle) ** copies
-        )  # unchanged pairs of a sentence, on average
-        enough = unchanged_on_average >= share * (unchanged_on_average + copies * (1 - middle))
+        remaining = 1 - (1 - middle) ** copies  # unchanged pairs of a sentence, on average
+        enough = remaining >= share * (remaining + copies * (1 - middle))
         low, high = (low, middle) if enough else (middle, high)
     return high
 
@@ -210,33 +220,36 @@ def drawn_unchanged(share: float, copies: int) -> float:
 def sentence_arrays(sentences: pa.RecordBatch, config: Config) -> Sentences:
     """Return the kernel's view of a batch of the schema SENTENCE; no text is copied."""
     ids = np.asarray(sentences.column("id")).view(np.uint64)
-    return _arrays_of(sentences.column("text"), ids, config)
+    return _to_sentences(sentences.column("text"), ids, config)
 
 
-def _arrays_of(text: pa.Array, ids: npt.NDArray[np.uint64], config: Config) -> Sentences:
+def _to_sentences(text: pa.Array, ids: npt.NDArray[np.uint64], config: Config) -> Sentences:
+    """Return the kernel's view of texts and their ids; no text is copied."""
     data, offsets = string_buffers(text)
     marks = mark_spans(data, offsets) if config.protect_spans else np.zeros(0, np.uint8)
     return Sentences(offsets, data, ids, marks)
 
 
-def scratch(config: Config, tables: Compiled) -> Scratch:
+def make_scratch(config: Config, tables: Compiled) -> Scratch:
     """Return the kernel's scratch arrays for one sentence at a time."""
     arrays = tables.arrays
     return Scratch.of(
         config.max_chars,
         len(arrays.inserts),
         len(arrays.spans.operator),
-        max(_mosts(config, tables)),
+        max(_most_edits(config, tables)),
         config.proposals,
     )
 
 
-def _strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.StringArray:
+def _to_strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.StringArray:
+    """Return the texts whose bytes are data[offsets[i] : offsets[i + 1]]; nothing is copied."""
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[: offsets[-1]])]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
 
 
 def _repeat_coded(origin: pa.Array, rows: npt.NDArray[np.int32]) -> pa.DictionaryArray:
+    """Return the values at these rows as a dictionary array."""
     coded = origin.dictionary_encode()
     codes = np.asarray(coded.indices)[rows]
     return pa.DictionaryArray.from_arrays(pa.array(codes), coded.dictionary)

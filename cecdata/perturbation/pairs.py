@@ -50,7 +50,7 @@ class Pairs:
         return replace(self, table=table, lengths=self.lengths[keep], measures=measures)
 
 
-def edits_array(
+def make_edits_array(
     offsets: Offsets,
     start: Offsets,
     end: Offsets,
@@ -65,7 +65,7 @@ def edits_array(
 
     `offsets` has one entry more than there are pairs; edits of pair i are
     ``offsets[i]:offsets[i + 1]`` of the other arrays. `target` and `source` are string arrays
-    or, cheaper, dictionary arrays (see `compact`); the codes index `operators` and `kinds`.
+    or, cheaper, dictionary arrays (see `code_texts`); the codes index `operators` and `kinds`.
 
     >>> edits_array(
     ...     np.array([0, 1], np.int32), np.array([4], np.int32), np.array([5], np.int32),
@@ -94,7 +94,7 @@ def name_codes(codes: Codes, names: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names, pa.string()))
 
 
-def compact(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
+def code_texts(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
     """Return codes into a long table of texts as an array with a dictionary of those in use.
 
     The dictionary keeps the order of the table and holds a text once, though the table may hold it
@@ -111,7 +111,7 @@ def compact(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(renumbered[codes]), distinct.dictionary)
 
 
-def pair_table(columns: dict[str, pa.Array]) -> pa.Table:
+def make_pair_table(columns: dict[str, pa.Array]) -> pa.Table:
     """Return a table of the schema PAIR; dictionary arrays stay as they are.
 
     A nullable column that is not given is null, until a filter measures it.

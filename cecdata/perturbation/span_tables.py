@@ -45,18 +45,18 @@ def compile_spans(
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
     number = {text: position for position, text in enumerate(texts)}
     assert len(texts) < 2**layout.SPAN_TEXT_BITS
-    signs = _signs(texts, singles)
+    signs = _pack_texts(texts, singles)
     keys = [_pack_spans(part.sources, slots) for part in parts]
     spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
     places = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
-    searchable, row_of = _searchable(spans, places)
+    searchable, row_of = _make_search_tables(spans, places)
     rows = np.zeros((len(searchable["heads"]) + len(searchable["tails"]), len(parts)), np.uint64)
     blocks: list[Longs] = []
     written = 0
     for s, (operator, part) in enumerate(sets.values()):
-        rows[row_of[places[s]], s] = _rows(part, written, number)
+        rows[row_of[places[s]], s] = _pack_rows(part, written, number)
         codes = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
-        blocks.append(_candidates(part, codes, number, signs))
+        blocks.append(_pack_candidates(part, codes, number, signs))
         written += len(part.weight)
     assert written < 2**layout.COUNT_SHIFT
     which = {name: position for position, name in enumerate(sets)}
@@ -68,14 +68,17 @@ def compile_spans(
         **searchable,
         rows=rows,
         candidates=np.concatenate([*blocks, np.zeros((0, 2), np.uint64)]),
-        points=_points(texts),
+        points=_code_points(texts),
     )
-    hashes = {name: _hash(part, operator.kinds) for name, (operator, part) in sets.items()}
-    costs = {name: _cost(part) for name, (_, part) in sets.items()}
+    hashes = {
+        name: _hash_confusions(part, operator.kinds) for name, (operator, part) in sets.items()
+    }
+    costs = {name: _measure_cost(part) for name, (_, part) in sets.items()}
     return arrays, texts, hashes, costs
 
 
-def _rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:
+def _pack_rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:
+    """Return each span's row in `SpanTables.rows`: candidates, count, text and size in one word."""
     count = np.diff(part.bounds)
     assert (
         count.max(initial=0)
@@ -88,10 +91,11 @@ def _rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:
     return np.asarray((packed | size << layout.SIZE_SHIFT).astype(np.uint64))
 
 
-def _candidates(
+def _pack_candidates(
     part: SpanSet, kinds: npt.NDArray[np.int64], number: Mapping[str, int], signs: Longs
 ) -> Longs:
-    keep, alias = walker(part.bounds, part.weight)
+    """Return each candidate as two words: how it is drawn, and its text as `_pack_texts` has it."""
+    keep, alias = make_alias_tables(part.bounds, part.weight)
     most = 2**layout.KEEP_BITS - 1
     first = np.repeat(part.bounds[:-1], np.diff(part.bounds))
     text = np.array([number[name] for name in part.texts], np.int64)[part.replacement]
@@ -104,9 +108,9 @@ def _candidates(
     return np.column_stack([packed.astype(np.uint64), signs[text]])
 
 
-def _signs(texts: Sequence[str], singles: dict[str, int]) -> Longs:
+def _pack_texts(texts: Sequence[str], singles: dict[str, int]) -> Longs:
     """Return each text as rows of `Tables.texts`, 16 bits each, the first character lowest."""
-    points = _points(texts)
+    points = _code_points(texts)
     row_of = np.zeros(0x110000, np.uint64)
     for point in np.unique(points[points > 0]).tolist():
         row_of[point] = singles.setdefault(chr(point), len(singles))
@@ -114,7 +118,7 @@ def _signs(texts: Sequence[str], singles: dict[str, int]) -> Longs:
     return np.asarray(np.bitwise_or.reduce(row_of[points] << shifts, axis=1))
 
 
-def _cost(part: SpanSet) -> Cost:
+def _measure_cost(part: SpanSet) -> Cost:
     """Return the cost of an operator; words are weighted by frequency, other spans equally."""
     known = {
         text: count
@@ -133,7 +137,7 @@ def _pack_spans(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
     """Return each span as four slots of 16 bits, the first highest; 0 or NO_THIRD at its end."""
     slot_of = np.zeros(0x110000, np.uint64)
     slot_of[[ord(sign) for sign in slots]] = list(slots.values())
-    points = _points(sources)
+    points = _code_points(sources)
     assert ((points == 0) | (slot_of[points] > 0)).all(), "a span of characters without a slot"
     packed = slot_of[points]
     packed[points[:, 2] == 0, 2] = layout.NO_THIRD  # so that it sorts before the longer ones
@@ -141,7 +145,7 @@ def _pack_spans(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
     return np.asarray(np.bitwise_or.reduce(packed << shifts, axis=1))
 
 
-def _searchable(
+def _make_search_tables(
     spans: Longs, own: Sequence[npt.NDArray[np.intp]]
 ) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.intp]]:
     """Return the kernel's search tables of packed spans, highest first, and each span's row.
@@ -161,25 +165,25 @@ def _searchable(
     edits_two, goes_on = np.zeros((2, len(head)), np.uint64)
     edits_two[begins[~long]] = able[~long]
     goes_on[begins[long]] = 1
-    starts, before, heads, position = _heads(head, edits_two, goes_on)
+    starts, before, heads, position = _make_heads(head, edits_two, goes_on)
     tail_of = np.zeros(len(heads), np.uint32)
     # written backwards: the first tail of a head is written last
     tail_of[position[begins[long]][::-1]] = np.arange(len(tails), dtype=np.uint32)[::-1]
     row_of = position[begins]
     row_of[long] = len(heads) + np.arange(len(tails))
     longer = (pair[long] | third[long] << np.uint64(32)) * np.uint64(layout.KEY_FACTOR)
-    bits = _bitmap(longer >> np.uint64(64 - layout.KNOWN_BITS))
+    bits = _make_bitmap(longer >> np.uint64(64 - layout.KNOWN_BITS))
     searchable = {"starts": starts, "before": before, "longer": bits}
     return {**searchable, "heads": heads, "first": tail_of, "tails": tails}, row_of
 
 
-def _heads(
+def _make_heads(
     head: Longs, able: Longs, goes_on: Longs
 ) -> tuple[Longs, Words, Words, npt.NDArray[np.intp]]:
     """Return a bitmap of heads, the bits before each word, the entries, each head's position."""
     spread = head * np.uint64(layout.PAIR_FACTOR) & np.uint64(0xFFFFFFFF)
     bit, tag = spread >> np.uint64(layout.TAG_BITS), spread & np.uint64((1 << layout.TAG_BITS) - 1)
-    starts = _bitmap(bit)
+    starts = _make_bitmap(bit)
     set_ = np.unpackbits(starts.view(np.uint8), bitorder="little").reshape(-1, 64).sum(1)
     before = np.r_[np.uint64(0), np.cumsum(set_, dtype=np.uint64)][: len(starts)]
     distinct, which, count = np.unique(bit, return_inverse=True, return_counts=True)
@@ -201,19 +205,21 @@ def _heads(
     return starts, before.astype(np.uint32), heads.astype(np.uint32), position
 
 
-def _bitmap(bits: Longs) -> Longs:
+def _make_bitmap(bits: Longs) -> Longs:
+    """Return a bitmap of 2^KNOWN_BITS bits, in words of 64, in which these are set."""
     bitmap = np.zeros(2**layout.KNOWN_BITS // 64, np.uint64)
     where = (bits >> np.uint64(6)).astype(np.int64)
     np.bitwise_or.at(bitmap, where, np.uint64(1) << (bits & np.uint64(63)))
     return bitmap
 
 
-def _points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
+def _code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
+    """Return the code points of texts, [texts, LONGEST], with zeros behind the shorter ones."""
     padded = "".join(text.ljust(LONGEST, "\0") for text in texts)
     return np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST).copy()
 
 
-def _hash(part: SpanSet, kinds: Sequence[str]) -> str:
+def _hash_confusions(part: SpanSet, kinds: Sequence[str]) -> str:
     """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
     row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
     share = part.weight / np.bincount(row, part.weight)[row]
@@ -224,7 +230,7 @@ def _hash(part: SpanSet, kinds: Sequence[str]) -> str:
 
 
 @compiled
-def walker(
+def make_alias_tables(
     bounds: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return Walker's alias tables of rows of weights: (probability of keeping j, alias of j).

@@ -24,7 +24,7 @@ from cecdata.operators import Operator
 from cecdata.operators.base import CharConfusions, reweigh
 from cecdata.perturbation.kernel import layout
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, Ints, Language, Longs, Shorts, Tables
-from cecdata.perturbation.span_tables import Cost, compile_spans, walker
+from cecdata.perturbation.span_tables import Cost, compile_spans, make_alias_tables
 
 Numbers = npt.NDArray[np.int64]
 MODEL = "lm"  # the key of the language model in `Compiled.sha256`
@@ -71,6 +71,7 @@ def _compile_operators(
     operators: tuple[Operator, ...],
     changes: tuple[tuple[tuple[str, float], ...], ...],
 ) -> Compiled:
+    """Return the tables of operators with changed weights, (kind, factor) each."""
     changed = [
         reweigh(operator, dict(change)) if change else operator
         for operator, change in zip(operators, changes, strict=True)
@@ -85,32 +86,33 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     _check_sizes(operators, kinds)
     texts = {"": 0} | {character: position for position, character in enumerate(characters, 1)}
     slots = len(characters) + 1
-    slot_of = _slots(characters)
-    sets = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
+    slot_of = _number_slots(characters)
+    sets = [_list_candidates(operator, tuple(characters), kinds, texts) for operator in operators]
     # From here on a text's number is its position, and that of a character its slot.
     position_of = np.r_[slot_of, slots : len(texts)]
     texts = {
         text: position for position, text in sorted(zip(position_of.tolist(), texts, strict=True))
     }
     placed = [_renumber(columns, position_of) for columns in sets]
-    rows, eligible = _rows(placed, slots)
+    rows, eligible = _make_rows(placed, slots)
     named = {character: texts[character] for character in characters}
     spans, span_texts, hashes, span_costs = compile_spans(operators, named, texts, kinds)
     assert len(texts) < 2**layout.TEXT_BITS
-    text_table = _texts(list(texts))
+    text_table = _pack_texts(list(texts))
     arrays = Tables(
-        code_points=_code_points(named),
+        code_points=_classify_code_points(named),
         eligible=eligible,
         rows=rows,
-        candidates=np.concatenate([_candidates(columns) for columns in placed]),
+        candidates=np.concatenate([_pack_candidates(columns) for columns in placed]),
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
         spans=spans,
-        model=no_language(),
+        model=make_empty_language(),
     )
     hashes = {
-        operator.name: hashes.get(operator.name) or _hash(columns, text_table[position_of], kinds)
+        operator.name: hashes.get(operator.name)
+        or _hash_confusions(columns, text_table[position_of], kinds)
         for operator, columns in zip(operators, sets, strict=True)
     }
     costs = tuple(
@@ -149,7 +151,7 @@ class _Columns(NamedTuple):
     weight: npt.NDArray[np.float64]
 
 
-def _columns(
+def _list_candidates(
     operator: Operator, characters: tuple[str, ...], kinds: Sequence[str], texts: dict[str, int]
 ) -> _Columns:
     """Return the operator's set; new texts get the next numbers."""
@@ -173,7 +175,7 @@ def _columns(
     )
 
 
-def _slots(characters: Sequence[str]) -> Numbers:
+def _number_slots(characters: Sequence[str]) -> Numbers:
     """Return the slot of character number 1, 2 and so on; 0 for 0.
 
     Frequent characters have the lowest slots, so that what the kernel reads most lies together in
@@ -192,7 +194,7 @@ def _renumber(columns: _Columns, number: Numbers) -> _Columns:
     return _Columns(slot, text, columns.kind[order], columns.weight[order])
 
 
-def _rows(sets: Sequence[_Columns], slots: int) -> tuple[Ints, Shorts]:
+def _make_rows(sets: Sequence[_Columns], slots: int) -> tuple[Ints, Shorts]:
     """Return `Tables.rows` and `Tables.eligible`."""
     rows, eligible = np.zeros((len(sets), slots, 2), np.int32), np.zeros(slots, np.uint16)
     written = 0
@@ -205,10 +207,11 @@ def _rows(sets: Sequence[_Columns], slots: int) -> tuple[Ints, Shorts]:
     return rows, eligible
 
 
-def _candidates(columns: _Columns) -> Longs:
+def _pack_candidates(columns: _Columns) -> Longs:
+    """Return one operator's candidates as words: two texts with kinds, and how often the first."""
     first = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
     bounds = np.r_[first, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
-    keep, alias = walker(bounds, columns.weight)
+    keep, alias = make_alias_tables(bounds, columns.weight)
     most = 2**layout.KEEP_BITS - 1
     packed = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
     chance = np.minimum(keep * (most + 1), most).astype(np.uint64)
@@ -220,7 +223,8 @@ def _candidates(columns: _Columns) -> Longs:
     )
 
 
-def _texts(texts: Sequence[str]) -> Longs:
+def _pack_texts(texts: Sequence[str]) -> Longs:
+    """Return `Tables.texts`, [texts, 2]: the UTF-8 of each text, and its size and code points."""
     table = np.zeros((len(texts), 2), np.uint64)
     for t, text in enumerate(texts):
         raw = text.encode()
@@ -229,7 +233,8 @@ def _texts(texts: Sequence[str]) -> Longs:
     return table
 
 
-def _code_points(slot_of: Mapping[str, int]) -> Shorts:
+def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
+    """Return the class or the slot of each code point, [0x110000]."""
     classes = np.zeros(0x110000, np.uint16)
     for mark, rule in (
         (layout.CLINGS_BEFORE, "before"),
@@ -248,7 +253,7 @@ def _code_points(slot_of: Mapping[str, int]) -> Shorts:
     return classes
 
 
-def _hash(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
+def _hash_confusions(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
     """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
     total = np.bincount(columns.slot, columns.weight)
     share = columns.weight / total[columns.slot]
@@ -267,13 +272,13 @@ def read_language(name: str, fluency: float) -> tuple[Language, str]:
     `name` is what `cecdata.lm.ngrams.locate` takes. Raises InputError where it is missing or has no
     Chinese words.
     """
-    model = ngrams.find(name)
+    model = ngrams.find_model(name)
     ngrams.require_chinese(model)
     digests = [sha256_of(path).sha256 for path in ngrams.locate(name)]
-    return language_of(model, fluency), " ".join(digests)
+    return make_language(model, fluency), " ".join(digests)
 
 
-def language_of(model: Ngrams, fluency: float) -> Language:
+def make_language(model: Ngrams, fluency: float) -> Language:
     """Return a model for the kernel, which takes proposals with this exponent."""
     tables = model.tables(trigrams=False)
     return Language(
@@ -288,7 +293,7 @@ def language_of(model: Ngrams, fluency: float) -> Language:
         bigrams=tables.bigrams,
         bigram_marks=tables.bigram_marks,
         bigram_shift=tables.bigram_shift,
-        chance=_chances(fluency),
+        chance=_acceptance_chances(fluency),
     )
 
 
@@ -301,13 +306,13 @@ def _first_nodes(tables: NgramTables) -> Ints:
     return nodes
 
 
-def _chances(fluency: float) -> npt.NDArray[np.float64]:
+def _acceptance_chances(fluency: float) -> npt.NDArray[np.float64]:
     """Return exp(fluency · nats) for each number of steps: decimals, so that all machines agree."""
     step = Decimal(fluency) * Decimal(str(kernels.STEP))
     return np.array([float((step * n).exp()) for n in range(-_MOST_STEPS, _MOST_STEPS + 1)])
 
 
-def no_language() -> Language:
+def make_empty_language() -> Language:
     """Return empty tables, for recipes with one proposal."""
     longs, ints = np.zeros(0, np.uint64), np.zeros(0, np.int32)
     shift = np.uint64(0)

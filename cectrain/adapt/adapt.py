@@ -23,7 +23,13 @@ from cecdata.builds.build import build
 from cecdata.common.durable import write_text
 from cecdata.common.progress import advance_bar
 from cecdata.config import load as load_data
-from cecdata.lm.counting import Segmenter, back_off_model, count_words, find_words, without_words
+from cecdata.lm.counting import (
+    Segmenter,
+    count_words,
+    find_words,
+    make_back_off_model,
+    remove_words,
+)
 from cecdata.lm.interpolation import Mixture
 from cecdata.lm.ngrams import WEIGHTS, default_models
 from cecdata.lm.table import Ngrams
@@ -174,7 +180,7 @@ class FieldCounts:
     def model(self) -> Ngrams:
         """Return the model of what was counted."""
         shares = self._counts.words + _PRIOR * self._sentences * self._known
-        made = back_off_model(
+        made = make_back_off_model(
             self._counts,
             self._words,
             shares / shares.sum(),
@@ -186,7 +192,7 @@ class FieldCounts:
         )
         unseen = self._counts.words < FLOOR
         unseen[0] = False
-        return without_words(made, unseen)
+        return remove_words(made, unseen)
 
 
 def _others(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:

@@ -46,7 +46,7 @@ from cecdata.common.durable import sha256_of, write_text
 from cecdata.config import Config, load
 from cecdata.corpus.ids import hash_texts, id_column, is_validation
 from cecdata.lm import open_scorer
-from cecdata.lm.ngrams import find
+from cecdata.lm.ngrams import find_model
 from cecdata.models.hub import sha256_of_model
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import fingerprint
@@ -226,7 +226,7 @@ def counting(
 
     judge: a language model that judges what the channel proposes.
     """
-    model = find("words")
+    model = find_model("words")
     settings = Settings(error=model.error if error is None else error)
     if judge:
         settings = settings._replace(margin=MARGIN)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cecbench.metrics.base import flags
+from cecbench.metrics.base import flag_rows
 from cecbench.metrics.rows import IntArray, Row
 from cecbench.resampling import CELLS_AT_ONCE, LEVEL, SEED
 from cecdata.common.errors import CecError, UsageError
@@ -146,7 +146,7 @@ def counts(
         row["source"] if measure == F1 and len(row[column]) != len(row["source"]) else row[column]
         for row in about
     ]
-    error, changed, right = flags(
+    error, changed, right = flag_rows(
         [
             Row("", row["source"], row["target"], answer)
             for row, answer in zip(about, answers, strict=True)

@@ -11,7 +11,7 @@ import loopback
 import pytest
 from loopback import corrected, says, serving, status
 
-from cecbench.commands.run import lines_of
+from cecbench.commands.run import describe_parts
 from cecbench.run import Settings, evaluate
 from cecbench.systems.api import ApiOptions, ApiSystem
 from cecdata.common.errors import CecError, RefusedError, UsageError
@@ -229,7 +229,7 @@ def test_a_sentence_without_an_answer_is_named_allowed_and_asked_again(tmp_path)
         assert values["answers"] == {"ok": 3, "failed": 1}
         assert values["unanswered"] == 1
         assert values["retried"] == {"HTTP 500": FAST.retries + 1}
-        assert any(f"{FAST.retries + 1} × HTTP 500" in line for line in lines_of(values))
+        assert any(f"{FAST.retries + 1} × HTTP 500" in line for line in describe_parts(values))
         assert values["counts_tp_pred_gold"]["S_C"] == [2, 2, 3]
         with pytest.raises(CecError, match="1 of 4 sentences have no answer"):
             evaluate(elsewhere)

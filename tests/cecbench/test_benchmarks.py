@@ -71,7 +71,7 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
     """Every form gives the same pairs; the suffix and the first line decide which form it is."""
-    dataset = catalogue.load(str(write(tmp_path / name, FORMS[name])))
+    dataset = catalogue.load_benchmark(str(write(tmp_path / name, FORMS[name])))
     assert pairs_of(dataset.rows) == PAIRS
     assert name == "four.tsv" or list(read_pairs(tmp_path / name)) == PAIRS
     assert dataset.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
@@ -95,14 +95,14 @@ QUOTED = SAID.replace('"', '""')
 )
 def test_quoted_cells_are_read_where_a_csv_writer_made_them(tmp_path, name, text, pairs):
     """Cells are unquoted where each quotation mark is one that a CSV writer sets; else it stays."""
-    assert pairs_of(catalogue.load(str(write(tmp_path / name, text))).rows) == pairs
+    assert pairs_of(catalogue.load_benchmark(str(write(tmp_path / name, text))).rows) == pairs
 
 
 def test_what_excel_calls_unicode_text_is_read(tmp_path):
     """UTF-16 with a byte order mark is read, as Excel writes it."""
     path = tmp_path / "a.txt"
     path.write_bytes("".join(f"{s}\t{r}\r\n" for s, r in PAIRS).encode("utf-16"))
-    assert pairs_of(catalogue.load(str(path)).rows) == PAIRS
+    assert pairs_of(catalogue.load_benchmark(str(path)).rows) == PAIRS
 
 
 def test_edits_of_m2_are_made_in_their_order(tmp_path):
@@ -112,14 +112,16 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
     edit = "A {}|||M|||{}|||REQUIRED|||-NONE-|||0\n"
     inserted = edit.format("1 1", "已") + edit.format("1 1", "经")
     text = "S 他 来 Word 2016\n" + inserted + edit.format("1 2", "去")
-    (row,) = catalogue.load(str(write(tmp_path / "a.m2", text))).rows
+    (row,) = catalogue.load_benchmark(str(write(tmp_path / "a.m2", text))).rows
     assert (row.source, row.target) == ("他来Word 2016", "他已经去Word 2016")
     both = "S 他 来\n" + edit.format("0 2", "我") + edit.format("1 2", "去")
     for bad in (both, "S 他\n" + edit.format("0 5", "我")):
         with pytest.raises(InputError, match=r"line \d has an overlapping or impossible span"):
-            catalogue.load(str(write(tmp_path / "b.m2", bad)))
+            catalogue.load_benchmark(str(write(tmp_path / "b.m2", bad)))
     wide = write(tmp_path / "d.m2", "S \u3000 他 来\n" + edit.format("1 2", "我"))
-    assert catalogue.load(str(wide)).rows[0].target == "\u3000我来"  # a token, as any other
+    assert (
+        catalogue.load_benchmark(str(wide)).rows[0].target == "\u3000我来"
+    )  # a token, as any other
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_edits_of_m2_are_made_in_their_order(tmp_path):
 def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
     """The first of three columns is a label if its values are 0 and 1, or digits that recur."""
     text = "".join(f"{name}\t第{name}句\t第{name}句\n" for name in ids)
-    rows = catalogue.load(str(write(tmp_path / "ids.tsv", text))).rows
+    rows = catalogue.load_benchmark(str(write(tmp_path / "ids.tsv", text))).rows
     assert [row.id for row in rows] == ids
 
 
@@ -136,7 +138,7 @@ def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
 def test_a_number_of_errors_is_no_id(tmp_path, labels):
     """As in ECSpell's files, whose first column counts the errors of a row."""
     text = "".join(f"{label}\t第{n}句\t第{n}句\n" for n, label in enumerate(labels))
-    rows = catalogue.load(str(write(tmp_path / "ids.tsv", text))).rows
+    rows = catalogue.load_benchmark(str(write(tmp_path / "ids.tsv", text))).rows
     assert [row.id for row in rows] == [f"ids-{n}" for n in range(1, len(labels) + 1)]
 
 
@@ -147,7 +149,7 @@ def test_the_column_origin_is_provenance_and_not_the_source(tmp_path, monkeypatc
     jsonl = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
     pq.write_table(pa.Table.from_pylist([record]), tmp_path / "s3:a.parquet")
     for path in (jsonl, "s3:a.parquet"):
-        assert pairs_of(catalogue.load(str(path)).rows) == PAIRS[:1]
+        assert pairs_of(catalogue.load_benchmark(str(path)).rows) == PAIRS[:1]
         assert list(read_pairs(tmp_path / path)) == PAIRS[:1]
 
 
@@ -155,21 +157,21 @@ def test_parallel_files_belong_together_line_by_line(tmp_path):
     """A line that is blank in both files is skipped; blank in only one file, it is an error."""
     wrong = write(tmp_path / "wrong.txt", "己\n\n好\n")
     right = write(tmp_path / "right.txt", "已\n\n好\n\n")
-    rows = list(readers.parallel((wrong, right), "s"))
+    rows = list(readers.read_parallel((wrong, right), "s"))
     assert [(row.id, row.source, row.target) for row in rows] == [
         ("s-1", "己", "已"),
         ("s-3", "好", "好"),
     ]
     shifted = write(tmp_path / "shifted.txt", "已\n好\n好\n")
     with pytest.raises(InputError, match=r"line 2 is blank in .*wrong\.txt"):
-        list(readers.parallel((wrong, shifted), "s"))
+        list(readers.read_parallel((wrong, shifted), "s"))
 
 
 def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     """A dataset gives its validation split, marked as synthetic, with (id, copy) as ids."""
     columns = {"source": [s for s, _ in PAIRS], "target": [r for _, r in PAIRS]}
     pq.write_table(pa.table(columns), tmp_path / "own.parquet")
-    assert pairs_of(catalogue.load(str(tmp_path / "own.parquet")).rows) == PAIRS
+    assert pairs_of(catalogue.load_benchmark(str(tmp_path / "own.parquet")).rows) == PAIRS
     rows = [
         {
             "id": 7, "copy": copy, "source": s, "target": r, "operator": "mixed", "edits": [],
@@ -180,7 +182,7 @@ def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     pq.write_table(pa.Table.from_pylist(rows, PAIR), folder / "validation-00000-of-00001.parquet")
-    dataset = catalogue.load(str(tmp_path))
+    dataset = catalogue.load_benchmark(str(tmp_path))
     assert (dataset.name, dataset.synthetic) == ("synthetic-validation", True)
     assert [row.id for row in dataset.rows] == ["7-0", "7-1"]
 
@@ -188,10 +190,10 @@ def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
 def test_lemon_and_sighan_forms(tmp_path):
     """Readers drop LEMON's spaces, apply SIGHAN's positions from 1, and join parallel files."""
     spaced = write(tmp_path / "car.txt", "他 己 经\t他 已 经\n")
-    assert list(readers.lemon((spaced,), "car")) == [Example("car-1", "他己经", "他已经")]
+    assert list(readers.read_lemon((spaced,), "car")) == [Example("car-1", "他己经", "他已经")]
     given_text = write(tmp_path / "in.txt", "(pid=A2-1)\t他己經來\n(pid=A2-2)\t\u3000她\n")
     truth = write(tmp_path / "truth.txt", "A2-1, 2, 已, 4, 去\nA2-2, 2, 他\n")
-    rows = list(readers.sighan_truth((given_text, truth), ""))
+    rows = list(readers.read_sighan_truth((given_text, truth), ""))
     assert [(r.id, r.target) for r in rows] == [("A2-1", "他已經去"), ("A2-2", "\u3000他")]
 
 
@@ -216,7 +218,7 @@ def test_lemon_and_sighan_forms(tmp_path):
 def test_a_bad_file_is_named_with_its_line(tmp_path, name, text, says):
     """The message for a bad file says what is wrong, and in which line."""
     with pytest.raises(InputError, match=says):
-        catalogue.load(str(write(tmp_path / name, text)))
+        catalogue.load_benchmark(str(write(tmp_path / name, text)))
 
 
 def test_bytes_that_are_not_utf8_are_named(tmp_path):
@@ -225,7 +227,7 @@ def test_bytes_that_are_not_utf8_are_named(tmp_path):
     path = tmp_path / "gbk.tsv"
     path.write_bytes("好\t好\n".encode() * 300_000 + "好\t好\n".encode("gb18030"))
     with pytest.raises(InputError, match=r"at byte 2400000\).*iconv"):
-        catalogue.load(str(path))
+        catalogue.load_benchmark(str(path))
 
 
 text_cells = st.text(
@@ -242,7 +244,7 @@ def test_two_columns_come_back_as_they_were_written(tmp_path_factory, pairs):
     """
     path = tmp_path_factory.mktemp("own") / "own.tsv"
     path.write_bytes("".join(f"{s}\t{r}\n" for s, r in pairs).encode())
-    assert pairs_of(readers.table((path,), "own")) == pairs
+    assert pairs_of(readers.read_table((path,), "own")) == pairs
 
 
 @given(st.lists(st.tuples(text_cells, text_cells), min_size=1, max_size=5), st.booleans())
@@ -253,12 +255,12 @@ def test_what_a_csv_writer_writes_comes_back(tmp_path_factory, pairs, everywhere
     with path.open("w", encoding="utf-8", newline="") as file:
         quoting = csv.QUOTE_ALL if everywhere else csv.QUOTE_MINIMAL
         csv.writer(file, delimiter="\t", quoting=quoting).writerows(pairs)
-    assert pairs_of(readers.table((path,), "own")) == pairs
+    assert pairs_of(readers.read_table((path,), "own")) == pairs
 
 
 def test_every_entry_can_be_read_and_says_where_it_comes_from():
     """Each entry has a reader, a licence, a citation and a homepage; digests have 64 hex digits."""
-    for name, entry in catalogue.benchmarks().items():
+    for name, entry in catalogue.read_catalogue().items():
         assert entry.name == name
         assert entry.licence
         assert entry.citation
@@ -275,7 +277,7 @@ def test_the_catalogue_agrees_with_the_table_of_known_files(cec_shared):
     known = (cec_shared / "benchmarks.tsv").read_text(encoding="utf-8").splitlines()[1:]
     files = {
         (f.url, f.sha256, entry.rows)
-        for entry in catalogue.benchmarks().values()
+        for entry in catalogue.read_catalogue().values()
         for copy in entry.releases
         for f in copy.files
     }
@@ -292,7 +294,7 @@ def test_the_catalogue_agrees_with_the_table_of_known_files(cec_shared):
 def test_lemon_is_read_as_its_own_script_reads_it(cec_shared, monkeypatch, name, rows, equal):
     """The numbers of rows and of rows of equal length are those that LEMON's script counts."""
     monkeypatch.setenv(catalogue.ENVIRONMENT, f"{cec_shared}/bench")
-    read = catalogue.load(f"lemon/{name}").rows
+    read = catalogue.load_benchmark(f"lemon/{name}").rows
     assert len(read) == rows
     assert sum(len(row.source) == len(row.target) for row in read) == equal
 
@@ -302,11 +304,11 @@ def test_what_is_missing_says_what_to_place_where(tmp_path):
     name names the nearest.
     """
     with pytest.raises(InputError, match=r"curl -L --create-dirs -o \S+lemon_v2/nov\.txt https"):
-        catalogue.load("lemon/nov", tmp_path)
+        catalogue.load_benchmark("lemon/nov", tmp_path)
     with pytest.raises(InputError, match=r"cs/test\.jsonl"):
-        catalogue.load("cs")
+        catalogue.load_benchmark("cs")
     with pytest.raises(UsageError, match="did you mean 'lemon/nov'"):
-        catalogue.load("lemon/nof")
+        catalogue.load_benchmark("lemon/nof")
 
 
 def test_data_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch):
@@ -315,11 +317,11 @@ def test_data_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch
     monkeypatch.setenv(catalogue.ENVIRONMENT, str(places[1]))
     for number, place in reversed(list(enumerate(places))):
         write(place / "cs" / "test.tsv", f"第{number}\t第{number}\n")
-        assert catalogue.load("cs", places[0]).rows[0].source == f"第{number}"
+        assert catalogue.load_benchmark("cs", places[0]).rows[0].source == f"第{number}"
 
 
 def test_another_file_than_the_published_one_is_refused(tmp_path):
     """A file with a published name and other bytes is refused."""
     write(tmp_path / "lemon_v2" / "car.txt", "好\t好\n")
     with pytest.raises(VerificationError, match="not the published file"):
-        catalogue.load("lemon/car", tmp_path)
+        catalogue.load_benchmark("lemon/car", tmp_path)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cecbench.cli import cli
 from cecbench.metrics.rows import Row
-from cecbench.page import scores_of, write_report
+from cecbench.page import scores_by_system, write_report
 from cecbench.results import find_runs, read_run
 from cecbench.run import Settings, evaluate
 from cecbench.scorers import score
@@ -76,7 +76,7 @@ def test_a_report_shows_every_run(tmp_path):
                 "run", "--system", "copy", "--benchmark", tmp_path / kind / "own.tsv", "--out", out
             )
     cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
-    scores = scores_of(find_runs([tmp_path / "runs"]))
+    scores = scores_by_system(find_runs([tmp_path / "runs"]))
     assert sum(len(of_system) for of_system in scores.values()) == 4
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
     assert "scored on different rows of: own" in page
@@ -312,7 +312,7 @@ def test_a_system_has_one_name_on_all_benchmarks(bench, tmp_path):
     ):
         run(file, system, "--name", name, "--out", tmp_path / "named" / str(number))
     cecbench("report", tmp_path / "named", "--out", tmp_path / "report")
-    assert set(scores_of(find_runs([tmp_path / "named"]))["mine"]) == {"own", "other"}
+    assert set(scores_by_system(find_runs([tmp_path / "named"]))["mine"]) == {"own", "other"}
 
 
 def test_two_runs_of_one_system_have_two_names(bench, tmp_path):
@@ -352,20 +352,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_docs_name_every_benchmark_system_status_and_category():
     """The docs have each benchmark with its rows and file, each category, system and status."""
-    from cecbench.benchmarks.catalogue import benchmarks
+    from cecbench.benchmarks.catalogue import read_catalogue
     from cecbench.systems.base import STATUSES
-    from cecbench.systems.table import kinds
+    from cecbench.systems.table import list_kinds
     from cecdata.hanzi import errortypes
 
     text = (DOCS / "reference/benchmarks.md").read_text(encoding="utf-8")
-    for name, entry in benchmarks().items():
+    for name, entry in read_catalogue().items():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
         assert entry.rows is None or f"| {entry.rows} |" in row
         assert f"`{entry.releases[0].files[0].path}`" in row
     for leaf in errortypes.LEAVES:
         assert f"| {leaf} |" in text
     systems = (DOCS / "reference/systems.md").read_text(encoding="utf-8")
-    for kind in kinds():
+    for kind in list_kinds():
         assert f"| `{kind.form}` | {kind.meaning} |" in systems
     assert all(status in systems for status in STATUSES)
 

@@ -191,7 +191,7 @@ def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: P
     both = [str(tmp_path / name) for name in "ab"]
     assert said("compare", *both, "--json")["pairs"][0]["p"] <= 1
     cilin.rename(tmp_path / "gone.txt")
-    costs._digest.cache_clear()  # as in another process
+    costs._hash_file.cache_clear()  # as in another process
     costs.read_attributes.cache_clear()
     refused = CliRunner().invoke(cli, ["compare", *both])
     assert refused.exit_code == 1

@@ -23,13 +23,13 @@ from cecbench.cherrant import kernels
 from cecbench.cherrant.costs import (
     NO_DICTIONARIES,
     Dictionaries,
-    characters,
     read_attributes,
+    remove_whitespace,
     simplify,
 )
 from cecbench.cherrant.edits import NOOP, SpanEdit, annotate, is_move, is_swap
-from cecbench.metrics.base import flatten
-from cecbench.metrics.cherrant import LEVELS, annotate_rows, compare, compare_types
+from cecbench.metrics.base import flatten_keys
+from cecbench.metrics.cherrant import LEVELS, annotate_rows, compare_edits, compare_types
 from cecbench.metrics.cscd import project_cherrant, project_difflib
 from cecbench.metrics.rows import Row
 from cecbench.scorers import read_rows, score
@@ -84,7 +84,7 @@ def probes() -> dict[str, Row]:
 def differing(expected: Mapping, values: Mapping) -> dict[str, tuple[object, object]]:
     """Return the golden values that ours lack or that differ in value or type, with ours."""
     wrong = {}
-    for key, value in flatten(expected).items():
+    for key, value in flatten_keys(expected).items():
         ours = values.get(key, "missing")
         if ours != value or type(ours) is not type(value):
             wrong[key] = (value, ours)
@@ -205,7 +205,7 @@ def differing_blocks(dictionaries: Dictionaries) -> tuple[int, int]:
             ):
                 side = reference if system == "ref" else hypothesis
                 total += 1
-                wrong += m2_block(characters(row.source), side) != published
+                wrong += m2_block(remove_whitespace(row.source), side) != published
     return total, wrong
 
 
@@ -369,7 +369,7 @@ def test_with_cilin_everything_is_exact() -> None:
             if parity.PROJECTIONS.get(key, "").startswith("cherrant"):
                 options = {"projection": parity.PROJECTIONS[key], "cilin": cilin}
                 values = score(parity.rows(name, system), "cllm", options=options).values
-                assert parity.differing(flatten(expected), values) == {}, (name, system, key)
+                assert parity.differing(flatten_keys(expected), values) == {}, (name, system, key)
 
 
 text = st.text(alphabet="的地已己小老我𠀀，,。A👧", min_size=1, max_size=7)
@@ -468,15 +468,15 @@ def test_a_reference_that_cannot_be_annotated_counts_nothing() -> None:
 
 def test_tokens() -> None:
     """All kinds of whitespace are removed; texts with line breaks are simplified too."""
-    assert characters(" 他\u3000来\u00a0了\t") == "他来了"
+    assert remove_whitespace(" 他\u3000来\u00a0了\t") == "他来了"
     assert simplify(["頭髮", "他\n頭", "", "後"]) == ["头发", "他\n头", "", "后"]
 
 
 def test_counts_follow_multiplicity() -> None:
     """Hits and misses follow the reference's multiplicity, false positives the hypothesis'."""
     a, b = SpanEdit(0, 1, "S", "甲"), SpanEdit(2, 2, "M", "乙")
-    assert compare((a, b, b), (a, a), "cs") == (2, 2, 0)
-    assert compare((NOOP,), (a, a), "cs") == (0, 0, 2)
+    assert compare_edits((a, b, b), (a, a), "cs") == (2, 2, 0)
+    assert compare_edits((NOOP,), (a, a), "cs") == (0, 0, 2)
     assert compare_types((a, b, b), (a, a)) == {
         "M": (0, 2, 0), "N": (0, 0, 0), "R": (0, 0, 0), "S": (2, 0, 0), "W": (0, 0, 0),
     }  # fmt: skip
@@ -488,9 +488,9 @@ def test_an_edit_list_against_itself_is_all_hits(source: str, target: str, other
     """A list has only hits against itself; hits and misses add up to the reference."""
     mine, right = annotate(source, target).edits, annotate(source, other).edits
     for level in LEVELS:
-        assert compare(mine, mine, level)[1:] == (0, 0)
-        tp, _, fn = compare(mine, right, level)
-        assert tp + fn == compare(right, right, level)[0]
+        assert compare_edits(mine, mine, level)[1:] == (0, 0)
+        tp, _, fn = compare_edits(mine, right, level)
+        assert tp + fn == compare_edits(right, right, level)[0]
 
 
 def test_without_cheapest_ties_there_is_one_reading() -> None:
@@ -512,7 +512,7 @@ def test_cilin_decides_ties(tmp_path: Path) -> None:
 
 
 def cost(a: str, b: str, dictionaries: Dictionaries) -> float:
-    return kernels._substitution(ord(a), ord(b), read_attributes(dictionaries))
+    return kernels._substitution_cost(ord(a), ord(b), read_attributes(dictionaries))
 
 
 def test_cilin_is_read_as_published(tmp_path: Path) -> None:

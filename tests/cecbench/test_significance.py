@@ -10,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench import resampling
-from cecbench.resampling import Interval, Statistic, f_statistic
+from cecbench.resampling import Interval, Statistic, make_f_statistic
 from cecbench.scorers import score
 from cecbench.significance import (
     compare_scores,
-    holm,
+    correct_by_holm,
     paired_randomisation,
 )
 from cecdata.common.errors import UsageError
 
-F = f_statistic(0, 1, 2)
+F = make_f_statistic(0, 1, 2)
 COUNTS = np.array([[1, 1, 1]] * 30 + [[0, 1, 1]] * 20 + [[0, 0, 1]] * 10 + [[0, 0, 0]] * 40)
 
 
 def bootstrap(counts: np.ndarray, statistic: Statistic, **more: float) -> Interval:
     kinds, times = np.unique(counts, axis=0, return_counts=True)
-    return resampling.bootstrap(kinds, times, statistic, **more)
+    return resampling.bootstrap_interval(kinds, times, statistic, **more)
 
 
 def test_the_interval_is_that_of_drawn_sentences() -> None:
@@ -90,7 +90,7 @@ def test_the_interval_of_a_difference_covers_it() -> None:
 @given(st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_is_between_plain_and_bonferroni(values: dict[int, float]) -> None:
     """Corrected values keep the order, and lie between the plain ones and Bonferroni's."""
-    adjusted = holm(values)
+    adjusted = correct_by_holm(values)
     assert list(adjusted) == list(values)
     for key, value in values.items():
         assert value <= adjusted[key] <= min(1, value * len(values)) + 1e-12

@@ -16,7 +16,7 @@ from cecbench.benchmarks.readers import Example
 from cecbench.cli import cli
 from cecbench.run import Settings, evaluate
 from cecbench.systems import table
-from cecbench.systems.extract import extract
+from cecbench.systems.extract import extract_correction
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common import plugins
 from cecdata.common.command_group import run
@@ -195,7 +195,7 @@ FRAMES = frames("answers.jsonl")
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame["name"])
 def test_the_sentence_is_found_in_what_models_write(frame):
     """Each form in answers.jsonl is read rightly; what cannot be decided is `unclear`."""
-    found = extract(frame["answer"], frame["source"])
+    found = extract_correction(frame["answer"], frame["source"])
     assert found.text == frame["right"]
     read = "ok" if frame["answer"].strip() == frame["right"] else "cleaned"
     assert found.status == frame.get("status", read)
@@ -204,7 +204,10 @@ def test_the_sentence_is_found_in_what_models_write(frame):
 def test_frames_that_the_grammar_was_not_written_for_are_read_too():
     """Of answers collected apart from the grammar at least 95 % are read rightly."""
     apart = frames("answers_apart.jsonl")
-    right = [extract(frame["answer"], frame["source"]).text == frame["right"] for frame in apart]
+    right = [
+        extract_correction(frame["answer"], frame["source"]).text == frame["right"]
+        for frame in apart
+    ]
     assert len(apart) == 100
     assert sum(right) >= 95
 
@@ -212,7 +215,7 @@ def test_frames_that_the_grammar_was_not_written_for_are_read_too():
 def test_a_corrector_that_strays_is_read_as_it_is():
     """What an answer adds or breaks itself is kept: labels, quotes and signs that are its own."""
     for said in ("他己经来了。。", "他己经来了！", "他应为来了", "他己经，来了。", "他“己经”来。"):
-        assert extract(said, "他己经来了。").text == said
+        assert extract_correction(said, "他己经来了。").text == said
 
 
 @pytest.mark.parametrize(
@@ -228,7 +231,7 @@ def test_a_corrector_that_strays_is_read_as_it_is():
 )  # fmt: skip
 def test_what_is_no_sentence_leaves_the_source_and_says_why(raw, status):
     """For an output without a sentence the source is kept, and the status names the reason."""
-    found = extract(raw, SOURCE)
+    found = extract_correction(raw, SOURCE)
     assert (found.text, found.status) == (SOURCE, status)
 
 
@@ -238,13 +241,13 @@ def test_what_is_no_sentence_leaves_the_source_and_says_why(raw, status):
 )
 def test_what_belongs_to_the_sentence_stays(sentence):
     """Quotes, apologies and colons of the sentence itself are kept."""
-    assert extract(sentence, sentence).text == sentence
+    assert extract_correction(sentence, sentence).text == sentence
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs",)), min_size=1).filter(str.strip))
 def test_any_sentence_given_back_is_that_sentence(sentence):
     """An output that equals the source is returned unchanged."""
-    assert extract(sentence, sentence).text == sentence
+    assert extract_correction(sentence, sentence).text == sentence
 
 
 @given(st.text(), st.text(min_size=1))
@@ -254,7 +257,7 @@ def test_extraction_never_fails_and_never_strays_far(raw, source):
 
     from cecbench.systems.base import STATUSES
 
-    found = extract(raw, source)
+    found = extract_correction(raw, source)
     assert found.status in STATUSES
     stripped = Levenshtein.distance(found.text.strip(), source)
     assert found.text == source or stripped <= max(2, len(source))
@@ -272,11 +275,11 @@ def test_prompts_are_versioned_and_frozen():
 
 def test_the_table_names_every_system_and_refuses_others():
     """Names of kinds are distinct; the error for an unknown one names the nearest."""
-    assert len({kind.name for kind in table.kinds()}) == len(table.kinds())
+    assert len({kind.name for kind in table.list_kinds()}) == len(table.list_kinds())
     with pytest.raises(UsageError, match="did you mean 'tagger'"):
-        table.check_spec("taggr:x")
+        table.parse_spec("taggr:x")
     with pytest.raises(UsageError, match="llm:PATH"):
-        table.check_spec("llm")
+        table.parse_spec("llm")
     with pytest.raises(UsageError, match="--rephrase is an option of tagger: --system copy"):
         table.make_system("copy", {"rephrase": True})
     with pytest.raises(UsageError, match="--nothing is unknown"):
@@ -294,7 +297,7 @@ def added(tmp_path, monkeypatch, request):
             (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
             (folder / "entry_points.txt").write_text(f"[{table.GROUP}]\n{lines}\n")
         monkeypatch.syspath_prepend(str(tmp_path))
-        for cached in (plugins.find_points, table.kinds):
+        for cached in (plugins.find_points, table.list_kinds):
             cached.cache_clear()
             request.addfinalizer(cached.cache_clear)
 
@@ -318,7 +321,7 @@ def test_a_package_that_cannot_be_used_is_named(added, capsys):
     }.items():
         with pytest.raises(UsageError, match=says):
             table.find_kind(name)
-    assert {"copy", "channel"} <= {kind.name for kind in table.kinds()}
+    assert {"copy", "channel"} <= {kind.name for kind in table.list_kinds()}
     said = capsys.readouterr().err
     assert said.count("Warning: --system") == 3
     assert "gone of the package gone cannot be loaded" in said
@@ -398,14 +401,15 @@ def test_a_fault_of_a_system_is_its_own(added, tmp_path, capsys):
 def test_reading_an_answer_takes_time_in_step_with_its_length(raw):
     """The time of an extraction is linear in the output: 100,000 characters take less than 1 s."""
     started = time.process_time()
-    extract(raw, SOURCE)
+    extract_correction(raw, SOURCE)
     assert time.process_time() - started < 1
 
 
 def test_the_kinds_of_systems_are_listed_without_heavy_libraries():
     """`cecbench list` needs neither arrays nor models, so that it answers at once."""
     code = (
-        "import sys, cecbench.commands.list; from cecbench.systems.table import kinds; kinds();"
+        "import sys, cecbench.commands.list; "
+        "from cecbench.systems.table import list_kinds; list_kinds();"
         "print(*{'numpy', 'pyarrow', 'torch', 'httpx', 'numba'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

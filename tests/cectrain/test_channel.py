@@ -23,7 +23,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.kernels import Interpreted
 from cecdata.hanzi.readings import common_readings, confusion_of_syllables
 from cecdata.lm import LanguageModel, open_scorer
-from cecdata.lm.ngrams import find
+from cecdata.lm.ngrams import find_model
 from cecdata.lm.table import Ngrams
 from cectrain.cli import cli
 from cectrain.corrector.calibration import Judged, calibrate, gold, is_right, sample
@@ -298,7 +298,7 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
     """They are mapped from the cache; damaged ones are made anew, and no cache is needed."""
     text, file = "再的得地在再的", tmp_path / "small.ngram"
     small_model(random.Random(1)).save(file)
-    made, makes = tables_of(find(file)), []
+    made, makes = tables_of(find_model(file)), []
     expected = ChannelProposer(made).readings([text])
     assert expected[0].posterior
     monkeypatch.setattr(tables_room, "tables_of", lambda *_, **__: makes.append(made) or made)
@@ -322,7 +322,7 @@ def test_the_cache_holds_few_tables(monkeypatch, tmp_path):
     draw = random.Random(1)
     made = tables_of(model := small_model(draw), small_channel(draw, model))
     monkeypatch.setattr(tables_room, "tables_of", lambda *_, **__: made)
-    monkeypatch.setattr(tables_room, "find", Path)
+    monkeypatch.setattr(tables_room, "find_model", Path)
     models = [tmp_path / f"{number}.arpa" for number in range(5)]
     for number, file in enumerate(models):
         file.write_text(str(number))

@@ -59,20 +59,20 @@ def _rows(name: str) -> Callable[[Path], Iterable[str]]:
 
 
 def _parallel(path: Path) -> Iterable[str]:
-    from cecbench.benchmarks.readers import parallel
+    from cecbench.benchmarks.readers import read_parallel
 
     other = path.with_suffix(".tgt")
     other.write_text("".join(f"{b}\n" for _, b in PAIRS), "utf-8")
-    for row in parallel((path, other), "a"):
+    for row in read_parallel((path, other), "a"):
         yield from (row.source, row.target)
 
 
 def _sighan(path: Path) -> Iterable[str]:
-    from cecbench.benchmarks.readers import sighan_truth
+    from cecbench.benchmarks.readers import read_sighan_truth
 
     inputs = path.with_suffix(".input")
     inputs.write_text("".join(f"(pid=A{n})\t{a}\n" for n, (a, _) in enumerate(PAIRS)), "utf-8")
-    for row in sighan_truth((inputs, path), "a"):
+    for row in read_sighan_truth((inputs, path), "a"):
         yield from (row.id, row.source, row.target)
 
 
@@ -173,10 +173,10 @@ def _retry_after(path: Path) -> None:
 
 
 def _extract(path: Path) -> Iterable[str]:
-    from cecbench.systems.extract import extract
+    from cecbench.systems.extract import extract_correction
 
     raw = path.read_bytes().decode("utf-8", "replace")
-    return [extract(raw, source).text for source in (PAIRS[0][0], PAIRS[3][0], "“好”\n")]
+    return [extract_correction(raw, source).text for source in (PAIRS[0][0], PAIRS[3][0], "“好”\n")]
 
 
 def _lemon() -> tuple[bytes, ...]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cecdata.corpus.ids import hash_texts, is_validation
 from cecdata.hanzi.characters import read_table_rows, standard_characters
-from cecdata.lm.counting import Counts, Segmenter, back_off_model, count_words, without_words
+from cecdata.lm.counting import Counts, Segmenter, count_words, make_back_off_model, remove_words
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cecdata.lm.table import LONGEST, Ngrams
 
@@ -50,7 +50,7 @@ def model(counts: Counts, words: tuple[str, ...], listed: Floats) -> Ngrams:
     share = OF_TEXT * text / text.sum() + (1 - OF_TEXT) * listed / listed.sum()
     share[0] = share[1:].min() * 0.1
     licence = "see cecdata/lm/SOURCES.md"
-    return back_off_model(
+    return make_back_off_model(
         counts, words, share / share.sum(), name=SHIPPED_NAME, licence=licence, error=ERROR
     )
 
@@ -94,7 +94,7 @@ def main() -> None:
     counts = count_words(Segmenter(words, cost), len(words), [texts])
     print(f"{len(texts):,} sentences, {counts.words.sum():,.0f} words")
     misspelt = np.isin(words, MISSPELT.split())
-    made = without_words(model(counts, words, listed), misspelt)
+    made = remove_words(model(counts, words, listed), misspelt)
     print(f"{len(made.words):,} words, {len(made.pairs):,} pairs, {len(made.triples):,} triples")
     made.save(asked.out)
     print(f"{asked.out}: {asked.out.stat().st_size:,} bytes")

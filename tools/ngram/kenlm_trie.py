@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.errors import CecError, InputError
-from cecdata.lm.ngrams import natural
+from cecdata.lm.ngrams import to_natural_logs
 from cecdata.lm.table import Ngrams
 
 MAGIC = b"mmap lm http://kheafield.com/code format version 5\n\0"
@@ -213,13 +213,13 @@ def model(path: Path, licence: str = "as the file it was compiled from") -> Ngra
         name=path.name,
         licence=licence,
         words=tuple(words),
-        word_log_prob=natural(one.log_prob),
-        word_backoff=natural(one.backoff),
+        word_log_prob=to_natural_logs(one.log_prob),
+        word_backoff=to_natural_logs(one.backoff),
         pairs=two.words,
-        pair_log_prob=natural(two.log_prob),
-        pair_backoff=natural(two.backoff),
+        pair_log_prob=to_natural_logs(two.log_prob),
+        pair_backoff=to_natural_logs(two.backoff),
         triples=three.words,
-        triple_log_prob=natural(three.log_prob),
+        triple_log_prob=to_natural_logs(three.log_prob),
     )
 
 

@@ -1,5 +1,5 @@
 """The numba kernels; `main` ★ is where to start reading."""
 
-from cecdata.perturbation.kernel.main import perturb, position_histogram, sample_words
+from cecdata.perturbation.kernel.main import add_to_histogram, perturb, sample_words
 
-__all__ = ["perturb", "position_histogram", "sample_words"]
+__all__ = ["add_to_histogram", "perturb", "sample_words"]

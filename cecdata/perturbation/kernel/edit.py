@@ -40,14 +40,14 @@ def edit_character(tables, operator, position, n, scratch, data, word, base, out
     inserts = np.int64(tables.inserts[operator])
     bounds = scratch.bounds
     slot = np.uint32(0) if inserts else scratch.slots[position]
-    packed = candidate_of(tables, operator, slot, word)
+    packed = draw_candidate(tables, operator, slot, word)
     text = np.int64(packed & np.uint64(_TEXT))
     done, to = position + 1 - inserts, base + bounds[position]
     facts = tables.texts[text, 1]
     size = np.int64(facts & np.uint64(0xFF))
     _store_word(out.data, np.uint64(to), tables.texts[text, 0])
     copy_bytes(out.data, to + size, data, bounds[done], bounds[n])
-    _note(out, edit, position, done, slot, text, operator, packed >> np.uint64(TEXT_BITS))
+    _write_edit(out, edit, position, done, slot, text, operator, packed >> np.uint64(TEXT_BITS))
     return base + size - (bounds[done] - bounds[position]), facts
 
 
@@ -57,7 +57,7 @@ def edit_span(tables, operator, position, n, scratch, data, word, base, out, edi
     spans, bounds = tables.spans, scratch.bounds
     s = np.int64(spans.row[operator])
     row = spans.rows[np.int64(scratch.spans[s, position]), s]
-    chosen = span_candidate_of(row, spans.candidates, word)
+    chosen = draw_span_candidate(row, spans.candidates, word)
     packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
     done, to = position + np.int64(row >> np.uint64(SIZE_SHIFT)), base + bounds[position]
     start = to
@@ -70,13 +70,14 @@ def edit_span(tables, operator, position, n, scratch, data, word, base, out, edi
     singles = len(tables.texts)
     old = singles + np.int64((row >> np.uint64(SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
     new = singles + np.int64(packed & np.uint64(_SPAN_TEXT))
-    _note(out, edit, position, done, old, new, operator, packed >> np.uint64(SPAN_TEXT_BITS))
+    _write_edit(out, edit, position, done, old, new, operator, packed >> np.uint64(SPAN_TEXT_BITS))
     cost = np.int64(packed >> np.uint64(_COST)) & ((1 << COST_BITS) - 1)
     return base + (to - start) - (bounds[done] - bounds[position]), cost
 
 
 @inlined
-def _note(out, edit, start, end, old, new, operator, kind):
+def _write_edit(out, edit, start, end, old, new, operator, kind):
+    """Write the facts of an edit to row `edit` of the output."""
     out.start[edit] = start
     out.end[edit] = end
     out.old[edit] = old
@@ -86,7 +87,7 @@ def _note(out, edit, start, end, old, new, operator, kind):
 
 
 @inlined
-def candidate_of(tables, o, slot, word):
+def draw_candidate(tables, o, slot, word):
     """Return the text and the kind (packed) of a replacement, by Walker's alias method."""
     scaled = (word >> np.uint64(32)) * np.uint64(tables.rows[o, slot, 1])
     packed = tables.candidates[np.uint64(tables.rows[o, slot, 0]) + (scaled >> np.uint64(32))]
@@ -98,7 +99,7 @@ def candidate_of(tables, o, slot, word):
 
 
 @inlined
-def span_candidate_of(row, candidates, word):
+def draw_span_candidate(row, candidates, word):
     """Return the candidate that replaces a span, by Walker's alias method."""
     first = row & np.uint64((1 << COUNT_SHIFT) - 1)
     count = (row >> np.uint64(COUNT_SHIFT)) & np.uint64((1 << (SOURCE_SHIFT - COUNT_SHIFT)) - 1)
@@ -160,14 +161,15 @@ def is_new(points, n, facts):
     """Return whether the target holds no character of a text, given its row of `Tables.texts`."""
     first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
     second = np.uint32(facts >> np.uint64(32))
-    held = _occurs(points, n, first)
+    held = _occurs_in(points, n, first)
     if second:
-        held |= _occurs(points, n, second)
+        held |= _occurs_in(points, n, second)
     return not held
 
 
 @inlined
-def _occurs(points, n, wanted):
+def _occurs_in(points, n, wanted):
+    """Return whether one of points[:n] is `wanted`."""
     occurs = np.uint32(0)
     for i in range(np.uint64(n)):  # without an early exit the compiler vectorises it
         occurs |= np.uint32(points[i] == wanted)
@@ -175,16 +177,16 @@ def _occurs(points, n, wanted):
 
 
 @called
-def distance_of(out, first, last, tables, bound, scratch):
+def measure_distance(out, first, last, tables, bound, scratch):
     """Return the distance of edits first..last - 1 of one pair, known to be at most `bound`."""
     start, end = np.int64(out.start[first]), np.int64(out.end[last - 1])
-    length = _rebuild(start, out, first, last, tables, scratch)
+    length = _write_source(start, out, first, last, tables, scratch)
     # source and target are equal before the first edit and after the last
     return _distance_in_band(start, end - start, length, bound, scratch)
 
 
 @inlined
-def _rebuild(start, out, first, last, tables, scratch):
+def _write_source(start, out, first, last, tables, scratch):
     """Write the source's code points from the first to the last edit; return their number."""
     points, written = scratch.points, scratch.written
     length, done, singles = 0, start, len(tables.texts)

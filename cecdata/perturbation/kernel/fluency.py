@@ -15,8 +15,8 @@ costs; the chances of costs are a table, so all processors take the same proposa
 import numpy as np
 
 from cecdata.common.kernels import called, inlined
-from cecdata.lm.kernels import BYTE, LOWER, child, find_bigram
-from cecdata.perturbation.kernel.edit import candidate_of, span_candidate_of
+from cecdata.lm.kernels import BYTE, LOWER, find_bigram, find_child
+from cecdata.perturbation.kernel.edit import draw_candidate, draw_span_candidate
 from cecdata.perturbation.kernel.layout import (
     FIRST_HAN,
     HAN,
@@ -25,7 +25,7 @@ from cecdata.perturbation.kernel.layout import (
     SIZE_SHIFT,
     TEXT_BITS,
 )
-from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, below, draw, unit
+from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, to_fraction
 
 _FAR = 1 << 28  # above every cost
 _NONE = -1  # in place of a word: the beginning or the end of a run
@@ -35,15 +35,19 @@ _TRIES = 8  # draws of a position, after which the first position of the edit st
 
 @inlined
 def _is_han(point):
+    """Return whether a code point is in the block that the model's first nodes cover."""
     return np.uint32(point - np.uint32(FIRST_HAN)) < np.uint32(HAN)
 
 
 @inlined
 def _next_node(model, node, point):
+    """Return the node of the trie after this character, or -1."""
     if node == 0:  # most walks begin and end here: no hashing
         return np.int64(model.first[np.uint32(point - np.uint32(FIRST_HAN))])
     return np.int64(
-        child(model.edge_keys, model.edge_nodes, model.edge_marks, model.edge_shift, node, point)
+        find_child(
+            model.edge_keys, model.edge_nodes, model.edge_marks, model.edge_shift, node, point
+        )
     )
 
 
@@ -165,7 +169,7 @@ def _write_points(tables, scratch, o, position, word):
     size = 0
     if s >= 0:
         row = tables.spans.rows[np.int64(scratch.spans[s, position]), s]
-        signs = tables.spans.candidates[span_candidate_of(row, tables.spans.candidates, word), 1]
+        signs = tables.spans.candidates[draw_span_candidate(row, tables.spans.candidates, word), 1]
         end = position + np.int64(row >> np.uint64(SIZE_SHIFT))
         for _ in range(LONGEST):
             text = np.int64(signs & np.uint64(_TEXT))
@@ -176,7 +180,7 @@ def _write_points(tables, scratch, o, position, word):
         return size, end
     inserts = np.int64(tables.inserts[o])
     slot = np.uint32(0) if inserts else scratch.slots[position]
-    text = np.int64(candidate_of(tables, o, slot, word) & np.uint64(_TEXT))
+    text = np.int64(draw_candidate(tables, o, slot, word) & np.uint64(_TEXT))
     facts = tables.texts[text, 1]
     if facts & np.uint64(0xFF):
         scratch.written[0] = _first_point(tables, text)
@@ -189,11 +193,12 @@ def _write_points(tables, scratch, o, position, word):
 
 @inlined
 def _first_point(tables, text):
+    """Return the first code point of a text, by its row in `Tables.texts`."""
     return np.uint32((tables.texts[text, 1] >> np.uint64(8)) & np.uint64(0xFFFFFF))
 
 
 @inlined
-def suggest(tables, draws, scratch, n, o, mixed, count, key):
+def redraw_edits(tables, draws, scratch, n, o, mixed, count, key):
     """Redraw the `count` edits in `scratch.chosen` and `words`, each as one of its proposals.
 
     A mixed pair keeps its positions.
@@ -212,9 +217,9 @@ def suggest(tables, draws, scratch, n, o, mixed, count, key):
             place = min(max(gain + len(model.chance) // 2, 0), len(model.chance) - 1)
             scratch.positions[t], scratch.drawn[t] = at, word
             scratch.weights[t] = model.chance[place]
-        taken = _take(scratch.weights, proposals, unit(draw(key, CHOICE, k)))
+        taken = _draw_index(scratch.weights, proposals, to_fraction(draw(key, CHOICE, k)))
         scratch.chosen[k], scratch.words[k] = scratch.positions[taken], scratch.drawn[taken]
-    _sort(scratch, count)
+    _sort_edits(scratch, count)
 
 
 @inlined
@@ -223,7 +228,7 @@ def _propose_position(scratch, n, o, count, k, number, key):
     bit, found = np.uint16(1 << o), scratch.chosen[k]
     for tried in range(_TRIES):
         index = number * (_TRIES + 1) + 1 + tried
-        at = below(draw(key, PROPOSAL, index), n + 1)
+        at = draw_below(draw(key, PROPOSAL, index), n + 1)
         free = (scratch.mask[at] & bit) != 0
         for j in range(count):
             free &= (j == k) | (scratch.chosen[j] != at)
@@ -234,7 +239,7 @@ def _propose_position(scratch, n, o, count, k, number, key):
 
 
 @inlined
-def _take(weights, count, u):
+def _draw_index(weights, count, u):
     """Return the index of a weight, drawn in proportion to the weights."""
     total, sum_, taken = 0.0, 0.0, 0
     for t in range(count):
@@ -246,7 +251,8 @@ def _take(weights, count, u):
 
 
 @inlined
-def _sort(scratch, count):
+def _sort_edits(scratch, count):
+    """Sort the chosen positions, with their draws and operators, by insertion."""
     for k in range(1, count):
         position, word, operator, at = scratch.chosen[k], scratch.words[k], scratch.operators[k], k
         while at > 0 and scratch.chosen[at - 1] > position:

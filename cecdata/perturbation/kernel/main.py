@@ -14,12 +14,12 @@ from cecdata import lm
 from cecdata.common.kernels import entry_with, inlined
 from cecdata.perturbation.kernel.edit import (
     copy_bytes,
-    distance_of,
     edit_character,
     edit_span,
     is_new,
+    measure_distance,
 )
-from cecdata.perturbation.kernel.fluency import read_words, suggest
+from cecdata.perturbation.kernel.fluency import read_words, redraw_edits
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences, Tables
 from cecdata.perturbation.kernel.positions import (
     MIXED,
@@ -27,19 +27,19 @@ from cecdata.perturbation.kernel.positions import (
     REPLACEMENT,
     SAMPLE,
     UNCHANGED,
-    able_of,
-    accumulate,
-    choose,
+    able_mask_of,
+    accumulate_priors,
+    choose_operator,
     count_positions,
     draw,
+    draw_mixed_positions,
+    draw_positions,
     insert_mask_of,
     key_of,
-    take,
-    take_mixed,
-    unit,
-    with_prior_of,
+    prior_mask_of,
+    to_fraction,
 )
-from cecdata.perturbation.kernel.scan import look_up, mark_spans, protect, scan
+from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
 
 _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the same in any order
 
@@ -47,28 +47,28 @@ _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the s
 @entry_with(lm)
 def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out: Output):
     """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
-    inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(draws.priors)
-    spanning = with_prior & _rewriters(tables)
+    inserts, with_prior = insert_mask_of(tables.inserts), prior_mask_of(draws.priors)
+    spanning = with_prior & _rewriting_bits(tables)
     single = with_prior & ~spanning
     out.offsets[0], out.edits[0] = 0, 0
     at, edits, pair, read, last_able = 0, 0, 0, 0, np.int64(-1)
     for row in range(len(text.offsets) - 1):
-        n = _read(text, row, read, tables, inserts, scratch)
+        n = _read_sentence(text, row, read, tables, inserts, scratch)
         read += n
         if draws.proposals > 1:
             read_words(n, tables.model, scratch)
-        able, marked = able_of(scratch.mask, n, single) | spanning, np.int64(0)
+        able, marked = able_mask_of(scratch.mask, n, single) | spanning, np.int64(0)
         if able != last_able:
-            accumulate(draws.priors, able, scratch.cumulative)
+            accumulate_priors(draws.priors, able, scratch.cumulative)
             last_able = able
         for copy in range(draws.copies):
             key = key_of(draws.seed, text.ids[row], copy)
-            o, count, marked = _decide(n, able, marked, key, draws, tables, scratch)
+            o, count, marked = _draw_operator(n, able, marked, key, draws, tables, scratch)
             for k in range(count):
                 scratch.words[k] = draw(key, REPLACEMENT, k)
             if draws.proposals > 1 and count:
-                suggest(tables, draws, scratch, n, o, o == len(draws.priors), count, key)
-            at, edits, distance = _write(text, n, o, count, at, edits, tables, scratch, out)
+                redraw_edits(tables, draws, scratch, n, o, o == len(draws.priors), count, key)
+            at, edits, distance = _write_copy(text, n, o, count, at, edits, tables, scratch, out)
             out.operator[pair] = o
             out.distance[pair] = distance
             pair += 1
@@ -77,16 +77,16 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
 
 
 @inlined
-def _read(text, row, read, tables, inserts, scratch):
+def _read_sentence(text, row, read, tables, inserts, scratch):
     """Read one sentence into `scratch`; return its number of code points."""
-    n = scan(text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, scratch)
+    n = read_sentence(text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, scratch)
     if len(text.protected):
-        protect(text.protected, read, n, inserts, scratch)
+        apply_protection(text.protected, read, n, inserts, scratch)
     return n
 
 
 @inlined
-def _decide(n, able, marked, key, draws, tables, scratch):
+def _draw_operator(n, able, marked, key, draws, tables, scratch):
     """Draw the operator and the positions of a copy: (operator, number of edits, marked).
 
     `able` are the operators that may edit, including all that rewrite spans: their spans are
@@ -94,24 +94,24 @@ def _decide(n, able, marked, key, draws, tables, scratch):
     have been looked up in this sentence.
     """
     operators, o, count = len(draws.priors), -1, 0
-    if draws.unchanged > 0 and unit(draw(key, UNCHANGED, 0)) < draws.unchanged:
+    if draws.unchanged > 0 and to_fraction(draw(key, UNCHANGED, 0)) < draws.unchanged:
         o = operators + 1
     elif able:
-        if draws.mixed > 0 and unit(draw(key, MIXED, 0)) < draws.mixed:
+        if draws.mixed > 0 and to_fraction(draw(key, MIXED, 0)) < draws.mixed:
             # spans of one operator never overlap, but other edits might fall inside
-            count = take_mixed(n, able & ~_rewriters(tables), draws, key, scratch)
+            count = draw_mixed_positions(n, able & ~_rewriting_bits(tables), draws, key, scratch)
             o = operators
         if count == 0:
-            o = choose(unit(draw(key, OPERATOR, 0)), scratch.cumulative)
+            o = choose_operator(to_fraction(draw(key, OPERATOR, 0)), scratch.cumulative)
             if tables.spans.row[o] >= 0:
-                o, marked = _with_span(o, n, able, marked, key, draws, tables, scratch)
+                o, marked = _skip_spanless(o, n, able, marked, key, draws, tables, scratch)
             if o >= 0:
-                count = take(n, o, 1 << o, draws, key, scratch)
+                count = draw_positions(n, o, 1 << o, draws, key, scratch)
     return o, count, marked
 
 
 @inlined
-def _with_span(o, n, able, marked, key, draws, tables, scratch):
+def _skip_spanless(o, n, able, marked, key, draws, tables, scratch):
     """Draw again without an operator that has no span: (operator or -1, marked).
 
     Drawing again from the remaining operators gives each its prior, renormalised over those that
@@ -122,7 +122,7 @@ def _with_span(o, n, able, marked, key, draws, tables, scratch):
         s = np.int64(tables.spans.row[o])
         if not (marked >> s) & 1:
             if not marked:
-                look_up(n, tables.spans, scratch)
+                find_heads(n, tables.spans, scratch)
             marked |= np.int64(1) << s
             mark_spans(s, tables, scratch)
         if scratch.found[s]:
@@ -130,15 +130,15 @@ def _with_span(o, n, able, marked, key, draws, tables, scratch):
         able &= ~(np.int64(1) << o)
         tries += 1
         if able:
-            accumulate(draws.priors, able, scratch.cumulative_here)
-            o = choose(unit(draw(key, OPERATOR, tries)), scratch.cumulative_here)
+            accumulate_priors(draws.priors, able, scratch.cumulative_here)
+            o = choose_operator(to_fraction(draw(key, OPERATOR, tries)), scratch.cumulative_here)
         else:
             o = -1
     return o, marked
 
 
 @inlined
-def _write(text, n, o, count, at, edits, tables, scratch, out):
+def _write_copy(text, n, o, count, at, edits, tables, scratch, out):
     """Write the source and the edits of a copy: (bytes and edits written so far, the distance)."""
     # After each edit the whole tail is copied, and the next edit overwrites it: copying only up to
     # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
@@ -171,12 +171,12 @@ def _write(text, n, o, count, at, edits, tables, scratch, out):
         # Of several edits, one may introduce a character that the target has, so the sum is only
         # an upper bound. The cost of a single edit is exact: a replacement never has the replaced
         # character, so nothing matches between the common prefix and the common suffix.
-        spent = distance_of(out, first, edits, tables, spent, scratch)
+        spent = measure_distance(out, first, edits, tables, spent, scratch)
     return base + scratch.bounds[n], edits, spent
 
 
 @inlined
-def _rewriters(tables):
+def _rewriting_bits(tables):
     """Return the rewriting operators as a set of bits."""
     bits = np.int64(0)
     for s in range(len(tables.spans.operator)):
@@ -185,22 +185,22 @@ def _rewriters(tables):
 
 
 @entry_with(lm)
-def position_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, histogram):
+def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, histogram):
     """Add sentences to histogram[o, length, positions], the input of calibration.
 
     histogram: [O, limit + 1, limit + 2] int64, in units of 2**-20 sentences. A sentence counts with
     the probability that o is drawn for it, which grows where other operators have no position.
     """
-    inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(priors)
+    inserts, with_prior = insert_mask_of(tables.inserts), prior_mask_of(priors)
     read = 0
     for row in range(len(text.offsets) - 1):
-        n = _read(text, row, read, tables, inserts, scratch)
+        n = _read_sentence(text, row, read, tables, inserts, scratch)
         read += n
         if len(tables.spans.operator):
-            look_up(n, tables.spans, scratch)
+            find_heads(n, tables.spans, scratch)
         for s in range(len(tables.spans.operator)):
             mark_spans(s, tables, scratch)
-        able, total = able_of(scratch.mask, n, with_prior), 0.0
+        able, total = able_mask_of(scratch.mask, n, with_prior), 0.0
         for o in range(len(priors)):
             if (able >> o) & 1:
                 total += priors[o]
@@ -214,11 +214,12 @@ def position_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch
 def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return a uniform 64-bit word for each id, [N], by which sentences are sampled."""
     words = np.empty(len(ids), np.uint64)
-    _sample(seed, ids, words)
+    _write_words(seed, ids, words)
     return words
 
 
 @entry_with(lm)
-def _sample(seed, ids, words):
+def _write_words(seed, ids, words):
+    """Write the word of each id to `words`."""
     for i in range(len(ids)):
         words[i] = draw(key_of(seed, ids[i], 0), SAMPLE, 0)

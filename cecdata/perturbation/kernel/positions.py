@@ -22,21 +22,21 @@ def key_of(seed, identity, copy):
 
 @inlined
 def draw(key, purpose, index):
-    """Return a uniform word of 64 bits."""
+    """Return the uniform word of 64 bits that belongs to a pair's key, a purpose and an index."""
     counter = (np.uint64(purpose) << np.uint64(32)) + np.uint64(index) + np.uint64(1)
     return mix(key + counter * np.uint64(0x9E3779B97F4A7C15))
 
 
 @inlined
-def below(word, n):
-    """Return a number 0..n - 1."""
+def draw_below(word, n):
+    """Return a number 0..n - 1 from a uniform word of 64 bits."""
     # Lemire's multiply-shift on the upper 32 bits; its bias of n / 2**32 is far below anything seen
     return np.int64(((word >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
 @inlined
-def unit(word):
-    """Return a fraction in [0, 1)."""
+def to_fraction(word):
+    """Return a fraction in [0, 1) from a uniform word of 64 bits."""
     return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
@@ -54,7 +54,7 @@ def insert_mask_of(inserts):
 
 
 @inlined
-def with_prior_of(priors):
+def prior_mask_of(priors):
     """Return the operators with a prior, as a set of bits."""
     bits = np.int64(0)
     for o in range(len(priors)):
@@ -72,7 +72,7 @@ def count_positions(mask, n, wanted):
 
 
 @inlined
-def able_of(mask, n, with_prior):
+def able_mask_of(mask, n, with_prior):
     """Return the operators with a prior that can edit some position, as a set of bits."""
     bits = np.uint16(0)
     for i in range(np.uint64(n + 1)):
@@ -81,7 +81,7 @@ def able_of(mask, n, with_prior):
 
 
 @inlined
-def accumulate(priors, able, cumulative):
+def accumulate_priors(priors, able, cumulative):
     """Write into cumulative[o] the probability of drawing an operator ≤ o of the set `able`."""
     total, sum_ = 0.0, 0.0
     for o in range(len(priors)):
@@ -101,7 +101,7 @@ def accumulate(priors, able, cumulative):
 
 
 @inlined
-def choose(u, cumulative):
+def choose_operator(u, cumulative):
     """Return the operator that a draw selects."""
     chosen = 0
     for o in range(len(cumulative)):
@@ -110,18 +110,22 @@ def choose(u, cumulative):
 
 
 @inlined
-def take(n, o, wanted, draws, key, scratch):
+def draw_positions(n, o, wanted, draws, key, scratch):
     """Draw how many positions with a bit of `wanted` are edited, and which; return the number."""
-    positions, u, count = count_positions(scratch.mask, n, wanted), unit(draw(key, COUNT, 0)), 1
+    positions, u, count = (
+        count_positions(scratch.mask, n, wanted),
+        to_fraction(draw(key, COUNT, 0)),
+        1,
+    )
     count_cdf = draws.count_cdf
     while count < count_cdf.shape[2] and u >= count_cdf[o, positions, count - 1]:
         count += 1
-    _take_positions(scratch.mask, n, wanted, count, key, scratch.chosen)
+    _draw_distinct(scratch.mask, n, wanted, count, key, scratch.chosen)
     return count
 
 
 @inlined
-def _take_positions(mask, n, wanted, count, key, chosen):
+def _draw_distinct(mask, n, wanted, count, key, chosen):
     """Draw `count` distinct positions with a bit of `wanted`, ascending, each set equally likely.
 
     A position is drawn from all n + 1 until an eligible one is found. Where these are rare
@@ -131,13 +135,13 @@ def _take_positions(mask, n, wanted, count, key, chosen):
     for k in range(count):
         fresh, position = False, 0
         while not fresh:
-            position = below(draw(key, POSITION, tries), n + 1)
+            position = draw_below(draw(key, POSITION, tries), n + 1)
             tries += 1
             fresh = (mask[position] & bits) != 0
             for j in range(k):
                 fresh &= chosen[j] != position
             if tries >= _SPARSE and not fresh:
-                position = _count_out(mask, n, bits, chosen, k, draw(key, POSITION, tries))
+                position = _draw_by_rank(mask, n, bits, chosen, k, draw(key, POSITION, tries))
                 tries += 1  # no draw decides twice
                 fresh = True
         at = k
@@ -148,9 +152,9 @@ def _take_positions(mask, n, wanted, count, key, chosen):
 
 
 @called
-def _count_out(mask, n, bits, chosen, k, word):
+def _draw_by_rank(mask, n, bits, chosen, k, word):
     """Return one of the positions that fit and are not yet chosen, each equally likely."""
-    rank = below(word, count_positions(mask, n, bits) - k)
+    rank = draw_below(word, count_positions(mask, n, bits) - k)
     for position in range(n + 1):
         fresh = (mask[position] & bits) != 0
         for j in range(k):
@@ -163,7 +167,7 @@ def _count_out(mask, n, bits, chosen, k, word):
 
 
 @called
-def take_mixed(n, able, draws, key, scratch):
+def draw_mixed_positions(n, able, draws, key, scratch):
     """Draw positions, and for each an operator, operators[k]; at least two operators differ.
 
     Return the number of positions, or 0 if these positions do not allow two operators.
@@ -175,20 +179,20 @@ def take_mixed(n, able, draws, key, scratch):
         scratch.cumulative_here,
     )
     priors = draws.priors
-    count = take(n, len(priors), able, draws, key, scratch)
+    count = draw_positions(n, len(priors), able, draws, key, scratch)
     reach, seen = np.int64(0), np.int64(0)
     for k in range(count):
         reach |= np.int64(mask[chosen[k]]) & able
     if count < 2 or reach & (reach - 1) == 0:
         return 0
     for k in range(count):
-        accumulate(priors, np.int64(mask[chosen[k]]) & able, cumulative)
-        operators[k] = choose(unit(draw(key, MIXED_OPERATOR, k)), cumulative)
+        accumulate_priors(priors, np.int64(mask[chosen[k]]) & able, cumulative)
+        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, k)), cumulative)
         seen |= np.int64(1) << operators[k]
     if seen & (seen - 1) == 0:
         k = count - 1
         while np.int64(mask[chosen[k]]) & able & ~seen == 0:
             k -= 1
-        accumulate(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
-        operators[k] = choose(unit(draw(key, MIXED_OPERATOR, count)), cumulative)
+        accumulate_priors(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
+        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, count)), cumulative)
     return count

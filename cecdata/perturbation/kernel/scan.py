@@ -1,7 +1,7 @@
 """Reading of a sentence: its code points, and the operators that may edit each position.
 
 A processor cannot predict which positions begin a span: a branch on it would be mispredicted at
-every third. So `look_up` avoids such branches, and its tables are small enough for the cache.
+every third. So `find_heads` avoids such branches, and its tables are small enough for the cache.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ _GOES_ON = 2  # in `protected`: this code point belongs to the run of the one be
 
 
 @inlined
-def scan(data, start, stop, tables, insert_mask, scratch):
+def read_sentence(data, start, stop, tables, insert_mask, scratch):
     """Read one sentence of valid UTF-8 into `scratch`; return its number of code points n."""
     points, bounds, mask, slots = scratch.points, scratch.bounds, scratch.mask, scratch.slots
     code_points, eligible = tables.code_points, tables.eligible
@@ -56,13 +56,13 @@ def scan(data, start, stop, tables, insert_mask, scratch):
     bounds[n] = stop
     mask[n], slots[n], slots[n + np.uint64(1)] = bits, 0, 0
     if special:
-        _mend_clusters(np.int64(n), code_points, insert_mask, scratch)
-        _mend_placeholders(np.int64(n), insert_mask, scratch)
+        _keep_clusters(np.int64(n), code_points, insert_mask, scratch)
+        _keep_placeholders(np.int64(n), insert_mask, scratch)
     return np.int64(n)
 
 
 @inlined
-def protect(protected, first, n, insert_mask, scratch):
+def apply_protection(protected, first, n, insert_mask, scratch):
     """Keep runs of protected code points whole; protected[first:first + n] are this sentence's.
 
     Of a run the first code point is 1 and the others 2; nothing is inserted before a 2.
@@ -82,7 +82,7 @@ def clings(value, how):
 
 
 @called
-def _mend_clusters(n, code_points, insert_mask, scratch):
+def _keep_clusters(n, code_points, insert_mask, scratch):
     """Forbid an insertion inside a grapheme cluster, and the replacement of a base with marks."""
     points, mask, slots, before = scratch.points, scratch.mask, scratch.slots, PLAIN
     for i in range(n + 1):
@@ -104,7 +104,7 @@ def _mend_clusters(n, code_points, insert_mask, scratch):
 
 
 @called
-def _mend_placeholders(n, insert_mask, scratch):
+def _keep_placeholders(n, insert_mask, scratch):
     """Keep a typed placeholder such as <ADDR> whole; an insertion may come before it."""
     points, mask, i = scratch.points, scratch.mask, 0
     while i < n:
@@ -137,7 +137,7 @@ _OPERATORS = (1 << (GOES_ON - OPERATORS_SHIFT)) - 1
 
 
 @intrinsic
-def set_bits(typing_context, word):
+def count_bits(typing_context, word):
     """Count the set bits of a 64-bit word, as one instruction."""
 
     def generate(context, builder, signature, arguments):
@@ -147,18 +147,18 @@ def set_bits(typing_context, word):
 
 
 @inlined
-def look_up(n, spans, scratch):
+def find_heads(n, spans, scratch):
     """Write the positions where a span may begin into `scratch.maybe`, their heads into `begun`."""
     slots, maybe, count = scratch.slots, scratch.maybe, np.uint64(0)
     for i in range(np.uint64(max(n - 1, 0))):
-        bit = np.uint64(_spread(slots, i) >> np.uint32(TAG_BITS))
+        bit = np.uint64(_spread_pair(slots, i) >> np.uint32(TAG_BITS))
         maybe[count] = i
         # a bitmap of 64 KiB answers most questions without leaving the cache
         count += (spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
     for c in range(count):
         i = np.uint64(maybe[c])
-        spread = _spread(slots, i)
-        position, entry = _entry_of(spread, spans)
+        spread = _spread_pair(slots, i)
+        position, entry = _find_entry(spread, spans)
         # the bit and the tag together identify a head
         known = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
         able = np.uint64((entry >> np.uint32(OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
@@ -169,18 +169,18 @@ def look_up(n, spans, scratch):
 
 
 @inlined
-def _spread(slots, i):
+def _spread_pair(slots, i):
     """Return the slots of the two characters from position i on, spread over 32 bits."""
     head = slots[i] | slots[i + np.uint64(1)] << np.uint32(16)
     return np.uint32(head * np.uint32(PAIR_FACTOR))
 
 
 @inlined
-def _entry_of(spread, spans):
+def _find_entry(spread, spans):
     """Return the (position, entry) in `heads` of two slots whose bit is set."""
     bit = np.uint64(spread >> np.uint32(TAG_BITS))
     word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
-    position = np.uint64(spans.before[word]) + set_bits(spans.starts[word] & below)
+    position = np.uint64(spans.before[word]) + count_bits(spans.starts[word] & below)
     entry = spans.heads[position]
     if entry >> np.uint32(SHARED) & np.uint32(1):  # one in nine
         position = np.uint64(entry & np.uint32((1 << SHARED) - 1))
@@ -202,7 +202,7 @@ def _may_go_on(slots, i, longer):
 
 @inlined
 def mark_spans(s, tables, scratch):
-    """Mark the positions from which rewriting operator s may edit, after `look_up`.
+    """Mark the positions from which rewriting operator s may edit, after `find_heads`.
 
     Spans of one operator do not overlap: the longest from the left is taken. `scratch.found` gets
     their number.
@@ -213,7 +213,7 @@ def mark_spans(s, tables, scratch):
         span = np.int64(begun >> np.uint64(32))
         size = np.int64((begun >> np.uint64(1 + s)) & np.uint64(1)) * 2
         if begun & np.uint64(1):
-            span, size = _longest(i, s, span, size, tables.spans, scratch.slots)
+            span, size = _find_longest(i, s, span, size, tables.spans, scratch.slots)
         fits = np.int64((size > 0) & (i >= free))
         scratch.mask[i] |= np.uint16(fits << operator)
         scratch.spans[s, i] = span
@@ -223,7 +223,7 @@ def mark_spans(s, tables, scratch):
 
 
 @inlined
-def _longest(i, s, head, size, spans, slots):
+def _find_longest(i, s, head, size, spans, slots):
     """Return the longest span of operator s from i on: (its row, its characters).
 
     `size` is 2 where the head itself is one of s, else 0.
@@ -232,7 +232,7 @@ def _longest(i, s, head, size, spans, slots):
     while more:
         entry = spans.tails[tail]
         longer = np.int64((entry >> np.uint64(TAIL_OPERATORS_SHIFT + s)) & np.uint64(1))
-        longer *= _size_at(entry, slots, i)
+        longer *= _match_tail(entry, slots, i)
         if longer > size:
             longest, size = len(spans.heads) + tail, longer
         more = not entry >> np.uint64(LAST)
@@ -241,7 +241,7 @@ def _longest(i, s, head, size, spans, slots):
 
 
 @inlined
-def _size_at(tail, slots, i):
+def _match_tail(tail, slots, i):
     """Return the number of characters, 3 or 4, of the span with this tail, or 0 if it differs."""
     third = np.uint32(tail & np.uint64(0xFFFF))
     fourth = np.uint32((tail >> np.uint64(16)) & np.uint64(0xFFFF))

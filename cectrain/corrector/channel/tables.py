@@ -32,8 +32,8 @@ from cecdata.hanzi.characters import (
     variant_forms,
 )
 from cecdata.hanzi.readings import common_readings, similar_syllables
-from cecdata.lm.kernels import place_of, shift_of
-from cecdata.lm.ngrams import find, locate
+from cecdata.lm.kernels import shift_of, slot_of_key
+from cecdata.lm.ngrams import find_model, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, shipped_channel
 from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, kinds
@@ -98,7 +98,7 @@ def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
 def open_tables(lm: str | Path | None = None) -> ChannelTables:
     """Return the tables of an n-gram model, kept since the last call or made.
 
-    lm: see `cecdata.lm.ngrams.find`. The user's cache holds `MOST_KEPT` tables, or none where it
+    lm: see `ngrams.find_model`. The user's cache holds `MOST_KEPT` tables, or none where it
     cannot be written.
     """
     folder = kept_at(lm)
@@ -107,7 +107,7 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
         with contextlib.suppress(OSError):
             folder.touch()
         return tables
-    tables = tables_of(find(lm))
+    tables = tables_of(find_model(lm))
     with contextlib.suppress(OSError):
         _keep(tables, folder)
         folders = sorted(folder.parent.iterdir(), key=lambda path: -path.stat().st_mtime)
@@ -421,7 +421,7 @@ def fill_spans(keys, rows, spans, numbers):
     """Put the keys of spans into the hash table, with the numbers of their rows."""
     mask, shift = len(keys) - 1, shift_of(len(keys))
     for row in range(len(spans)):
-        at = place_of(spans[row], mask, shift)
+        at = slot_of_key(spans[row], mask, shift)
         while keys[at] != 0:
             at = (at + 1) & mask
         keys[at], rows[at] = spans[row], numbers[row]
@@ -444,7 +444,7 @@ def rows_of(keys, rows, shift, spans):
     mask = len(keys) - 1
     numbers = np.full(len(spans), -1, np.int32)
     for n in range(len(spans)):
-        at = place_of(spans[n], mask, shift)
+        at = slot_of_key(spans[n], mask, shift)
         while keys[at] != 0 and keys[at] != spans[n]:
             at = (at + 1) & mask
         if keys[at] != 0:

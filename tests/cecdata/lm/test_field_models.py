@@ -10,9 +10,9 @@ import pytest
 
 from cecdata.common.errors import InputError
 from cecdata.lm import ngrams
-from cecdata.lm.counting import Segmenter, back_off_model, count_words, find_words
+from cecdata.lm.counting import Segmenter, count_words, find_words, make_back_off_model
 from cecdata.lm.interpolation import Mixture
-from cecdata.lm.ngrams import NgramScorer, find, locate, read
+from cecdata.lm.ngrams import NgramScorer, find_model, locate, read
 
 TEXT = ["今天下雨", "今天下雨，明天下雪", "明天下雪"] * 2
 WORDS = ("<unk>", "今天", "明天", "下", "雨", "雪", "下雪")
@@ -22,7 +22,7 @@ SHARES = np.array([1e-6, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1])
 def model_of(text, words=WORDS, shares=SHARES, **least):
     counts = count_words(Segmenter(words, -np.log(shares)), len(words), [text])
     settings = {"name": "m", "licence": "cc0", "error": 3.0, **least}
-    return back_off_model(counts, words, shares / shares.sum(), **settings)
+    return make_back_off_model(counts, words, shares / shares.sum(), **settings)
 
 
 def test_pairs_are_counted_within_runs_of_han():
@@ -137,7 +137,7 @@ def test_default_is_the_mean_of_the_two_that_ship():
     assert locate("words") == locate()[:1]
     models = [read(path) for path in locate()]
     assert models[1].licence == "LGPL-2.1-or-later"
-    found = find()
+    found = find_model()
     assert set(found.words) == {word for model in models for word in model.words}
     of_open_texts, of_input_method, of_both = (
         np.exp(model.word_log_prob[model.words.index("法律")]) for model in (*models, found)
@@ -154,7 +154,7 @@ def test_field_joins_the_default(tmp_path, monkeypatch):
     words = "法律", "医院", "雨"
     others = [model_of([word] * 3, ("<unk>", word), SHARES[:2]) for word in words[:2]]
     monkeypatch.setattr(ngrams, "default_models", lambda: others)
-    found = find(path)
+    found = find_model(path)
     assert found.name == "field"
     for word, model, share in zip(words, (*others, field), (0.18, 0.42, 0.4), strict=True):
         by_mean, by_model = (m.word_log_prob[m.words.index(word)] for m in (found, model))
@@ -167,4 +167,4 @@ def test_damaged_table_is_refused(tmp_path):
     model_of(TEXT).save(path)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(InputError, match="damaged"):
-        find(path)
+        find_model(path)

@@ -13,8 +13,8 @@ import pytest
 from cecdata.common import arrays
 from cecdata.common.errors import InputError
 from cecdata.lm import ngrams, open_scorer
-from cecdata.lm.kernels import STEP, child, find_bigram, find_trigram
-from cecdata.lm.table import Ngrams, load
+from cecdata.lm.kernels import STEP, find_bigram, find_child, find_trigram
+from cecdata.lm.table import Ngrams, load_ngrams
 
 ARPA = """\\data\\
 ngram 1=4
@@ -71,7 +71,7 @@ def _trigram(lm, first, word):
 
 @numba.njit
 def _child(lm, node, point):
-    return child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
+    return find_child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
 
 
 def test_every_ngram_is_looked_up_and_no_other() -> None:
@@ -117,7 +117,7 @@ def test_a_table_is_kept_whole_and_the_same_model_gives_the_same_bytes(tmp_path:
     held.save(tmp_path / "one.ngram")
     held.save(tmp_path / "two.ngram")
     assert (tmp_path / "one.ngram").read_bytes() == (tmp_path / "two.ngram").read_bytes()
-    again = load(tmp_path / "one.ngram")
+    again = load_ngrams(tmp_path / "one.ngram")
     assert again.words == held.words
     assert (again.pairs == held.pairs).all()
     assert (again.triples == held.triples).all()
@@ -135,7 +135,7 @@ def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
     data[int(place * len(data))] ^= 0x55
     (tmp_path / "x.ngram").write_bytes(data)
     with pytest.raises(InputError, match=r"x\.ngram.*ARPA file"):
-        load(tmp_path / "x.ngram")
+        load_ngrams(tmp_path / "x.ngram")
 
 
 def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from cecdata.operators.base import CharConfusions, make_confusion_set
 from cecdata.operators.spans import SpanConfusions
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Histogram, Perturber
-from cecdata.perturbation.tables import compile_recipe, walker
+from cecdata.perturbation.tables import compile_recipe, make_alias_tables
 from cecdata.shards.schema import SENTENCE
 
 STANDARD = standard_characters()
@@ -167,7 +167,7 @@ def test_confusion_set_against_a_dictionary(pairs, least):
 def test_alias_tables_give_the_shares(rows):
     """What the alias method draws is each weight's share of its row."""
     bounds = np.cumsum([0, *map(len, rows)])
-    keep, alias = walker(bounds, np.array([w for row in rows for w in row]))
+    keep, alias = make_alias_tables(bounds, np.array([w for row in rows for w in row]))
     for r, row in enumerate(rows):
         first, drawn = bounds[r], np.zeros(len(row))
         for j in range(len(row)):

@@ -29,7 +29,7 @@ from cecdata.corpus.ids import id_column
 from cecdata.lm.table import Ngrams
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.tables import compile_recipe, language_of, read_language
+from cecdata.perturbation.tables import compile_recipe, make_language, read_language
 from cecdata.shards.schema import SENTENCE
 
 RANDOM = np.random.default_rng(3)
@@ -151,7 +151,7 @@ def test_kernel_equals_oracle(texts, seed, proposals, mixed, max_edits):
     names = [toy.name for toy in TOYS]
     rates = {name: Rate(0.0, 0.0, rate) for name, rate in zip(names, RATES, strict=True)}
     tables = toy_tables()
-    tables = replace(tables, arrays=tables.arrays._replace(model=language_of(MODEL, FLUENCY)))
+    tables = replace(tables, arrays=tables.arrays._replace(model=make_language(MODEL, FLUENCY)))
     rows = Perturber(config, rates, tables).pairs(sentences(texts)).table.to_pylist()
     oracle = Oracle(
         TOYS, CHARACTERS, [0.2] * 5, [*RATES, config.mixed_rate], max_edits, 100, seed, mixed, 0.0,

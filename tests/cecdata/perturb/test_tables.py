@@ -21,7 +21,13 @@ from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.operators import OPERATORS, Confusion, Operator
 from cecdata.operators.spans import SpanConfusions
-from cecdata.perturbation.calibrate import Cells, Rate, calibrate, count_table, edit_counts
+from cecdata.perturbation.calibrate import (
+    Cells,
+    Rate,
+    calibrate,
+    edit_count_chances,
+    make_count_table,
+)
 from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.perturbation.kernel.layout import SHARED
 from cecdata.perturbation.tables import compile_recipe, compile_tables
@@ -155,7 +161,7 @@ def test_spans_are_those_of_a_slow_search(name):
 
 
 def expected(histogram, rate, most, cost):
-    return Cells.of(histogram).expected(rate, most, cost)
+    return Cells.of(histogram).expected_rate(rate, most, cost)
 
 
 def exact(positions, rate, most, least=1):
@@ -178,7 +184,7 @@ def exact(positions, rate, most, least=1):
 def test_edit_counts_are_a_truncated_binomial(positions, rate, most, least):
     """The recurrence gives what fractions give, for any number of positions."""
     least = min(least, most)
-    found = edit_counts(np.array([positions]), rate, most, least)[0]
+    found = edit_count_chances(np.array([positions]), rate, most, least)[0]
     assert found == pytest.approx(exact(positions, rate, most, least), abs=1e-9)
 
 
@@ -189,7 +195,7 @@ def test_edit_counts_are_a_truncated_binomial(positions, rate, most, least):
 )
 def test_no_draw_asks_for_more_edits_than_places(rates, most, positions):
     """P(K ≤ n) is exactly 1, so that no draw below 1 passes it; mixed pairs have two edits."""
-    table = count_table(rates, [most] * len(rates), positions)
+    table = make_count_table(rates, [most] * len(rates), positions)
     for n in range(1, positions + 1):
         assert (table[:, n, min(n, most) - 1 :] == 1.0).all()
         if n > 1 and most > 1:
