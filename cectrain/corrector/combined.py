@@ -55,7 +55,7 @@ class CombinedProposer(Proposer):
     """Proposes the changes of a channel that a policy confirms.
 
     name: `combined`, or `combined:FOLDER` with another policy of the built-in kind. lm: see
-    `cecdata.lm.ngrams.find_model`, or tables. least: least confidence of an edit that is proposed, 0..1:
+    `ngrams.find_model`, or tables. least: least confidence of an edit that is proposed, 0..1:
     a higher one gives fewer and surer edits; None: the default. rescore: a language model that
     judges the changes as well, or its name. weights: those of a field; None: those that ship.
     """

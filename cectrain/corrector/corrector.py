@@ -53,7 +53,7 @@ class Corrector:
     `combined:FOLDER` (with another policy of the built-in kind, of a run or a model), or any
     `Proposer`; with torch also `builtin` (the policy alone), a folder or a hub id of a policy, and
     `tagger:MODEL` (one of the BERT family). Packages may add others, see `table`. lm: the
-    channel's n-gram model, see `cecdata.lm.ngrams.find_model`. confidence: least confidence of an edit
+    channel's n-gram model, see `ngrams.find_model`. confidence: least confidence of an edit
     that is made, 0..1; 0: every edit; None: the default of the model. batch: pieces in a forward
     pass. device: of torch; `auto` is the first GPU, or the processor without one.
 
