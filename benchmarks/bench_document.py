@@ -47,7 +47,7 @@ def count(corrector: Corrector, rows: Rows) -> np.ndarray:
         share = whole_text.estimate_prevalence(
             c for correction in seen for c in whole_text.find_greatest(correction)
         )
-        least = whole_text.threshold_of(share, DEFAULT.least) if share else DEFAULT.least
+        least = whole_text.find_threshold(share, DEFAULT.least) if share else DEFAULT.least
         for (source, target), correction in zip(rows, corrections, strict=True):
             answer = memory.review(correction, least).target
             wrong, changed = source != target, answer != source

@@ -16,7 +16,7 @@ import numpy as np
 from cecbench.benchmarks.catalogue import load_benchmark
 from cectrain.corrector import whole_text
 from cectrain.corrector.combined import DEFAULT
-from cectrain.corrector.correction import Correction, apply
+from cectrain.corrector.correction import Correction, apply_edits
 from cectrain.corrector.corrector import Corrector
 
 THRESHOLDS = [*np.arange(0.3, 0.86, 0.05).round(2).tolist(), 0.9, 0.95, 0.98]
@@ -26,7 +26,9 @@ def f1(
     weights: np.ndarray, corrections: list[Correction], targets: list[str], least: float
 ) -> float:
     edits = [[edit for edit in c.edits if edit.confidence >= least] for c in corrections]
-    answers = np.array([apply(c.source, made) for c, made in zip(corrections, edits, strict=True)])
+    answers = np.array(
+        [apply_edits(c.source, made) for c, made in zip(corrections, edits, strict=True)]
+    )
     changed = answers != np.array([correction.source for correction in corrections])
     right = changed & (answers == np.array(targets))
     return float(200 * weights[right].sum() / (weights[changed].sum() + 1))
@@ -43,7 +45,7 @@ for name in sys.argv[1:]:
         weights = np.where(wrong, 1 / wrong.sum(), (every - 1) / (~wrong).sum())
         drawn = random.Random(1).choices(greatest, weights.tolist(), k=2000)
         share = whole_text.estimate_prevalence(drawn)
-        threshold = whole_text.threshold_of(share, DEFAULT.least) if share else DEFAULT.least
+        threshold = whole_text.find_threshold(share, DEFAULT.least) if share else DEFAULT.least
         chosen, usual = (f1(weights, made, targets, t) for t in (threshold, DEFAULT.least))
         best = max(f1(weights, made, targets, t) for t in THRESHOLDS)
         losses.append((best - chosen, best - usual))

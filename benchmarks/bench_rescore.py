@@ -29,13 +29,13 @@ import numpy as np
 from cecbench.benchmarks.catalogue import load_benchmark
 from cecdata.hanzi.readings import near_sound, same_sound
 from cecdata.lm.language_model import apply_change
-from cectrain.corrector.calibration import gold
+from cectrain.corrector.calibration import find_right_changes
 from cectrain.corrector.channel.inverse import load_shipped_channel
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import open_tables
 from cectrain.corrector.combined import CombinedProposer, choose_changes, logit
-from cectrain.corrector.correction import Change, apply
-from cectrain.corrector.edit_guard import pieces
+from cectrain.corrector.correction import Change, apply_edits
+from cectrain.corrector.edit_guard import cut_pieces
 from cectrain.corrector.rescoring import JUDGED, LEAST
 
 JUDGE = "with the model"
@@ -46,7 +46,9 @@ Confidences = list[list[tuple[str, dict[Change, float]]]]  # of each part of eac
 
 def confidences(rows: Sequence[Row], longest: int | None, ask: Callable[..., Any]) -> Confidences:
     """Return the parts of each row with the confidences of their changes."""
-    parts = [(n, s[p.start : p.end]) for n, (s, _) in enumerate(rows) for p in pieces(s, longest)]
+    parts = [
+        (n, s[p.start : p.end]) for n, (s, _) in enumerate(rows) for p in cut_pieces(s, longest)
+    ]
     found: Confidences = [[] for _ in rows]
     for first in range(0, len(parts), 64):
         some = parts[first : first + 64]
@@ -60,7 +62,7 @@ def outcomes(rows: Sequence[Row], found: Confidences, least: float) -> np.ndarra
     """Return for each row: corrected, changed, erroneous, changed though error-free."""
     table = np.zeros((len(rows), 4))
     for n, ((source, target), parts) in enumerate(zip(rows, found, strict=True)):
-        answer = "".join(apply(text, choose_changes(text, own, least)) for text, own in parts)
+        answer = "".join(apply_edits(text, choose_changes(text, own, least)) for text, own in parts)
         wrong, moved = source != target, answer != source
         table[n] = wrong and answer == target, moved, wrong, moved and not wrong
     return table
@@ -110,7 +112,7 @@ def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Count
         if source == target:
             continue
         erroneous, before = erroneous + 1, causes.total()
-        for start, end, new in gold(source, target):
+        for start, end, new in find_right_changes(source, target):
             if end - start != len(new):
                 causes["length"] += (start, end, new) not in held
                 continue

@@ -27,10 +27,10 @@ import polars as pl
 from cecbench.benchmarks.catalogue import load_benchmark
 from cecbench.scorers import score
 from cectrain.corrector import whole_text
-from cectrain.corrector.calibration import fit, gold, is_right
+from cectrain.corrector.calibration import find_right_changes, fit_logistic, is_right
 from cectrain.corrector.combined import CombinedProposer, choose_changes
-from cectrain.corrector.correction import Change, apply
-from cectrain.corrector.edit_guard import pieces
+from cectrain.corrector.correction import Change, apply_edits
+from cectrain.corrector.edit_guard import cut_pieces
 from cectrain.corrector.rescoring import Weights
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -49,7 +49,7 @@ def rows_of(name: str) -> list[tuple[str, str]]:
 def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple[int, int, str]]:
     """Yield row, offset and text of each part that the corrector reads at once."""
     for number, (source, _) in enumerate(rows):
-        for piece in pieces(source, longest):
+        for piece in cut_pieces(source, longest):
             yield number, piece.start, source[piece.start : piece.end]
 
 
@@ -70,13 +70,13 @@ def main() -> None:
     print(f"{len(rows)} pairs, {len(rows) / (time.process_time() - start):.0f} a CPU-second")
     changes, features, right = [], [], []
     for part, ((number, offset, _), known) in enumerate(zip(parts, evidence, strict=True)):
-        wanted = gold(*rows[number])
+        wanted = find_right_changes(*rows[number])
         for (first, last, text), values in known.items():
             features.append((1.0, *values[:3]))
             right.append(is_right((first + offset, last + offset, text), rows[number][0], wanted))
             changes.append((part, (first, last, text)))
     table, labels = np.array(features), np.array(right, float)
-    weights = np.array(proposer.weights[:4]) if options.keep else fit(table, labels)
+    weights = np.array(proposer.weights[:4]) if options.keep else fit_logistic(table, labels)
     print(Weights(*(round(float(weight), 2) for weight in weights)))
     chances = 1 / (1 + np.exp(-table @ weights))
     print("confidence   changes   right")
@@ -92,7 +92,7 @@ def main() -> None:
     for threshold in THRESHOLDS:
         answers = [""] * len(rows)
         for (number, _, text), own in zip(parts, confidences, strict=True):
-            answers[number] += apply(text, choose_changes(text, own, threshold))
+            answers[number] += apply_edits(text, choose_changes(text, own, threshold))
         report(threshold, rows, answers)
 
 
@@ -108,7 +108,9 @@ def print_prevalence(
     wrong = np.array([source != target for source, target in rows])
     seen = greatest >= whole_text.SEEN
     share = np.minimum(greatest[seen], 0.9999)
-    weights = fit(np.column_stack([np.ones(len(share)), np.log(share / (1 - share))]), wrong[seen])
+    weights = fit_logistic(
+        np.column_stack([np.ones(len(share)), np.log(share / (1 - share))]), wrong[seen]
+    )
     print(
         f"BIAS {weights[0]:.2f}, SLOPE {weights[1]:.2f}, RIGHT {wrong[seen].mean():.3f}, "
         f"RECALL {seen[wrong].mean():.2f}, FALSE {seen[~wrong].mean():.3f}"

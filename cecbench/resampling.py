@@ -67,7 +67,7 @@ class Interval:
 def make_f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statistic:
     """Return the statistic F of three columns, a fraction that is 0 where the denominator is 0.
 
-    >>> float(f_statistic(0, 1, 2)(np.array([[1.0, 2.0, 2.0]]))[0])
+    >>> float(make_f_statistic(0, 1, 2)(np.array([[1.0, 2.0, 2.0]]))[0])
     0.5
     """
     weight = beta**2

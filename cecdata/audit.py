@@ -78,7 +78,7 @@ def read_errors(path: Path) -> Errors:
 def count_errors(pairs: Iterator[tuple[str, str]]) -> Errors:
     """Return the errors of the pairs, by minimal alignment.
 
-    >>> errors = errors_of(iter([("我门去公圆。", "我们去公园。")]))
+    >>> errors = count_errors(iter([("我门去公圆。", "我们去公园。")]))
     >>> sorted(errors.substitutions)
     [('们', '门'), ('园', '圆')]
     """

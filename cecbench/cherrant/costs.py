@@ -66,7 +66,7 @@ def simplify(texts: Sequence[str]) -> list[str]:
 def remove_whitespace(text: str) -> str:
     r"""Return the text without whitespace, including no-break and ideographic spaces.
 
-    >>> characters("他说:\u00a0我 门")
+    >>> remove_whitespace("他说:\u00a0我 门")
     '他说:我门'
     """
     return "".join(text.split())

@@ -43,7 +43,7 @@ def compare_edits(
     """Return tp, fp, fn at a level.
 
     >>> mine, right = SpanEdit(4, 5, "S", "以"), SpanEdit(4, 5, "S", "已")
-    >>> compare((mine,), (right,), "cs"), compare((mine,), (right,), "ds")
+    >>> compare_edits((mine,), (right,), "cs"), compare_edits((mine,), (right,), "ds")
     ((0, 1, 1), (1, 0, 0))
     """
     keys = LEVELS[level]

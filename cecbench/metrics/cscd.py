@@ -38,9 +38,9 @@ ZERO_DIVISION = "ZeroDivisionError: division by zero"
 def to_percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float] | None:
     """Return precision, recall and F1 as the script prints them; None where it divides by zero.
 
-    >>> percentages(56, 110, 147)
+    >>> to_percentages(56, 110, 147)
     (50.909, 38.095, 43.58)
-    >>> percentages(0, 0, 147) is None
+    >>> to_percentages(0, 0, 147) is None
     True
     """
     if predicted == 0 or gold == 0:

@@ -83,11 +83,11 @@ _REFUSAL = re.compile(
 def extract_correction(raw: str, source: str) -> Extracted:
     """Return the corrected sentence of a model's output; the source where there is none.
 
-    >>> extract("改正后：他已经来了。", "他己经来了。")
+    >>> extract_correction("改正后：他已经来了。", "他己经来了。")
     Extracted(text='他已经来了。', status='cleaned')
-    >>> extract("抱歉，我无法处理这个请求。", "他己经来了。").status
+    >>> extract_correction("抱歉，我无法处理这个请求。", "他己经来了。").status
     'refusal'
-    >>> extract("1. 他已经来了。\\n2. 他已经走了。", "他己经来了。").status
+    >>> extract_correction("1. 他已经来了。\\n2. 他已经走了。", "他己经来了。").status
     'unclear'
     """
     if raw.strip() == source.strip():

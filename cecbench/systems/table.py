@@ -59,7 +59,7 @@ def parse_spec(spec: str) -> tuple[Kind[Any], str]:
     Raises UsageError for an unknown kind, for a missing argument, and for an address with a user or
     a password, which the message does not repeat.
 
-    >>> kind, argument = check_spec("api:qwen3@http://127.0.0.1:8000/v1")
+    >>> kind, argument = parse_spec("api:qwen3@http://127.0.0.1:8000/v1")
     >>> kind.name, argument
     ('api', 'qwen3@http://127.0.0.1:8000/v1')
     """

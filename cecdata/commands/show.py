@@ -117,7 +117,7 @@ def _list_operators(manifest: Manifest) -> list[str]:
 def describe_size(size: int, count: int) -> str:
     """Return the size of a number of files.
 
-    >>> files_shown(2_621_440, 2), files_shown(1_536, 1)
+    >>> describe_size(2_621_440, 2), describe_size(1_536, 1)
     ('2.5 MiB in 2 files', '1.5 KiB in 1 file')
     """
     number, unit = (size / 2**20, "MiB") if size >= 2**20 else (size / 2**10, "KiB")

@@ -86,7 +86,7 @@ def without_userinfo(text: str) -> str:
 def without_key(text: str, key: str | None) -> str:
     r"""Return the text with stars in place of the key, also where it is escaped for JSON or a URL.
 
-    >>> without(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
+    >>> without_key(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
     'bad key ***, ***, ***'
     """
     if key is None or len(key) < SHORTEST:

@@ -19,7 +19,7 @@ class Markdown(str):
 def escape_text(value: object) -> Markdown:
     r"""Return text from outside as one line of Markdown that shows it letter by letter.
 
-    >>> print(text("*a* <i>"))
+    >>> print(escape_text("*a* <i>"))
     \*a\* \<i\>
     """
     return Markdown(_SIGNS.sub(r"\\\g<0>", to_one_line(str(value))))
@@ -28,7 +28,7 @@ def escape_text(value: object) -> Markdown:
 def make_code_span(value: object) -> Markdown:
     """Return text from outside as a code span, in which no renderer looks for links.
 
-    >>> print(code("a`b"), code("`"))
+    >>> print(make_code_span("a`b"), make_code_span("`"))
     ``a`b`` `` ` ``
     """
     line = to_one_line(str(value))
@@ -43,7 +43,7 @@ def make_code_span(value: object) -> Markdown:
 def make_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
     r"""Return a table; cells other than `Markdown` are escaped.
 
-    >>> print(table(("a", "b"), [("1|2", code("3|4"))]))
+    >>> print(make_table(("a", "b"), [("1|2", make_code_span("3|4"))]))
     | a | b |
     | --- | --- |
     | 1\|2 | `3\|4` |

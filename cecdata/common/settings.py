@@ -53,7 +53,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
 def parse_toml_value(text: str) -> object:
     """Return the value of a text in TOML; anything else, such as a bare word, is a string.
 
-    >>> toml_value("0.5"), toml_value("[1, 2]"), toml_value("group")
+    >>> parse_toml_value("0.5"), parse_toml_value("[1, 2]"), parse_toml_value("group")
     (0.5, [1, 2], 'group')
     """
     try:

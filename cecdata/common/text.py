@@ -75,7 +75,7 @@ def explain_unreadable(error: OSError | UnicodeDecodeError) -> str:
     >>> try:
     ...     decode_text(b"\\x1f\\x8b\\x08\\x00")
     ... except UnicodeDecodeError as error:
-    ...     print("answers.txt", unreadable(error))
+    ...     print("answers.txt", explain_unreadable(error))
     answers.txt is compressed: decompress it first, with `gzip -dc FILE > NEW`
     """
     if isinstance(error, OSError):

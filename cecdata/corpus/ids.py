@@ -23,7 +23,7 @@ _PURPOSE = np.uint64(0x53504C4954000001)  # "SPLIT": keeps the draw apart from o
 def hash_texts(text: pa.Array) -> Uint64s:
     """Return the 64-bit XXH3 of each string's UTF-8.
 
-    >>> [hex(value) for value in ids(pa.array(["他的病情已经好转。"]))]
+    >>> [hex(value) for value in hash_texts(pa.array(["他的病情已经好转。"]))]
     ['0x2c70002d9620966c']
     """
     raw = text.cast(pa.binary()).to_numpy(zero_copy_only=False)

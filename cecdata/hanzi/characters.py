@@ -52,7 +52,7 @@ def read_table(name: str) -> dict[str, tuple[str, ...]]:
     Cells stay text: the module that owns a table parses a cell on demand, so that loading costs no
     more than splitting lines.
 
-    >>> table("characters")["好"][:2]
+    >>> read_table("characters")["好"][:2]
     ('1', '6')
     """
     return {row[0]: row[1:] for row in read_table_rows(name)}

@@ -51,7 +51,7 @@ Floats = NDArray[np.float64]
 def combine_similarities(glyph: Floats, parts: Floats, strokes: Floats) -> Floats:
     """Return one similarity from the three measures of each pair, 0 to 1.
 
-    >>> combine(*np.full((3, 1), 0.9)).round(3).tolist()
+    >>> combine_similarities(*np.full((3, 1), 0.9)).round(3).tolist()
     [0.9]
     """
     measures = (glyph, parts, strokes)
@@ -136,7 +136,7 @@ class Node:
 def parse_ids(sequence: str) -> Node:
     """Return the tree of one IDS.
 
-    >>> [node.character for node in parse("⿰讠青").parts]
+    >>> [node.character for node in parse_ids("⿰讠青").parts]
     ['讠', '青']
 
     Raises ValueError with the sequence if it is cut short or has characters left over.

@@ -77,7 +77,7 @@ def near_sound(left: str, right: str) -> str | None:
         (reading.share * second_reading.share, kind)
         for reading in common_readings(left)
         for second_reading in common_readings(right)
-        if (kind := confusion_of_syllables(reading.syllable, second_reading.syllable)) is not None
+        if (kind := find_confusion(reading.syllable, second_reading.syllable)) is not None
     ]
     return min(links, key=_rank_link)[1] if links else None
 
@@ -123,12 +123,12 @@ def similar_syllables() -> dict[str, dict[str, str]]:
     return near
 
 
-def confusion_of_syllables(left: str, right: str) -> str | None:
+def find_confusion(left: str, right: str) -> str | None:
     """Return how two syllables without tone are confused, or None; the function is symmetric.
 
-    >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")
+    >>> find_confusion("shi", "si"), find_confusion("lan", "lang"), find_confusion("ma", "ma")
     ('initial:sh/s', 'final:an/ang', 'tone')
-    >>> confusion("nin", "min"), confusion("he", "hen"), confusion("bei", "tang")
+    >>> find_confusion("nin", "min"), find_confusion("he", "hen"), find_confusion("bei", "tang")
     ('keyboard', 'edit1', None)
     """
     return similar_syllables().get(left, {}).get(right)

@@ -141,7 +141,7 @@ def reweigh(operator: Operator, changes: Mapping[str, float]) -> Operator:
     with another.
 
     >>> from cecdata.operators import OPERATORS
-    >>> weighed(OPERATORS["homophone"], {"tone": 2.0, "power": 0.5}).name
+    >>> reweigh(OPERATORS["homophone"], {"tone": 2.0, "power": 0.5}).name
     'homophone'
     """
     bulk = operator.confusions

@@ -44,7 +44,7 @@ def edit_count_chances(
     The result is [positions, most]. Where there are fewer positions than `least`, all of them
     are edited.
 
-    >>> edit_counts(np.array([2]), 0.5, 2).round(4).tolist()
+    >>> edit_count_chances(np.array([2]), 0.5, 2).round(4).tolist()
     [[0.6667, 0.3333]]
     """
     k = np.arange(1, most + 1)

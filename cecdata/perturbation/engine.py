@@ -203,7 +203,7 @@ def find_unchanged_share(share: float, copies: int) -> float:
 
     Of several unchanged copies of a sentence one is kept, so more must be drawn.
 
-    >>> drawn_unchanged(0.3, 1), round(drawn_unchanged(0.3, 4), 3)
+    >>> find_unchanged_share(0.3, 1), round(find_unchanged_share(0.3, 4), 3)
     (0.3, 0.465)
     """
     if copies == 1 or share in {0.0, 1.0}:

@@ -67,7 +67,7 @@ def make_edits_array(
     ``offsets[i]:offsets[i + 1]`` of the other arrays. `target` and `source` are string arrays
     or, cheaper, dictionary arrays (see `code_texts`); the codes index `operators` and `kinds`.
 
-    >>> edits_array(
+    >>> make_edits_array(
     ...     np.array([0, 1], np.int32), np.array([4], np.int32), np.array([5], np.int32),
     ...     pa.array(["已"]), pa.array(["己"]), np.zeros(1, np.int8), np.zeros(1, np.int8),
     ...     ["homophone"], ["same_sound"],
@@ -100,7 +100,7 @@ def code_texts(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
     The dictionary keeps the order of the table and holds a text once, though the table may hold it
     twice: for a dictionary with duplicates Arrow writes a page whose end is uninitialised memory.
 
-    >>> compact(np.array([7, 2, 7], np.int32), pa.array(list("零一二三四五六七"))).to_pylist()
+    >>> code_texts(np.array([7, 2, 7], np.int32), pa.array(list("零一二三四五六七"))).to_pylist()
     ['七', '二', '七']
     """
     used = np.zeros(len(texts), np.bool_)

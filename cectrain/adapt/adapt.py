@@ -37,7 +37,7 @@ from cectrain import config
 from cectrain.adapt.text import Doubt, FieldText, find_doubts, gather_text
 from cectrain.adapt.trial import Score, Trial
 from cectrain.corrector.calibration import SEED
-from cectrain.corrector.channel.tables import tables_of
+from cectrain.corrector.channel.tables import make_tables
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.field import write_field
 from cectrain.corrector.field_proposer import FieldProposer
@@ -114,7 +114,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     mixture = Mixture([*models, counts.model()])
     share = mixture.share_of_last(WEIGHTS, held_out)
     weights = [*((1 - share) * weight for weight in WEIGHTS), share]
-    tables = tables_of(mixture.model(weights, "field"))
+    tables = make_tables(mixture.model(weights, "field"))
     candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
     work, trained = out / WORK / _name(text), None
     if policy:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from cectrain.corrector.calibration import synthetic
-from cectrain.corrector.correction import Correction, Proposer, apply
+from cectrain.corrector.calibration import make_pairs
+from cectrain.corrector.correction import Correction, Proposer, apply_edits
 from cectrain.corrector.corrector import Corrector
 
 PAIRS, MOST_COPIES = 300, 8  # pairs in all, as far as so many copies of a sentence suffice
@@ -27,7 +27,7 @@ class Trial:
 
     def __init__(self, sentences: Sequence[str]) -> None:
         copies = min(MOST_COPIES, -(-PAIRS // len(sentences)))
-        self.pairs = synthetic(sentences, copies)
+        self.pairs = make_pairs(sentences, copies)
         self.targets = sorted({target for _, target in self.pairs})
 
     def compare(self, base: Proposer, models: Sequence[Proposer]) -> list[tuple[Score, float]]:
@@ -59,7 +59,7 @@ class Trial:
     def score(self, corrections: Sequence[Correction], threshold: float) -> Score:
         """Return the score of the edits with this confidence or more."""
         answers = [
-            apply(c.source, [edit for edit in c.edits if edit.confidence >= threshold])
+            apply_edits(c.source, [edit for edit in c.edits if edit.confidence >= threshold])
             for c in corrections
         ]
         rows = list(zip(self.pairs, answers, strict=False))

@@ -19,7 +19,7 @@ import click
 @click.option(
     "--corpus",
     default="sample",
-    help="Clean text, as CORPUS of `cecdata build`; `sample` is the packaged text.",
+    help="Clean text, as CORPUS of `cecdata build`; `sample_corpus` is the packaged text.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def calibrate(model: str, lm: str | None, sentences: int, corpus: str, as_json: bool) -> None:
@@ -35,18 +35,18 @@ def calibrate(model: str, lm: str | None, sentences: int, corpus: str, as_json: 
     from cecdata.lm import open_scorer
     from cectrain.corrector import calibration
     from cectrain.corrector.combined import CombinedProposer
-    from cectrain.corrector.rescoring import keep
+    from cectrain.corrector.rescoring import write_weights
 
     scorer = open_scorer(model)
     proposer = CombinedProposer(lm=lm, rescore=scorer)
-    texts = calibration.sample(sentences, corpus)
-    pairs = calibration.synthetic(texts)
+    texts = calibration.sample_corpus(sentences, corpus)
+    pairs = calibration.make_pairs(texts)
     with Progress():
         changes = calibration.judge_changes(proposer, scorer, open_scorer(lm), pairs)
-    fitted = calibration.calibrate(changes, proposer.weights)
+    fitted = calibration.fit_calibration(changes, proposer.weights)
     facts = {"model": scorer.name, "pairs": len(pairs), **fitted._asdict()}
     ngrams = str(proposer.channel.identity["model"])
-    path = keep(scorer.identity, ngrams, fitted.weights, facts)
+    path = write_weights(scorer.identity, ngrams, fitted.weights, facts)
     if as_json:
         click.echo(json.dumps({**facts, "weights": fitted.weights._asdict(), "file": str(path)}))
         return

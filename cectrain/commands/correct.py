@@ -149,7 +149,7 @@ def corrector_for_text(
         SEEN,
         estimate_prevalence,
         find_greatest,
-        threshold_of,
+        find_threshold,
     )
 
     corrector = load_corrector({**arguments, "confidence": SEEN})
@@ -163,7 +163,7 @@ def corrector_for_text(
         )
     if prevalence is None:
         return corrector.also(confidence=least)
-    threshold = threshold_of(prevalence, least)
+    threshold = find_threshold(prevalence, least)
     share = f"about one sentence in {1 / prevalence:,.0f} has an error"
     print_lines(f"{share}: edits have a confidence of {threshold:g} or more (see --prevalence)")
     return corrector.also(confidence=threshold)

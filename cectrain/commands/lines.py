@@ -22,7 +22,7 @@ from cecdata.common.text import explain_unreadable
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import splice
 from cectrain.commands.checking import naming_file, open_input
-from cectrain.corrector.correction import REASONS, Correction, Edit, Kept, as_record
+from cectrain.corrector.correction import REASONS, Correction, Edit, Kept, to_record
 from cectrain.corrector.whole_text import Memory
 from cectrain.documents.table import find_encoding
 
@@ -110,7 +110,7 @@ def print_corrections(
             reviewed = memory.review(correction, corrector.least)
             number[origin] += 1
             report.add(f"{origin} {number[origin]}", correction.kept)
-            record = json.dumps(as_record(reviewed), ensure_ascii=False) if as_json else None
+            record = json.dumps(to_record(reviewed), ensure_ascii=False) if as_json else None
             click.echo(record or show_edits(reviewed, diff=diff))
             if progress is not None:
                 progress("correct", 1, total)

@@ -18,10 +18,10 @@ from cecdata.common.progress import print_lines
 from cecdata.common.text import escape_controls
 from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.commands.lines import mark_edit
-from cectrain.corrector.correction import Edit, Kept, as_record
+from cectrain.corrector.correction import Edit, Kept, to_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import (
-    apply_placed,
+    apply_to_source,
     correct_document,
     edits_of,
     find_line_starts,
@@ -80,12 +80,12 @@ class Rewriter:
         try:
             if self.shape == "json":
                 for line, passage in zip(lines, passages, strict=True):
-                    record = {"line": line, **as_record(passage.correction)}
+                    record = {"line": line, **to_record(passage.correction)}
                     click.echo(json.dumps(record, ensure_ascii=False))
             elif self.shape == "diff":
-                _print_diff(name, document.source, apply_placed(document.source, edits))
+                _print_diff(name, document.source, apply_to_source(document.source, edits))
             elif out is None:
-                click.echo(apply_placed(document.source, edits), nl=False)
+                click.echo(apply_to_source(document.source, edits), nl=False)
         except BrokenPipeError:
             discard_output()
         return True

@@ -25,7 +25,7 @@ from cecdata.hanzi.edits import align, splice
 from cecdata.lm import LanguageModel
 from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.correction import Change
-from cectrain.corrector.edit_guard import pieces
+from cectrain.corrector.edit_guard import cut_pieces
 from cectrain.corrector.rescoring import MEASURED, TOGETHER, TRUSTED, Known, Rescorer, Weights
 
 RECIPE, SEED = "typed", 1  # of the synthetic pairs
@@ -65,7 +65,7 @@ class Calibration(NamedTuple):
     right: int
 
 
-def synthetic(texts: Iterable[str], copies: int = 1) -> list[Pair]:
+def make_pairs(texts: Iterable[str], copies: int = 1) -> list[Pair]:
     """Return pairs of these sentences, half of them without errors, some of each sentence."""
     import cecdata
 
@@ -81,7 +81,7 @@ def synthetic(texts: Iterable[str], copies: int = 1) -> list[Pair]:
     return list(made.select("source", "target").iter_rows())  # type: ignore[union-attr]
 
 
-def sample(count: int, corpus: str = "sample") -> list[str]:
+def sample_corpus(count: int, corpus: str = "sample") -> list[str]:
     """Return so many texts of a corpus that `cecdata build` takes, drawn at random.
 
     Raises InputError where it cannot be read, or has no text.
@@ -100,7 +100,7 @@ def judge_changes(
     parts = [
         (source[piece.start : piece.end], piece.start, source, target)
         for source, target in pairs
-        for piece in pieces(source, proposer.longest)
+        for piece in cut_pieces(source, proposer.longest)
     ]
     texts = [text for text, *_ in parts]
     # what it proposes does not depend on an earlier calibration
@@ -115,17 +115,17 @@ def judge_changes(
     asked = [list(changes) for changes in evidence]
     by_ngrams = ngrams.log_ratios_of(texts, asked)
     right = [
-        is_right((start + begin, end + begin, text), source, gold(source, target))
+        is_right((start + begin, end + begin, text), source, find_right_changes(source, target))
         for changes, (_, begin, source, target) in zip(asked, parts, strict=True)
         for start, end, text in changes
     ]
     features = [(1.0, *values[:4]) for changes in evidence for values in changes.values()]
-    errors = sum(len(gold(*pair)) for pair in pairs)
+    errors = sum(len(find_right_changes(*pair)) for pair in pairs)
     ratios = np.concatenate(model), np.concatenate(by_ngrams)
     return Judged(np.array(features), *ratios, np.array(right), errors)
 
 
-def gold(source: str, target: str) -> list[Change]:
+def find_right_changes(source: str, target: str) -> list[Change]:
     """Return the changes of the source that lead to the target."""
     return [(edit.start, edit.end, edit.source) for edit in align(target, source)]
 
@@ -141,7 +141,7 @@ def is_right(change: Change, source: str, right: Sequence[Change]) -> bool:
     return bool(inside) and splice(source[start:end], inside) == text
 
 
-def calibrate(found: Judged, plain: Weights) -> Calibration:
+def fit_calibration(found: Judged, plain: Weights) -> Calibration:
     """Return the weights that fit; without a say for a model that is of no use.
 
     Raises InputError where no change was right, or none wrong.
@@ -151,30 +151,32 @@ def calibrate(found: Judged, plain: Weights) -> Calibration:
     if right.all() or not right.any():
         raise InputError("no proposed change is right, or none is wrong: raise --sentences")
     features = np.column_stack([found.features[known], np.clip(model, -TRUSTED, TRUSTED)])
-    model_auc, ngrams_auc = auc(model, right), auc(found.ngrams[known], right)
-    loss, f1 = _held_out(features, right, found.errors)
-    loss_without, f1_without = _held_out(features[:, :-1], right, found.errors)
+    model_auc, ngrams_auc = measure_auc(model, right), measure_auc(found.ngrams[known], right)
+    loss, f1 = _judge_held_out(features, right, found.errors)
+    loss_without, f1_without = _judge_held_out(features[:, :-1], right, found.errors)
     gain = loss_without - loss
     least = round(plain.least + (f1 - f1_without) / 2, 2)
-    fitted = Weights(*fit(features, right).tolist())._replace(least=least)
+    fitted = Weights(*fit_logistic(features, right).tolist())._replace(least=least)
     useless = model_auc <= ngrams_auc or gain <= 0 or fitted.model <= 0
     weights = plain if useless else fitted
     counts = len(right), int(right.sum())
     return Calibration(weights, model_auc, ngrams_auc, gain, f1, f1_without, *counts)
 
 
-def _held_out(features: Doubles, right: NDArray[np.bool_], errors: int) -> tuple[float, float]:
+def _judge_held_out(
+    features: Doubles, right: NDArray[np.bool_], errors: int
+) -> tuple[float, float]:
     """Return the loss of a change and the greatest F1, by weights fitted to the other half."""
     logits = np.zeros(len(right))
     for half in (0, 1):
-        weights = fit(features[half::2], right[half::2])
+        weights = fit_logistic(features[half::2], right[half::2])
         logits[1 - half :: 2] = features[1 - half :: 2] @ weights
     loss = np.logaddexp(0, np.where(right, -logits, logits)).mean()
     hits = np.cumsum(right[np.argsort(-logits, kind="stable")])
     return float(loss), float((2 * hits / (np.arange(1, len(right) + 1) + errors)).max())
 
 
-def fit(features: Doubles, right: NDArray[np.bool_]) -> Doubles:
+def fit_logistic(features: Doubles, right: NDArray[np.bool_]) -> Doubles:
     """Return the weights of the logistic regression, fitted by Newton's method."""
     weights: Doubles = np.zeros(features.shape[1])
     for _ in range(50):
@@ -188,12 +190,12 @@ def fit(features: Doubles, right: NDArray[np.bool_]) -> Doubles:
     return weights
 
 
-def auc(values: Doubles, right: NDArray[np.bool_]) -> float:
+def measure_auc(values: Doubles, right: NDArray[np.bool_]) -> float:
     """Return the share of pairs (right, wrong) of which the right one has the greater value.
 
     Equal values count half.
 
-    >>> auc(np.array([1.0, 2.0, 2.0]), np.array([False, True, False]))
+    >>> measure_auc(np.array([1.0, 2.0, 2.0]), np.array([False, True, False]))
     0.75
     """
     _, place, times = np.unique(values, return_inverse=True, return_counts=True)

@@ -16,7 +16,12 @@ from cecdata.common.machine import BLAS_THREADS
 from cecdata.models import prompts
 from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change
-from cectrain.corrector.folder import longest_source, model_folder, prove_weights, trained_prompt
+from cectrain.corrector.folder import (
+    check_weights,
+    longest_source,
+    model_folder,
+    prompt_of_training,
+)
 from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
@@ -72,9 +77,9 @@ class ChangeScorer:
                 f"{name} cannot be combined with the channel: name the folder of a finished "
                 "training of the built-in policy, or of another one with a token for each character"
             )
-        prove_weights(name)
+        check_weights(name)
         self._policy = NumpyPolicy(Path(folder))
-        self._prompt = trained_prompt(name)
+        self._prompt = prompt_of_training(name)
         path = Path(folder) / "tokenizer.json"
         try:
             self.tokens = Tokens(path.read_bytes())
@@ -83,7 +88,7 @@ class ChangeScorer:
                 f"{path} cannot be read ({error}): copy the complete folder again"
             ) from error
         self._written = {**self.tokens.characters, _END: self.tokens.end}
-        self.longest = (self._policy.context - len(self._question("")) - 1) // 2
+        self.longest = (self._policy.context - len(self._question_tokens("")) - 1) // 2
         if trained := longest_source(name):
             self.longest = min(self.longest, trained)
 
@@ -110,10 +115,10 @@ class ChangeScorer:
         batch = dict(zip(asked, (tokens // _TOKENS for tokens in total), strict=True))
         with BLAS_THREADS.limit(1):
             for _, chosen in itertools.groupby(asked, key=batch.__getitem__):
-                self._judge(list(chosen), texts, changes, results)
+                self._write_ratios(list(chosen), texts, changes, results)
         return results
 
-    def _judge(
+    def _write_ratios(
         self,
         chosen: Sequence[int],
         texts: Sequence[str],
@@ -127,7 +132,7 @@ class ChangeScorer:
         owners: list[tuple[int, Change, int]] = []  # whose they are, and how many
         states = 0
         for n in chosen:
-            differing = {change: self._differing(texts[n], change) for change in changes[n]}
+            differing = {change: self._find_differing(texts[n], change) for change in changes[n]}
             wanted = sorted({place for pairs in differing.values() for place, _, _ in pairs or ()})
             order = {place: states + at for at, place in enumerate(wanted)}
             for change, pairs in differing.items():
@@ -135,7 +140,7 @@ class ChangeScorer:
                 compared += [(order[place], after, before) for place, before, after in pairs or ()]
                 owners.append((n, change, len(pairs or ())))
             if wanted:
-                question, answer = self._question(texts[n]), texts[n][: wanted[-1]]
+                question, answer = self._question_tokens(texts[n]), texts[n][: wanted[-1]]
                 rows.append(question + [self._written.get(c, self.tokens.end) for c in answer])
                 places.append(np.array(wanted) + len(question) - 1)
                 states += len(wanted)
@@ -150,7 +155,7 @@ class ChangeScorer:
                 results[n][change] = max(FLOOR, float(gains[done : done + count].sum()))
             done += count
 
-    def _differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:
+    def _find_differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:
         """Return place, token before and token after of each character that the change replaces.
 
         None where one of them has no token.
@@ -170,7 +175,7 @@ class ChangeScorer:
                 differing.append((place, self._written[before], self._written[after]))
         return differing
 
-    def _question(self, text: str) -> list[int]:
+    def _question_tokens(self, text: str) -> list[int]:
         """Return the tokens that ask for a correction, as the policy's template writes them."""
         asked = prompts.messages(text, self._prompt)[-1]["content"]
         return [self.tokens.source, *self.tokens.of(asked), self.tokens.target]

@@ -31,10 +31,10 @@ from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading, is_settled
 from cectrain.corrector.channel.tables import ChannelTables, open_tables
 from cectrain.corrector.channel.terms import add_terms
-from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
+from cectrain.corrector.correction import Change, Edit, Proposer, make_edits
 from cectrain.corrector.edit_guard import SENTENCES
 from cectrain.corrector.folder import BUILTIN, COMBINED
-from cectrain.corrector.rescoring import Known, Rescorer, Weights, overlap
+from cectrain.corrector.rescoring import Known, Rescorer, Weights, do_overlap
 from cectrain.corrector.wordlists import Term
 
 JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that the policy judges
@@ -278,6 +278,6 @@ def choose_changes(
         if confidences[change] < least:
             break
         at = bisect.bisect(taken, change)
-        if not any(overlap(change, neighbour) for neighbour in taken[max(0, at - 1) : at + 1]):
+        if not any(do_overlap(change, neighbour) for neighbour in taken[max(0, at - 1) : at + 1]):
             taken.insert(at, change)
-    return edits_of(piece, taken, confidences, terms)
+    return make_edits(piece, taken, confidences, terms)

@@ -94,7 +94,7 @@ def make_edit(
     )
 
 
-def edits_of(
+def make_edits(
     piece: str,
     changes: Iterable[Change],
     confidences: Mapping[Change, float],
@@ -139,23 +139,26 @@ class Correction:
     kept: tuple[Kept, ...]
 
 
-def as_record(correction: Correction) -> dict[str, object]:
+def to_record(correction: Correction) -> dict[str, object]:
     """Return a correction as an object for JSON, each edit with its type."""
-    return {**asdict(replace(correction, edits=())), "edits": [*map(edit_record, correction.edits)]}
+    return {
+        **asdict(replace(correction, edits=())),
+        "edits": [*map(edit_to_record, correction.edits)],
+    }
 
 
-def edit_record(edit: Edit) -> dict[str, object]:
+def edit_to_record(edit: Edit) -> dict[str, object]:
     """Return an edit as an object for JSON."""
     record = {**asdict(edit), "type": edit.type}
     del record["rule"]
     return record
 
 
-def apply(source: str, edits: Iterable[Edit]) -> str:
+def apply_edits(source: str, edits: Iterable[Edit]) -> str:
     """Return the source with all edits applied; they are sorted and do not overlap.
 
-    >>> apply("他己经来了。", [Edit(start=1, end=2, source="己", target="已", confidence=0.9)])
-    '他已经来了。'
+    >>> apply_edits("他己经", [Edit(start=1, end=2, source="己", target="已", confidence=0.9)])
+    '他已经'
     """
     return splice(source, ((edit.start, edit.end, edit.target) for edit in edits))
 

@@ -17,21 +17,21 @@ from cecdata.common.progress import stop_if_given_up
 from cecdata.common.settings import require
 from cecdata.hanzi.characters import is_han, is_standard
 from cectrain.corrector import forms
-from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
+from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply_edits
 from cectrain.corrector.edit_guard import (
     Piece,
     Plain,
     Protected,
-    edits_of_dictionary,
+    apply_dictionary,
+    cut_pieces,
     filter_edits,
-    pieces,
     put_stand_ins,
 )
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.prose import find_not_prose
 from cectrain.corrector.script import SCRIPTS, carry_edits, check_script, is_traditional, simplify
 from cectrain.corrector.table import Settings, find_model, refuse_unsupported
-from cectrain.corrector.wordlists import Term, Wordlists, terms_of
+from cectrain.corrector.wordlists import Term, Wordlists, sort_terms
 
 if TYPE_CHECKING:
     from cecdata.lm import LanguageModel
@@ -154,7 +154,7 @@ class Corrector:
         """
         if not (protect or terms or dictionary or confidence is not None):
             return self
-        more = terms_of(terms)
+        more = sort_terms(terms)
         if len(more) > MOST_MORE:
             raise UsageError(f"a call may have at most {MOST_MORE:,} terms, not {len(more):,}")
         proposer = self.proposer
@@ -222,14 +222,14 @@ class _Text:
         not_prose = list(find_not_prose(source))
         plain = Plain.of(source, not_prose)
         protected = Protected(plain.text, words.protected)
-        by_user = edits_of_dictionary(plain, words.dictionary, words.wrong, protected)
+        by_user = apply_dictionary(plain, words.dictionary, words.wrong, protected)
         self._by_user = [plain.edit(edit) for edit in by_user]
         self._kept = [Kept(*place[:2], source[slice(*place[:2])], place[2]) for place in not_prose]
         # What is deleted leaves a space, so that no other edit goes across its place.
         plain = plain.put((edit.start, edit.end, edit.target or " ") for edit in by_user)
         if least <= forms.CONFIDENCE and script == "simplified":
             protected = Protected(plain.text, words.protected) if by_user else protected
-            by_form = forms.edits_of_forms(plain, protected)
+            by_form = forms.standardise_forms(plain, protected)
             self._by_user += map(plain.edit, by_form)
             self._by_user.sort(key=lambda edit: edit.start)
             plain = plain.put((edit.start, edit.end, edit.target) for edit in by_form)
@@ -244,7 +244,7 @@ class _Text:
         self._kept += self._unreadable()
         self._kept += (plain.kept(at, at + 1, "form") for at in plain.forms)
         self.questions: list[_Question] = []
-        for piece in pieces(seen, proposer.longest):
+        for piece in cut_pieces(seen, proposer.longest):
             whole = seen[piece.context : piece.end]
             question = whole.strip()
             begin = piece.context + len(whole) - len(whole.lstrip())
@@ -279,7 +279,7 @@ class _Text:
         written = [*self._by_user, *map(plain.edit, edits)]
         written.sort(key=lambda edit: (edit.start, edit.end))
         left.sort(key=lambda part: (part.start, part.end))
-        target = apply(plain.source, written)
+        target = apply_edits(plain.source, written)
         return Correction(plain.source, target, tuple(written), tuple(left))
 
     def _cut(self, kept: Kept) -> Iterator[Kept]:

@@ -3,8 +3,8 @@
 1. `Plain`: a space stands for what is no prose; invisible characters and single spaces between Han
    characters are left out, because they part words; radicals and compatibility forms are read as
    the characters that they stand for, and what the user's dictionary lists as what it becomes.
-2. `stand_in`: what a model reads in place of a character that it cannot read.
-3. `pieces`: a line that fits is one piece, else each of its sentences is, because policies are
+2. `find_stand_in`: what a model reads in place of a character that it cannot read.
+3. `cut_pieces`: a line that fits is one piece, else each of its sentences is, because policies are
    trained on single sentences: reading several together made the built-in policy leave 40 % more
    errors alone. The clauses of a sentence that is too long are read with the end of the piece
    before them.
@@ -123,10 +123,10 @@ class Plain:
         start, end = self.span(edit.start, edit.end)
         source = self.source[start:end]
         others = tuple(
-            replace(alternative, target=self._whole(edit.start, edit.end, alternative.target))
+            replace(alternative, target=self._fill_in(edit.start, edit.end, alternative.target))
             for alternative in edit.alternatives
         )
-        target = self._whole(edit.start, edit.end, edit.target)
+        target = self._fill_in(edit.start, edit.end, edit.target)
         return replace(
             edit, start=start, end=end, source=source, target=target, alternatives=others
         )
@@ -136,7 +136,7 @@ class Plain:
         low, high = self.span(start, end)
         return Kept(low, high, self.source[low:high], reason)
 
-    def _whole(self, start: int, end: int, target: str) -> str:
+    def _fill_in(self, start: int, end: int, target: str) -> str:
         """Return a target with what the source has between the characters of the span."""
         parts = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)
         between = [self.source[before:after] for before, after in parts]
@@ -157,10 +157,10 @@ def _decode_form(form: str) -> str:
     return meant if meant != form and len(meant) == 1 and is_han(ord(meant)) else ""
 
 
-def stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
+def find_stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
     """Return the one character that a model reads in place of an unreadable one.
 
-    >>> [stand_in(c, lambda text: [not text.isascii()]) for c in "３㻂💪"]
+    >>> [find_stand_in(c, lambda text: [not text.isascii()]) for c in "３㻂💪"]
     ['3', '某', '·']
     """
     plain = unicodedata.normalize("NFKC", character)
@@ -175,7 +175,9 @@ def put_stand_ins(text: str, unread: Callable[[str], Sequence[bool]]) -> str:
     if not any(marks):
         return text
     pairs = zip(text, marks, strict=True)
-    return "".join(stand_in(character, unread) if mark else character for character, mark in pairs)
+    return "".join(
+        find_stand_in(character, unread) if mark else character for character, mark in pairs
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +189,14 @@ class Piece:
     end: int
 
 
-def pieces(text: str, longest: int | None) -> list[Piece]:
+def cut_pieces(text: str, longest: int | None) -> list[Piece]:
     """Return the pieces that a model gets of a text, in order; together they are the text.
 
     longest: characters of a question, white space at its ends not counted; None: no limit, a line
     is one piece. What has no punctuation mark to cut at makes a piece that is too long.
 
     >>> text = "他来了。我也来了，你呢，他呢？"
-    >>> [text[piece.start : piece.end] for piece in pieces(text, 8)]
+    >>> [text[piece.start : piece.end] for piece in cut_pieces(text, 8)]
     ['他来了。', '我也来了，你呢，', '他呢？']
     """
     made: list[Piece] = []
@@ -202,12 +204,13 @@ def pieces(text: str, longest: int | None) -> list[Piece]:
     for line in _LINES.findall(text):
         whole = len(line.strip()) <= limit
         for sentence in [line] if whole else SENTENCES.findall(line):
-            made += _of_sentence(text, at, at + len(sentence), limit)
+            made += _cut_sentence(text, at, at + len(sentence), limit)
             at += len(sentence)
     return made
 
 
-def _of_sentence(text: str, start: int, end: int, limit: int) -> list[Piece]:
+def _cut_sentence(text: str, start: int, end: int, limit: int) -> list[Piece]:
+    """Return the pieces of a sentence, cut at clauses; each has the clauses before as context."""
     if len(text[start:end].strip()) <= limit:
         return [Piece(start, start, end)]
     made: list[Piece] = []
@@ -225,15 +228,15 @@ def _of_sentence(text: str, start: int, end: int, limit: int) -> list[Piece]:
     return made
 
 
-def strays(edits: Iterable[Edit], length: int) -> bool:
+def has_strayed(edits: Iterable[Edit], length: int) -> bool:
     """Return whether an answer is too far from its source, which has `length` Han characters.
 
     A change of one sign into another does not count: it is dropped in any case.
 
-    >>> strays([Edit(start=0, end=0, source="", target="三四五", confidence=1.0)], 9)
+    >>> has_strayed([Edit(start=0, end=0, source="", target="三四五", confidence=1.0)], 9)
     True
     """
-    counted = [e for e in edits if any(map(_han, e.source + e.target))]
+    counted = [e for e in edits if any(map(_is_han, e.source + e.target))]
     changed = sum(a != b for e in counted for a, b in itertools.zip_longest(e.source, e.target))
     longer = sum(len(e.target) - len(e.source) for e in counted)
     return changed > max(ALWAYS, FAR * length) or abs(longer) > max(ALWAYS, LENGTH * length)
@@ -267,7 +270,7 @@ def filter_edits(
     character itself has one.
     """
     text, start, end = plain.text, piece.start, piece.end
-    if strays(edits, sum(map(_han, text[start:end]))):
+    if has_strayed(edits, sum(map(_is_han, text[start:end]))):
         return [], [plain.kept(start, end, "strayed")]
     through, left = [], []
     for edit in edits:
@@ -275,7 +278,7 @@ def filter_edits(
             continue
         if not plain.forms.isdisjoint(range(edit.start, edit.end)):
             continue
-        if not _of_han(text, edit):
+        if not _changes_han(text, edit):
             left.append(plain.kept(edit.start, edit.end, "not_han"))
         elif protected.holds(edit.start, edit.end):
             left.append(plain.kept(edit.start, edit.end, "protected"))
@@ -293,13 +296,13 @@ def _touches(edit: Edit, places: Collection[int]) -> bool:
     return any(at in places for at in range(edit.start - beside, edit.end + beside))
 
 
-def edits_of_dictionary(
+def apply_dictionary(
     plain: Plain, dictionary: Mapping[str, str], phrases: Phrases, protected: Protected
 ) -> list[Edit]:
     """Return the edits that a dictionary makes: from the left, the longest first.
 
     >>> plain, names = Plain.of("他己经来了"), Protected("他己经来了", Phrases([]))
-    >>> edits_of_dictionary(plain, {"己经": "已经"}, Phrases(["己经"]), names)[0].target
+    >>> apply_dictionary(plain, {"己经": "已经"}, Phrases(["己经"]), names)[0].target
     '已经'
     """
     edits: list[Edit] = []
@@ -310,16 +313,17 @@ def edits_of_dictionary(
     return edits
 
 
-def _of_han(text: str, edit: Edit) -> bool:
+def _changes_han(text: str, edit: Edit) -> bool:
     """Return whether an edit holds only Han characters and inserts none between two other signs.
 
     The latter keeps 45.6%, R&D, links and the like in one piece.
     """
-    if not all(map(_han, edit.source + edit.target)):
+    if not all(map(_is_han, edit.source + edit.target)):
         return False
     around = text[max(0, edit.start - 1) : edit.end + 1]
-    return any(map(_han, around))
+    return any(map(_is_han, around))
 
 
-def _han(character: str) -> bool:
+def _is_han(character: str) -> bool:
+    """Return whether a character is Han."""
     return is_han(ord(character))

@@ -41,7 +41,7 @@ def weights_sha256(folder: Path) -> str:
     return total.hexdigest()
 
 
-def _record_of_run(name: str, file: str) -> Any:
+def _read_record(name: str, file: str) -> Any:
     """Return a record of a run's folder; an empty one without the file, or where no run is named.
 
     `builtin` never is one, whatever lies in the working directory.
@@ -55,15 +55,15 @@ def _record_of_run(name: str, file: str) -> Any:
         raise _damage_error(path, str(error)) from error
 
 
-def prove_weights(name: str) -> None:
+def check_weights(name: str) -> None:
     """Raise VerificationError where a run's weights are not those that its summary records."""
-    summary, model = _record_of_run(name, SUMMARY), Path(name) / MODEL
+    summary, model = _read_record(name, SUMMARY), Path(name) / MODEL
     recorded = summary.get("model_sha256") if isinstance(summary, dict) else None
     if recorded is not None and recorded != weights_sha256(model):
         raise _damage_error(model, f"the weights differ from those in {SUMMARY}")
 
 
-def trained_prompt(name: str) -> str:
+def prompt_of_training(name: str) -> str:
     """Return the prompt version that a policy was trained with; the default without a prompt.json.
 
     Raises InputError for a prompt.json without a version.
@@ -90,8 +90,9 @@ def longest_source(name: str) -> int | None:
 
 
 def _trained_max_chars(name: str) -> int | None:
+    """Return `policy.max_chars` of a run; None without one."""
     try:
-        record = _record_of_run(name, RUN)
+        record = _read_record(name, RUN)
         longest = record.get("configuration", {}).get("policy", {}).get("max_chars")
     except AttributeError:  # not objects in objects
         longest = 0
@@ -101,6 +102,7 @@ def _trained_max_chars(name: str) -> int | None:
 
 
 def _damage_error(path: Path, why: str) -> VerificationError:
+    """Return the error for a damaged file of a run; `why` says what is wrong."""
     return VerificationError(
         f"{path}: damaged ({why}): copy the run again, or name its folder `{MODEL}` instead"
     )

@@ -38,15 +38,15 @@ _EQUALS = """
 """
 
 
-def edits_of_forms(plain: Plain, protected: Protected) -> list[Edit]:
+def standardise_forms(plain: Plain, protected: Protected) -> list[Edit]:
     """Return the edits that put the standard character in the place of another form of it.
 
     >>> from cectrain.corrector.wordlists import Phrases
     >>> plain = Plain.of("他沒有来。")
-    >>> [edit.target for edit in edits_of_forms(plain, Protected(plain.text, Phrases([])))]
+    >>> [edit.target for edit in standardise_forms(plain, Protected(plain.text, Phrases([])))]
     ['没']
     """
-    forms = _standard_of_form()
+    forms = _map_forms()
     places = [at for at, character in enumerate(plain.text) if character in forms]
     if len(places) > max(1, MOST * sum(is_han(ord(character)) for character in plain.text)):
         return []
@@ -60,7 +60,7 @@ def edits_of_forms(plain: Plain, protected: Protected) -> list[Edit]:
 
 
 @cache
-def _standard_of_form() -> dict[str, str]:
+def _map_forms() -> dict[str, str]:
     """Return the standard character of each form that has one alone."""
     standard: dict[str, set[str]] = {}
     for character in standard_characters():
@@ -85,7 +85,7 @@ def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:
     if len(target) != end - start:
         return False
     changed = text[:start] + target + text[end:]
-    for word, spelling in _other_spellings().get(_difference(text[start:end], target), ()):
+    for word, spelling in _map_spellings().get(_find_difference(text[start:end], target), ()):
         for first in range(max(0, end - len(word)), start + 1):
             if text.startswith(word, first) and changed.startswith(spelling, first):
                 return True
@@ -93,17 +93,17 @@ def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:
 
 
 @cache
-def _other_spellings() -> dict[tuple[str, str], list[tuple[str, str]]]:
+def _map_spellings() -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return the words with their other spelling, both ways, by the characters that differ."""
     spellings: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for pair in _EQUALS.replace("\n", "").split("、"):
         word, spelling = pair.split()
         for left, right in ((word, spelling), (spelling, word)):
-            spellings.setdefault(_difference(left, right), []).append((left, right))
+            spellings.setdefault(_find_difference(left, right), []).append((left, right))
     return spellings
 
 
-def _difference(left: str, right: str) -> tuple[str, str]:
+def _find_difference(left: str, right: str) -> tuple[str, str]:
     """Return the characters of two texts of one length that differ."""
     pairs = [(a, b) for a, b in zip(left, right, strict=True) if a != b]
     return "".join(a for a, _ in pairs), "".join(b for _, b in pairs)

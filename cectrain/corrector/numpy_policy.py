@@ -67,13 +67,13 @@ class NumpyPolicy:
             self._epsilon = np.float32(config["rms_norm_eps"])
             self._base = float(config["rope_parameters"]["rope_theta"])
             words, size = config["vocab_size"], config["hidden_size"]
-            _weight(tensors, "model.embed_tokens.weight", words, size)
+            _read_weight(tensors, "model.embed_tokens.weight", words, size)
             self._embedded = tensors["model.embed_tokens.weight"]
-            self._norm = _weight(tensors, "model.norm.weight", size)
+            self._norm = _read_weight(tensors, "model.norm.weight", size)
             inner = config["intermediate_size"]
             layers = config["num_hidden_layers"]
             self._layers = [
-                self._layer(tensors, f"model.layers.{n}", size, inner) for n in range(layers)
+                self._read_layer(tensors, f"model.layers.{n}", size, inner) for n in range(layers)
             ]
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise InputError(
@@ -81,9 +81,11 @@ class NumpyPolicy:
                 "again"
             ) from error
 
-    def _layer(self, tensors: Mapping[str, Array], name: str, size: int, inner: int) -> _Layer:
+    def _read_layer(self, tensors: Mapping[str, Array], name: str, size: int, inner: int) -> _Layer:
+        """Return the matrices of the layer `name`; `size` and `inner` are widths of states."""
+
         def weight(part: str, *shape: int) -> Floats:
-            return _weight(tensors, f"{name}.{part}.weight", *shape)
+            return _read_weight(tensors, f"{name}.{part}.weight", *shape)
 
         asking, shared = self._heads * self._width, self._shared * self._width
         rows = {"q": asking, "k": shared, "v": shared}
@@ -105,27 +107,27 @@ class NumpyPolicy:
         padded = [_pad(np.array(row)) for row in rows]
         sizes = [len(row) for row in padded]
         begins = np.cumsum([0, *sizes])
-        angles = _turns(_round_up(max(sizes)), self._width, self._base)
+        angles = _make_angles(_round_up(max(sizes)), self._width, self._base)
         position = np.concatenate([np.arange(size) for size in sizes])
         turns = [turn[position][:, None] for turn in angles]
         wanted = [_pad(place) for place in places]
         last = np.concatenate([begin + place for begin, place in zip(begins, wanted, strict=False)])
-        state = single(self._embedded[np.concatenate(padded)])
+        state = to_single(self._embedded[np.concatenate(padded)])
         for number, layer in enumerate(self._layers):
-            seen = self._attend(self._normal(state) @ layer.attend, layer, turns, begins)
+            seen = self._attend(self._normalise(state) @ layer.attend, layer, turns, begins)
             if number == len(self._layers) - 1:
                 seen, state = seen[last], state[last]
             state = state + seen @ layer.output
-            gate, value = np.split(self._normal(state) @ layer.gate_and_up, 2, axis=1)
-            state += _silu(gate, value) @ layer.down
+            gate, value = np.split(self._normalise(state) @ layer.gate_and_up, 2, axis=1)
+            state += _gate(gate, value) @ layer.down
         asked = np.concatenate(
             [np.arange(len(p)) < len(q) for p, q in zip(wanted, places, strict=True)]
         )
-        return self._normal(state[asked]) * self._norm
+        return self._normalise(state[asked]) * self._norm
 
     def logits(self, states: Floats, tokens: Ints) -> Floats:
         """Return the logit of one token after each state."""
-        logits: Floats = np.einsum("nd,nd->n", states, single(self._embedded[tokens]))
+        logits: Floats = np.einsum("nd,nd->n", states, to_single(self._embedded[tokens]))
         return logits
 
     def _attend(
@@ -134,23 +136,23 @@ class NumpyPolicy:
         """Return what each token takes from itself and those before it in its row."""
         heads, shared, width = self._heads, self._shared, self._width
         parts = np.split(mixed.reshape(len(mixed), -1, width), [heads, heads + shared], axis=1)
-        queries = _turn(self._normal(parts[0]) * layer.query_norm, turns)
-        keys = _turn(self._normal(parts[1]) * layer.key_norm, turns)
+        queries = _rotate(self._normalise(parts[0]) * layer.query_norm, turns)
+        keys = _rotate(self._normalise(parts[1]) * layer.key_norm, turns)
         taken, group = np.empty_like(queries), heads // shared
-        hidden = _hide_later(_round_up(int(np.diff(begins).max())))
+        hidden = _make_causal_mask(_round_up(int(np.diff(begins).max())))
         for begin, end in itertools.pairwise(begins):
             size = end - begin
             asking = queries[begin:end].reshape(size, shared, group, width).transpose(1, 2, 0, 3)
             score = asking.reshape(shared, group * size, width) @ keys[begin:end].transpose(1, 2, 0)
             score = score.reshape(shared, group, size, size)
-            share = _softmax(score + hidden[:size, :size])
+            share = _apply_softmax(score + hidden[:size, :size])
             attended = share.reshape(shared, group * size, size) @ parts[2][begin:end].swapaxes(
                 0, 1
             )
             taken[begin:end] = attended.reshape(heads, size, width).swapaxes(0, 1)
         return taken.reshape(len(mixed), -1)
 
-    def _normal(self, values: Floats) -> Floats:
+    def _normalise(self, values: Floats) -> Floats:
         """Return vectors [..., D] divided by their root mean square."""
         square = np.einsum("...d,...d->...", values, values) / np.float32(values.shape[-1])
         normal: Floats = values / np.sqrt(square + self._epsilon)[..., None]
@@ -177,6 +179,7 @@ def read_tensors(path: Path) -> dict[str, Array]:
 
 
 def _map_tensor(body: memoryview, name: str, about: Mapping[str, Any]) -> Array:
+    """Return a tensor of a safetensors file as an array over its bytes, without a copy."""
     if about["dtype"] not in _FORMS:
         raise ValueError(f"{name} is {about['dtype']}, not F32, F16 or BF16")
     first, end = about["data_offsets"]
@@ -184,25 +187,26 @@ def _map_tensor(body: memoryview, name: str, about: Mapping[str, Any]) -> Array:
     return flat.reshape(about["shape"])  # ValueError if the file ends before
 
 
-def single(values: Array) -> Floats:
+def to_single(values: Array) -> Floats:
     """Return stored weights as single precision."""
     if values.dtype == _FORMS["BF16"]:
         return (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return values.astype(np.float32)
 
 
-def _weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats:
+def _read_weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats:
     """Return a tensor in single precision; raise ValueError for another shape, or NaN."""
     stored = tensors[name]
     if stored.shape != shape:
         raise ValueError(f"{name} has the shape {stored.shape}, not {shape}")
-    values = single(stored)
+    values = to_single(stored)
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has numbers that are not finite")
     return values
 
 
-def _silu(gate: Floats, value: Floats) -> Floats:
+def _gate(gate: Floats, value: Floats) -> Floats:
+    """Return SiLU(gate) · value."""
     below = np.negative(gate)
     with np.errstate(over="ignore"):  # e^89 and above is infinite, and the quotient 0
         np.exp(below, out=below)
@@ -212,14 +216,15 @@ def _silu(gate: Floats, value: Floats) -> Floats:
     return below
 
 
-def _softmax(score: Floats) -> Floats:
+def _apply_softmax(score: Floats) -> Floats:
+    """Return the softmax of scores over the last axis, in their place."""
     score -= score.max(axis=-1, keepdims=True)
     np.exp(score, out=score)
     score /= score.sum(axis=-1, keepdims=True)
     return score
 
 
-def _turn(values: Floats, turns: Sequence[Floats]) -> Floats:
+def _rotate(values: Floats, turns: Sequence[Floats]) -> Floats:
     """Return vectors [T, heads, D] turned by the angles of their positions."""
     cosine, sine = turns
     left, right = np.split(values, 2, axis=-1)
@@ -227,13 +232,13 @@ def _turn(values: Floats, turns: Sequence[Floats]) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def _hide_later(size: int) -> Floats:
+def _make_causal_mask(size: int) -> Floats:
     """Return what hides later tokens from each one, added to the scores [size, size]."""
     return np.triu(np.full((size, size), _HIDDEN), 1)
 
 
 @lru_cache(maxsize=4)
-def _turns(size: int, width: int, base: float) -> tuple[Floats, Floats]:
+def _make_angles(size: int, width: int, base: float) -> tuple[Floats, Floats]:
     """Return cosines and sines of the angles [position, width / 2]."""
     speed = base ** (-np.arange(0, width, 2) / width)
     angle = np.outer(np.arange(size), speed).astype(np.float32)

@@ -53,15 +53,15 @@ def load(
     steps at the end of a schedule are smaller than bfloat16 can add. Raises InputError where
     nothing loads or the folder is not whole.
     """
-    version = prompt or folder.trained_prompt(name)
+    version = prompt or folder.prompt_of_training(name)
     where = folder.model_folder(name)
-    folder.prove_weights(name)
+    folder.check_weights(name)
     loaded = causal.load(where, version, device, dtype, extra="train")
     longest = folder.longest_source(name)
     return Policy(loaded.model, loaded.tokenizer, version, loaded.system, max_chars=longest)
 
 
-def reader(policy: Policy) -> Callable[[str], str]:
+def make_reader(policy: Policy) -> Callable[[str], str]:
     """Return a function that gives a text as the policy reads it in a corrector: without what parts
     words, and with stand-ins for characters that it would spell in bytes, or read as commands.
     """
@@ -92,14 +92,14 @@ def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
         )
 
 
-def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
+def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
     """Return the greedy answer to each source; no random numbers are drawn.
 
     An answer is nearly its source, so the source is its draft where the model allows that
     (`speculative`); other models write token by token.
     """
     prompts = [prompt_ids(policy, source) for source in sources]
-    write = _write_from_drafts if speculative.is_supported(policy.model) else _token_by_token
+    write = _write_from_drafts if speculative.is_supported(policy.model) else _write_token_by_token
 
     def run(chosen: list[int]) -> list[Written]:
         texts = [sources[i] for i in chosen]
@@ -111,20 +111,21 @@ def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
             for answer, budget in zip(written, budgets, strict=True)
         ]
 
-    with speculative.evaluate(policy.model):
+    with speculative.evaluating(policy.model):
         return list(in_batches([len(ids) for ids in prompts], batch, run))
 
 
-def corrections(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:
+def correct_texts(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:
     """Return the greedy answer to each source as text, as the policy wrote it."""
-    written = greedy(policy, sources, batch)
+    written = write_greedily(policy, sources, batch)
     return [text.strip() for text in decode(policy, [answer.tokens for answer in written])]
 
 
 def _write_from_drafts(
     policy: Policy, prompts: Sequence[Sequence[int]], sources: Sequence[str], budgets: Sequence[int]
 ) -> list[Written]:
-    return speculative.write(
+    """Return greedy answers, for which the sources are the drafts."""
+    return speculative.write_answers(
         policy.model,
         prompts,
         policy.tokenizer(list(sources), add_special_tokens=False).input_ids,
@@ -136,12 +137,13 @@ def _write_from_drafts(
     )
 
 
-def _token_by_token(
+def _write_token_by_token(
     policy: Policy,
     prompts: Sequence[Sequence[int]],
     sources: Sequence[str],  # noqa: ARG001 - for the drafts of `_write_from_drafts`
     budgets: Sequence[int],
 ) -> list[Written]:
+    """Return greedy answers as `transformers` writes them, and their log-probabilities."""
     answers = generate(policy, prompts, budgets)
     return [
         Written(answer, _log_probs(policy.model, prompt, answer))
@@ -150,6 +152,7 @@ def _token_by_token(
 
 
 def _log_probs(model: Any, prompt: Sequence[int], answer: list[int]) -> list[float]:
+    """Return the log-probability of each token of an answer."""
     import torch
 
     ids = torch.tensor([[*prompt, *answer]], device=model.device)
@@ -178,7 +181,7 @@ class PolicyProposer(Proposer):
         self.least = LEAST if least is None else least
         self._readable: dict[str, bool] = {}
         self._threads = thread_count(policy.model)
-        self.longest = self.most = self._longest()
+        self.longest = self.most = self._find_longest()
 
     @property
     def identity(self) -> Mapping[str, object]:
@@ -219,14 +222,14 @@ class PolicyProposer(Proposer):
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, one for each run of changed characters."""
         with use_threads(self._threads):
-            written = greedy(self.policy, pieces, self._batch)
-        answers = decode(self.policy, [prompt.tokens for prompt in written])
+            written = write_greedily(self.policy, pieces, self._batch)
+        answers = decode(self.policy, [answer.tokens for answer in written])
         return [
-            self._edits(piece, answer, prompt)
-            for piece, answer, prompt in zip(pieces, answers, written, strict=True)
+            self._align_answer(piece, text, answer)
+            for piece, text, answer in zip(pieces, answers, written, strict=True)
         ]
 
-    def _longest(self) -> int | None:
+    def _find_longest(self) -> int | None:
         """Return the most characters that fit the context with their answer, as in training."""
         policy, limits = self.policy, [self.policy.max_chars]
         if context := getattr(policy.model.config, "max_position_embeddings", None):
@@ -239,15 +242,17 @@ class PolicyProposer(Proposer):
 
     @cached_property
     def _special(self) -> re.Pattern[str] | None:
+        """The pattern of the tokenizer's special tokens; None without any."""
         tokens = self.policy.tokenizer.added_tokens_decoder.values()
         texts = [str(token) for token in tokens if token.special]
         return re.compile("|".join(map(re.escape, texts))) if texts else None
 
-    def _edits(self, piece: str, answer: str, written: Written) -> list[Edit]:
+    def _align_answer(self, piece: str, answer: str, written: Written) -> list[Edit]:
+        """Return an answer as edits of the piece that are at least `least` sure."""
         stripped = answer.strip()
         if stripped == piece:
             return []
-        log_probs = self._by_character(answer, written)
+        log_probs = self._spread_log_probs(answer, written)
         shift = len(answer) - len(answer.lstrip())  # from offsets in the piece to the answer's
         edits = []
         for change in align(stripped, piece):
@@ -261,7 +266,7 @@ class PolicyProposer(Proposer):
                 edits.append(make_edit(piece, change.start, change.end, change.source, chance))
         return edits
 
-    def _by_character(self, answer: str, written: Written) -> list[float]:
+    def _spread_log_probs(self, answer: str, written: Written) -> list[float]:
         """Return the log-probability of each character of an answer, and last of its end."""
         prefixes = [written.tokens[: n + 1] for n in range(len(written.tokens))]
         ends = [len(text) for text in decode(self.policy, prefixes)]

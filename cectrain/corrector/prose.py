@@ -124,7 +124,7 @@ def find_not_prose(text: str) -> Iterator[NotProse]:
         if match["files"]:
             ends = [start + file.end() for file in _FILE.finditer(match["files"])]
             for last in [*ends[:-1], end]:
-                yield NotProse(_without_prose(text, start, last), last, reason)
+                yield NotProse(_find_name(text, start, last), last, reason)
                 start = last
         elif match["mail"]:
             prose = match["mail"].rstrip(_IN_MAIL)
@@ -137,7 +137,7 @@ def find_not_prose(text: str) -> Iterator[NotProse]:
             yield NotProse(start, end, reason)
 
 
-def _without_prose(text: str, start: int, end: int) -> int:
+def _find_name(text: str, start: int, end: int) -> int:
     """Return where a name begins in a run of characters that may have prose before the name."""
     glued = _GLUED.match(text[start:end])
     return start + glued.end() if glued else start

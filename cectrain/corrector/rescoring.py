@@ -110,7 +110,7 @@ class Rescorer:
         self, scorer: LanguageModel, plain: Weights, lm: str, weights: Weights | None = None
     ) -> None:
         self.scorer, self.plain = scorer, plain
-        fitted = weights or calibration(scorer.identity, lm)
+        fitted = weights or read_weights(scorer.identity, lm)
         self.weights = fitted or Weights(
             *((a + b) / 2 for a, b in zip(plain, MEASURED, strict=True))
         )
@@ -141,7 +141,7 @@ class Rescorer:
             for changes in evidence
         ]
         with holding_lock(self._lock):
-            ratios = _round(asked, self.scorer.log_ratios_of(pieces, asked))
+            ratios = _round_ratios(asked, self.scorer.log_ratios_of(pieces, asked))
         return [
             {
                 c: (self.plain if math.isnan(r) else self.weights).logit(changes[c], r)
@@ -157,10 +157,10 @@ class Rescorer:
         if not self.weights.model:
             return [dict.fromkeys(asked, -math.inf) for asked in changes]
         with holding_lock(self._lock):
-            return _round(changes, self.scorer.estimate_ratios(pieces, changes))
+            return _round_ratios(changes, self.scorer.estimate_ratios(pieces, changes))
 
 
-def _round(
+def _round_ratios(
     changes: Sequence[Sequence[Change]], ratios: Sequence[NDArray[np.float64]]
 ) -> list[dict[Change, float]]:
     """Return ratios by change, rounded because sums of floats depend on the rest of a batch."""
@@ -170,7 +170,7 @@ def _round(
     ]
 
 
-def overlap(a: Change, b: Change) -> bool:
+def do_overlap(a: Change, b: Change) -> bool:
     """Return whether two changes cannot both be made."""
     return (a[0] < b[1] and b[0] < a[1]) or a[0] == b[0]
 
@@ -181,8 +181,8 @@ def calibration_path(identity: str, lm: str) -> Path:
     return user_folder("XDG_DATA_HOME") / "cec-zero" / "calibrations" / f"{digest}.json"
 
 
-def calibration(identity: str, lm: str) -> Weights | None:
-    """Return the weights that `keep` kept; None without them.
+def read_weights(identity: str, lm: str) -> Weights | None:
+    """Return the weights that `write_weights` kept; None without them.
 
     Raises InputError where the file is damaged.
     """
@@ -198,7 +198,7 @@ def calibration(identity: str, lm: str) -> Weights | None:
         ) from error
 
 
-def keep(identity: str, lm: str, weights: Weights, facts: Mapping[str, object]) -> Path:
+def write_weights(identity: str, lm: str, weights: Weights, facts: Mapping[str, object]) -> Path:
     """Write the weights of a model, with what was measured, for `--rescore`."""
     path = calibration_path(identity, lm)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
-from cectrain.corrector.correction import Edit, apply
+from cectrain.corrector.correction import Edit, apply_edits
 
 SCRIPTS = ("simplified", "traditional", "auto")
 _BACK = ("s2t", "s2tw", "s2hk")  # OpenCC's, Taiwan's and Hong Kong's forms
@@ -24,7 +24,7 @@ def check_script(script: str) -> None:
     if script not in SCRIPTS:
         raise UsageError(f"script must be one of {', '.join(SCRIPTS)}, not {script!r}")
     if script != "simplified":
-        _converter("t2s")
+        _load_converter("t2s")
 
 
 def simplify(text: str) -> str:
@@ -42,7 +42,9 @@ def is_traditional(text: str) -> bool:
     >>> is_traditional("這個问題"), is_traditional("皇后的头发")
     (True, False)
     """
-    return _distance(text, simplify(text)) > _distance(text, _convert(text, "s2t"))
+    return _count_differences(text, simplify(text)) > _count_differences(
+        text, _convert(text, "s2t")
+    )
 
 
 def carry_edits(
@@ -60,8 +62,8 @@ def carry_edits(
     """
     if not edits:
         return [], []
-    back = min(_BACK, key=lambda way: _distance(written, _convert(read, way)))
-    whole = _convert(apply(read, edits), back)
+    back = min(_BACK, key=lambda way: _count_differences(written, _convert(read, way)))
+    whole = _convert(apply_edits(read, edits), back)
     through, lost, shift = [], [], 0
     for edit in edits:
         at = edit.start + shift
@@ -85,7 +87,7 @@ def carry_edits(
 
 def _convert(text: str, way: str) -> str:
     """Return a converted text of the same length; where words change it, by characters."""
-    convert = _converter(way).convert
+    convert = _load_converter(way).convert
     safe = _UNCODED.sub("·", text)
     whole: str = convert(safe)
     if len(whole) != len(safe):
@@ -100,12 +102,14 @@ def _convert(text: str, way: str) -> str:
     return whole
 
 
-def _distance(text: str, other: str) -> int:
+def _count_differences(text: str, other: str) -> int:
+    """Return the number of characters in which two texts of one length differ."""
     return sum(a != b for a, b in zip(text, other, strict=True))
 
 
 @lru_cache
-def _converter(way: str) -> Any:
+def _load_converter(way: str) -> Any:
+    """Return OpenCC's converter, such as `t2s`; raise MissingPackageError without OpenCC."""
     try:
         import opencc
     except ImportError:

@@ -80,7 +80,7 @@ class _Seen:
 
 def is_supported(model: Any) -> bool:
     """Return whether the model is a decoder with full attention and a cache as used here."""
-    model, config = _plain(model), model.config
+    model, config = _unwrap(model), model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     if config.model_type not in KNOWN or kinds != {"full_attention"}:
         return False
@@ -88,7 +88,7 @@ def is_supported(model: Any) -> bool:
 
 
 @contextmanager
-def evaluate(model: Any) -> Iterator[None]:
+def evaluating(model: Any) -> Iterator[None]:
     """Let the model compute without gradients and dropout inside."""
     import torch
 
@@ -101,12 +101,12 @@ def evaluate(model: Any) -> Iterator[None]:
         model.train(was_training)
 
 
-def _plain(model: Any) -> Any:
+def _unwrap(model: Any) -> Any:
     """Return the model without an adapter's wrapper; the adapter stays in its layers."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
-def write(
+def write_answers(
     model: Any,
     prompts: Sequence[Sequence[int]],
     drafts: Sequence[Sequence[int]],
@@ -125,21 +125,24 @@ def write(
     torch's generator; `temperature=None` takes the most likely token instead. `top_p` below 1 draws
     from the nucleus; log-probabilities are then those within it.
     """
-    model, ends = _plain(model), frozenset((end, *stops))
+    model, ends = _unwrap(model), frozenset((end, *stops))
     widest = max((len(draft) for draft in drafts), default=0) + 1
     at_once = max(1, _CELLS // (widest * int(model.config.vocab_size)))
     written: list[Written] = []
-    with evaluate(model):
+    with evaluating(model):
         for start in range(0, len(prompts), at_once):
             rows = slice(start, start + at_once)
-            branches = _start(prompts[rows], drafts[rows], size)
-            written += _write(model, branches, size, end, ends, longest, (temperature, top_p))
+            branches = _start_branches(prompts[rows], drafts[rows], size)
+            written += _write_branches(
+                model, branches, size, end, ends, longest, (temperature, top_p)
+            )
     return written
 
 
-def _start(
+def _start_branches(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
+    """Return a branch for each prompt, with the draft and `size` candidates."""
     members = [list(range(first, first + size)) for first in range(0, len(prompts) * size, size)]
     return [
         _Branch(row, 0, list(prompt), 0, draft, 0, len(draft), members=members[row])
@@ -147,7 +150,7 @@ def _start(
     ]
 
 
-def _write(
+def _write_branches(
     model: Any,
     branches: list[_Branch],
     size: int,
@@ -156,11 +159,12 @@ def _write(
     longest: int,
     sampling: tuple[float | None, float],
 ) -> list[Written]:
+    """Return the candidates of all branches, which split where candidates differ."""
     candidates = [Written([], []) for _ in range(len(branches) * size)]
     seen = _Seen()
     while branches:
-        logits = _forward(model, branches, seen)
-        verdicts = _judge(logits, branches, end, *sampling)
+        logits = _run_pass(model, branches, seen)
+        verdicts = _judge_drafts(logits, branches, end, *sampling)
         going: dict[tuple[int, int, int], _Branch] = {}
         for verdict in verdicts:
             written = candidates[verdict.member]
@@ -171,13 +175,13 @@ def _write(
                 continue
             key = (verdict.row, len(verdict.tokens), verdict.tokens[-1])
             if key not in going:
-                going[key] = _next(branches[verdict.row], verdict)
+                going[key] = _move_on(branches[verdict.row], verdict)
             going[key].members.append(verdict.member)
         branches = list(going.values())
     return candidates
 
 
-def _forward(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
+def _run_pass(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
     """Return the logits of each proposed token, [branches, widest, V], and extend the cache."""
     import torch
 
@@ -185,7 +189,7 @@ def _forward(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tens
     width = max(map(len, fed))
     places = torch.arange(width)
     new = places < torch.tensor([len(tokens) for tokens in fed])[:, None]
-    mask = torch.cat([_old_mask(branches, seen), new], dim=1)
+    mask = torch.cat([_mask_cached(branches, seen), new], dim=1)
     if seen.keys is not None:
         seen.keys.batch_select_indices(torch.tensor([b.row for b in branches]).to(model.device))
     ids = torch.tensor([tokens + [0] * (width - len(tokens)) for tokens in fed])
@@ -207,7 +211,7 @@ def _forward(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Tens
     return model.lm_head(output.last_hidden_state[rows, at]).float()
 
 
-def _old_mask(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
+def _mask_cached(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
     """Return which cached positions belong to each branch, [branches, positions] bool."""
     import torch
 
@@ -219,7 +223,7 @@ def _old_mask(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
     return mask
 
 
-def _judge(
+def _judge_drafts(
     logits: torch.Tensor,
     branches: Sequence[_Branch],
     end: int,
@@ -236,7 +240,7 @@ def _judge(
     lengths = torch.tensor([len(row) for row in proposed])[owner]
     logp = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
     if top_p < 1 and temperature is not None:
-        logp = nucleus(logp, top_p)
+        logp = keep_nucleus(logp, top_p)
     of_target = logp.gather(2, target[:, :, None]).squeeze(2)
     if temperature is None:
         accepted = (logp.argmax(dim=-1) == target).cpu()[owner]
@@ -245,7 +249,7 @@ def _judge(
     accepted &= torch.arange(width) < lengths[:, None]
     count = accepted.long().cumprod(dim=1).sum(dim=1)  # leading acceptances
     at = count.clamp(max=width - 1)
-    others = _others(logp[owner, at], target[owner, at], temperature)
+    others = _draw_others(logp[owner, at], target[owner, at], temperature)
     log_probs_of_others = logp[owner, at, others.to(logp.device)].tolist()
     lines, verdicts = of_target.tolist(), []
     members = [member for branch in branches for member in branch.members]
@@ -260,7 +264,7 @@ def _judge(
     return verdicts
 
 
-def nucleus(logp: torch.Tensor, top_p: float) -> torch.Tensor:
+def keep_nucleus(logp: torch.Tensor, top_p: float) -> torch.Tensor:
     """Return log-probabilities [..., V] of the nucleus alone, renormalised; −∞ outside it.
 
     The nucleus is the smallest set of most likely tokens with a mass of at least `top_p` (Holtzman
@@ -277,7 +281,9 @@ def nucleus(logp: torch.Tensor, top_p: float) -> torch.Tensor:
     return inside - inside.logsumexp(-1, keepdim=True)
 
 
-def _others(logp: torch.Tensor, rejected: torch.Tensor, temperature: float | None) -> torch.Tensor:
+def _draw_others(
+    logp: torch.Tensor, rejected: torch.Tensor, temperature: float | None
+) -> torch.Tensor:
     """Draw a token in place of each rejected one [N], from p [N, V] without it, renormalised."""
     import torch
 
@@ -289,7 +295,7 @@ def _others(logp: torch.Tensor, rejected: torch.Tensor, temperature: float | Non
     return torch.multinomial(left, 1).squeeze(1).cpu()
 
 
-def _next(branch: _Branch, verdict: _Verdict) -> _Branch:
+def _move_on(branch: _Branch, verdict: _Verdict) -> _Branch:
     """Return the branch after these tokens, with its draft aligned to the source again."""
     source, tokens = branch.source, verdict.tokens
     place, skipped = branch.place + len(tokens), -1

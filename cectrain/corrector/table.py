@@ -82,6 +82,7 @@ class Model:
 
 
 def _load_channel(_: str, settings: Settings) -> Proposer:
+    """Return the channel alone, over the n-grams and terms that are asked."""
     from cectrain.corrector.channel.proposer import ChannelProposer
     from cectrain.corrector.channel.tables import open_tables
     from cectrain.corrector.channel.terms import add_terms
@@ -91,6 +92,7 @@ def _load_channel(_: str, settings: Settings) -> Proposer:
 
 
 def _load_combined(folder: str, settings: Settings) -> CombinedProposer:
+    """Return the channel with the policy of a folder, by default the built-in one."""
     from cectrain.corrector.combined import CombinedProposer
 
     return CombinedProposer(
@@ -103,6 +105,7 @@ def _load_combined(folder: str, settings: Settings) -> CombinedProposer:
 
 
 def _load_field(folder: str, settings: Settings) -> Proposer:
+    """Return the model of a field, and elsewhere the combined one that ships."""
     from cectrain.corrector.field_proposer import FieldProposer
 
     weights, table, policy = read_field(folder)
@@ -120,11 +123,13 @@ def _load_field(folder: str, settings: Settings) -> Proposer:
 
 
 def _check_folder(folder: str) -> None:
+    """Raise InputError for a folder that does not exist."""
     if folder not in {"", BUILTIN}:
         refuse_missing_folder(folder)
 
 
 def _load_policy(name: str, settings: Settings) -> Proposer:
+    """Return the policy alone, of a folder or a hub name, by default the built-in one."""
     from cectrain.corrector.policy import PolicyProposer, load
 
     name = name or BUILTIN
@@ -133,6 +138,7 @@ def _load_policy(name: str, settings: Settings) -> Proposer:
 
 
 def _load_tagger(name: str, settings: Settings) -> Proposer:
+    """Return a tagger, of a folder or a hub name."""
     from cecdata.models.tagger import Tagger
     from cectrain.corrector.tagger import TaggerProposer
 
@@ -199,7 +205,5 @@ def refuse_unsupported(model: Model, settings: Settings) -> None:
     """Raise UsageError where a model does not take what is asked of it."""
     for name in ("lm", "terms", "rescore"):
         if getattr(settings, name) and name not in model.takes:
-            takers = " and ".join(
-                model_of_name.name for model_of_name in BUILT_IN if name in model_of_name.takes
-            )
+            takers = " and ".join(taker.name for taker in BUILT_IN if name in taker.takes)
             raise UsageError(f"{name} can be used only with {takers}, not with this model")

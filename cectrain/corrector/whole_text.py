@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 import xxhash
 
-from cectrain.corrector.correction import Correction, Edit, apply
+from cectrain.corrector.correction import Correction, Edit, apply_edits
 from cectrain.corrector.edit_guard import SENTENCES
 from cectrain.corrector.forms import read_lexicon
 
@@ -84,15 +84,16 @@ def estimate_prevalence(confidences: Iterable[float]) -> float | None:
     return max(min(share, float(by_number)), _RAREST)
 
 
-def threshold_of(prevalence: float, least: float) -> float:
+def find_threshold(prevalence: float, least: float) -> float:
     """Return the threshold where so many of the sentences have an error; `least` is the default."""
     share = prevalence * RECALL / (prevalence * RECALL + (1 - prevalence) * FALSE)
-    log_odds = _logit(LEAST) - BIAS - _logit(share) + _logit(RIGHT)
+    log_odds = _log_odds(LEAST) - BIAS - _log_odds(share) + _log_odds(RIGHT)
     threshold = 1 / (1 + math.exp(-log_odds / SLOPE))
     return round(max(least - FEWER, min(HIGHEST, threshold)), 2)
 
 
-def _logit(share: float) -> float:
+def _log_odds(share: float) -> float:
+    """Return the log-odds of a share between 0 and 1."""
     return math.log(share / (1 - share))
 
 
@@ -120,7 +121,7 @@ class Memory:
         """Return the correction of a line without the edits that become less sure than `least`."""
         weighed = [self.weigh(correction.source, edit) for edit in correction.edits]
         edits = tuple(edit for edit in weighed if edit.rule or edit.confidence >= least)
-        return replace(correction, target=apply(correction.source, edits), edits=edits)
+        return replace(correction, target=apply_edits(correction.source, edits), edits=edits)
 
     def weigh(self, line: str, edit: Edit) -> Edit:
         """Return an edit of a line, less sure where other lines have what stands there."""
@@ -137,6 +138,7 @@ class Memory:
         return replace(edit, confidence=round(odds / (1 + odds), 4))
 
     def _log_ratio(self, line: str, written: str, changed: str) -> float:
+        """Return how much likelier other lines have the changed text than the written one."""
         if written in read_lexicon():
             return 0.0
         elsewhere = self._text.count(written) - (line in self._lines) * line.count(written)

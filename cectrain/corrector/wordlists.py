@@ -82,15 +82,15 @@ class Wordlists:
             raise UsageError(f"protect must be a list of names, not {protect!r}")
         if not isinstance(dictionary, Mapping):
             raise UsageError(f"dictionary must map wrong texts to right ones, not {dictionary!r}")
-        names, more = list(protect), terms_of(terms)
+        names, more = list(protect), sort_terms(terms)
         for text in (*names, *dictionary, *dictionary.values()):
             if not isinstance(text, str):
                 raise UsageError(f"protect and dictionary must hold texts, not {text!r}")
         named = {*names, *(term.text for term in more)}
         made = Wordlists(
             Phrases({*self.protected.held, *named, *map(read, named)}),
-            terms_of([*self.terms, *(replace(term, text=read(term.text)) for term in more)]),
-            dictionary_of({**self.dictionary, **dictionary}),
+            sort_terms([*self.terms, *(replace(term, text=read(term.text)) for term in more)]),
+            check_dictionary({**self.dictionary, **dictionary}),
             Phrases({*self.dictionary, *dictionary}),
         )
         for wrong in made.dictionary:
@@ -129,13 +129,13 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
             except ValueError:
                 wrong.append(f"line {number}: the weight {more[0]!r} is not a number")
                 continue
-            if reason := _no_term(terms[text]):
+            if reason := _explain_unfit(terms[text]):
                 wrong.append(f"line {number}: {text[:LONGEST_TERM]!r} {reason}")
-        _refuse(path, wrong)
-    return terms_of(terms.values())
+        _refuse_lines(path, wrong)
+    return sort_terms(terms.values())
 
 
-def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
+def sort_terms(terms: Iterable[str | Term]) -> tuple[Term, ...]:
     """Return terms, sorted and each once. Raises UsageError where one cannot be used."""
     if isinstance(terms, (str, Mapping)) or not isinstance(terms, Iterable):
         raise UsageError(f"terms must be a list of words or of Term(word, weight), not {terms!r}")
@@ -143,14 +143,14 @@ def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
     for term in made:
         if not isinstance(term, Term):
             raise UsageError(f"terms must hold words, not {term!r}")
-        if reason := _no_term(term):
+        if reason := _explain_unfit(term):
             raise UsageError(f"the term {term.text!r} {reason}")
     if len(made) > MOST_TERMS:
         raise UsageError(f"at most {MOST_TERMS:,} terms can be used, not {len(made):,}")
     return tuple(sorted({term.text: term for term in made}.values(), key=lambda term: term.text))
 
 
-def _no_term(term: Term) -> str:
+def _explain_unfit(term: Term) -> str:
     """Return what is wrong with a term; '' where nothing is."""
     if not 2 <= len(term.text) <= LONGEST_TERM:
         return f"must have 2 to {LONGEST_TERM} characters, not {len(term.text)}"
@@ -183,11 +183,11 @@ def read_dictionary(paths: Iterable[Path]) -> dict[str, str]:
                     f"{pairs[wrong]!r}: keep one of them"
                 )
             origin.setdefault(wrong, f"line {number} of {path.name}")
-        _refuse(path, bad)
-    return dictionary_of(pairs, origin)
+        _refuse_lines(path, bad)
+    return check_dictionary(pairs, origin)
 
 
-def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> dict[str, str]:
+def check_dictionary(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> dict[str, str]:
     """Return replacements that agree. Raises UsageError where one undoes or continues another."""
     rights = dict(pairs)
     for wrong, right in rights.items():
@@ -215,7 +215,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _refuse(path: Path, wrong: list[str]) -> None:
+def _refuse_lines(path: Path, wrong: list[str]) -> None:
+    """Raise InputError where lines of a file are wrong; each has its own message."""
     if wrong:
         more = f"; and {len(wrong) - _NAMED:,} more lines" if len(wrong) > _NAMED else ""
         raise InputError(f"{path}: {'; '.join(wrong[:_NAMED])}{more}")

@@ -27,17 +27,17 @@ def find_cells(source: str, column: str) -> Iterator[Passage]:
     first = source.partition("\n")[0]
     at = len(first) + 1 if SEP.fullmatch(first.strip()) else 0
     names, wanted, number = list[str](), -1, 0
-    for start, end, is_last in _fields(source, at):
+    for start, end, is_last in _find_fields(source, at):
         if wanted < 0:
             names.append(source[start:end].replace('""', '"').strip())
             if is_last:
-                wanted = _position(names, column)
+                wanted = _find_column(names, column)
         elif number == wanted:
-            yield from _lines(source, start, end)
+            yield from _split_field(source, start, end)
         number = 0 if is_last else number + 1
 
 
-def _fields(source: str, at: int) -> Iterator[tuple[int, int, bool]]:
+def _find_fields(source: str, at: int) -> Iterator[tuple[int, int, bool]]:
     """Yield where each field begins and ends, and whether it is the last of its row."""
     head = source[at:].partition("\n")[0]
     mark = re.escape(max(_DELIMITERS, key=head.count))
@@ -48,7 +48,7 @@ def _fields(source: str, at: int) -> Iterator[tuple[int, int, bool]]:
         at = match.end()
 
 
-def _lines(source: str, start: int, end: int) -> Iterator[Passage]:
+def _split_field(source: str, start: int, end: int) -> Iterator[Passage]:
     """Yield the lines of a field; two quotation marks in it stand for one."""
     parts: list[tuple[int, int] | str] = []
     for run in _QUOTED.finditer(source, start, end):
@@ -60,7 +60,8 @@ def _lines(source: str, start: int, end: int) -> Iterator[Passage]:
     yield join_parts(source, parts)
 
 
-def _position(names: Sequence[str], column: str) -> int:
+def _find_column(names: Sequence[str], column: str) -> int:
+    """Return the position of a column; raise InputError where there is none of that name."""
     if column not in names:
         raise InputError(f"has no column {column!r}: {did_you_mean(column, [*names])}")
     return names.index(column)
@@ -73,32 +74,33 @@ def find_values(source: str, column: str) -> Iterator[Passage]:
         at, keys = line.start() + line[0].find("{") + 1, list[str]()
         try:
             while source[at : at + 1] != "}":
-                key, at = decoder.raw_decode(source, _skip(source, at))
-                at = _skip(source, at)
+                key, at = decoder.raw_decode(source, _skip_between(source, at))
+                at = _skip_between(source, at)
                 value, end = decoder.raw_decode(source, at)
                 if key == column and isinstance(value, str):
-                    yield _value(source, at + 1, end - 1)
+                    yield _read_string(source, at + 1, end - 1)
                 keys.append(key)
-                at = _skip(source, end)
+                at = _skip_between(source, end)
         except ValueError as error:
             raise InputError(f"has no object of JSON in line {number} ({error})") from error
         if number == 1:
-            _position(keys, column)
+            _find_column(keys, column)
 
 
 def find_strings(source: str) -> Iterator[Passage]:
     """Yield the texts of JSON that are no keys."""
     for match in _STRING.finditer(source):
         if match[2] is None:
-            yield _value(source, *match.span(1))
+            yield _read_string(source, *match.span(1))
 
 
-def _skip(source: str, at: int) -> int:
+def _skip_between(source: str, at: int) -> int:
+    """Return the place behind the white space and signs between parts of JSON."""
     match = _BETWEEN.match(source, at)
     return match.end() if match else at
 
 
-def _value(source: str, start: int, end: int) -> Passage:
+def _read_string(source: str, start: int, end: int) -> Passage:
     """Return a string of JSON; a character that is written by its number stays written so."""
     texts, parts, at = list[str](), list[Part](), 0
     for run in _ESCAPES.finditer(source, start, end):
@@ -122,7 +124,7 @@ class ParquetDocument:
             self._table = pq.read_table(io.BytesIO(data))
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"is no Parquet file ({error})") from error
-        self._column = _position(self._table.column_names, column)
+        self._column = _find_column(self._table.column_names, column)
         texts = self._table.column(self._column)
         kind = texts.type.value_type if pa.types.is_dictionary(texts.type) else texts.type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):

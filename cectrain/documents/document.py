@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import splice
-from cectrain.corrector.correction import Correction, Edit, apply
+from cectrain.corrector.correction import Correction, Edit, apply_edits
 from cectrain.corrector.whole_text import Memory
 
 Span = tuple[int, int] | tuple[int, int, str]
@@ -95,7 +95,7 @@ def spell_target(source: str, edit: Edit) -> str:
     return "".join(form % ord(character) for character in edit.target)
 
 
-def apply_placed(source: str, edits: Iterable[Edit]) -> str:
+def apply_to_source(source: str, edits: Iterable[Edit]) -> str:
     """Return the source of a document with edits at their places."""
     return splice(source, ((e.start, e.end, spell_target(source, e)) for e in edits))
 
@@ -176,7 +176,7 @@ class TextDocument:
     def write(self, edits: Sequence[Edit]) -> bytes:
         """Return the file with edits; raise InputError where its encoding lacks a character."""
         try:
-            return self.mark + apply_placed(self.source, edits).encode(self.encoding)
+            return self.mark + apply_to_source(self.source, edits).encode(self.encoding)
         except UnicodeEncodeError as error:
             sign = error.object[error.start]
             raise InputError(
@@ -225,7 +225,7 @@ def correct_document(corrector: Reader, document: Document) -> Iterator[Correcte
             for edit in reviewed.edits
         }
         edits = tuple(edit for edit in placed if placed[edit])
-        target = apply(passage.text, edits)
+        target = apply_edits(passage.text, edits)
         places = [place for edit in edits for place in placed[edit]]
         start = passage.parts[0].start if passage.parts else 0
         yield Corrected(start, replace(reviewed, target=target, edits=edits), places)

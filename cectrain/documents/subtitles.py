@@ -32,7 +32,7 @@ def _join_cues(source: str, cues: Iterable[re.Match[str]]) -> Iterator[Passage]:
     waiting: list[Parts] = []
     for cue in cues:
         start = cue.start("text")
-        waiting.append(_parts(source, start, start + len(cue["text"].rstrip())))
+        waiting.append(_split_cue(source, start, start + len(cue["text"].rstrip())))
         if _END.search(_TAG.sub("", cue["text"])):
             yield join_parts(source, [part for parts in waiting for part in (*parts, " ")])
             waiting = []
@@ -42,7 +42,7 @@ def _join_cues(source: str, cues: Iterable[re.Match[str]]) -> Iterator[Passage]:
         yield join_parts(source, parts)
 
 
-def _parts(source: str, start: int, end: int) -> Parts:
+def _split_cue(source: str, start: int, end: int) -> Parts:
     """Return the text of a cue between its tags."""
     parts: Parts = []
     for tag in _TAG.finditer(source, start, end):

@@ -94,15 +94,16 @@ def list_suffixes() -> list[str]:
 
 def find_format(name: str) -> Format | None:
     """Return the format of a file with this name; None for lines of text."""
-    return _find(name, FORMATS)
+    return _find_by_suffix(name, FORMATS)
 
 
 def find_suffix(name: str) -> str:
     """Return the suffix by which a name tells a format or a table; '' where it tells none."""
-    return Path(name).suffix.lower() if _find(name, (*FORMATS, *TABLES)) else ""
+    return Path(name).suffix.lower() if _find_by_suffix(name, (*FORMATS, *TABLES)) else ""
 
 
-def _find(name: str, formats: Sequence[Format]) -> Format | None:
+def _find_by_suffix(name: str, formats: Sequence[Format]) -> Format | None:
+    """Return the first of some formats that has the suffix of a name, or None."""
     suffix = Path(name).suffix.lower()
     return next((form for form in formats if suffix in form.suffixes), None)
 
@@ -114,7 +115,7 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     name += reading.suffix or ""
     form = find_format(name) or LINES
     if reading.column is not None:
-        if (table := _find(name, TABLES)) is None:
+        if (table := _find_by_suffix(name, TABLES)) is None:
             known = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
             raise InputError(f"has no columns: --column is for {known}; of a pipe, add --suffix")
         form = table

@@ -61,13 +61,13 @@ class WordDocument:
         self._parts = _read_parts(data)
         parts = {info.filename: part for info, part in self._parts}
         self._roots = {
-            name: _parse(name, part) for name, part in parts.items() if _PROSE.fullmatch(name)
+            name: _parse_xml(name, part) for name, part in parts.items() if _PROSE.fullmatch(name)
         }
         self._texts: list[tuple[int, Element]] = []  # where each begins in the source
         self._paragraphs: list[list[tuple[int, int] | str]] = []
         source: list[str] = []
         at = 0
-        for paragraph in chain.from_iterable(map(_paragraphs, self._roots.values())):
+        for paragraph in chain.from_iterable(map(_list_paragraphs, self._roots.values())):
             spans: list[tuple[int, int] | str] = []
             for text, element in paragraph:
                 spans.append(text if element is None else (at, at + len(text)))
@@ -120,7 +120,7 @@ class WordDocument:
             for start, end, edit in changes[child]:
                 pieces += _copy_text(run, child.text[done:start])
                 tracked = [
-                    self._mark(kind, piece)
+                    self._wrap(kind, piece)
                     for kind, name, text in (
                         ("del", "delText", child.text[start:end]),
                         ("ins", "t", edit.target),
@@ -129,7 +129,7 @@ class WordDocument:
                 ]
                 if says_why:
                     reason = _MAKE.p(_MAKE.r(_MAKE.t(edit.message)))
-                    comments.append(self._mark("comment", reason))
+                    comments.append(self._wrap("comment", reason))
                     tracked = _refer_to(comments[-1], tracked)
                 pieces += tracked
                 done = end
@@ -139,7 +139,7 @@ class WordDocument:
         parent[place : place + 1] = pieces
         return comments
 
-    def _mark(self, name: str, content: Element) -> Element:
+    def _wrap(self, name: str, content: Element) -> Element:
         """Return an element of ours around another, with a number of its own."""
         self._number += 1
         return _MAKE(name, {f"{_W}id": str(self._number), **self._marks}, content)
@@ -162,7 +162,7 @@ def _read_parts(data: bytes) -> list[tuple[zipfile.ZipInfo, bytes]]:
     return parts
 
 
-def _parse(name: str, data: bytes) -> Element:
+def _parse_xml(name: str, data: bytes) -> Element:
     """Return the root of a part; nothing that its entities name is read."""
     try:
         root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
@@ -173,7 +173,7 @@ def _parse(name: str, data: bytes) -> Element:
     return root
 
 
-def _paragraphs(root: Element) -> Iterator[list[tuple[str, Element | None]]]:
+def _list_paragraphs(root: Element) -> Iterator[list[tuple[str, Element | None]]]:
     """Yield the texts of each paragraph, each with its element where it may be changed."""
     depth = 0  # of fields, whose results a word processor writes again
     for paragraph in root.iter(f"{_W}p"):
@@ -222,16 +222,16 @@ def _add_comments(parts: Mapping[str, bytes], comments: list[Element]) -> dict[s
     main = next(name for name in parts if name.startswith("word/document"))
     relations = f"word/_rels/{posixpath.basename(main)}.rels"
     empty = f'<Relationships xmlns="{_PACKAGE}/relationships"/>'.encode()
-    links = _parse(relations, parts.get(relations, empty))
+    links = _parse_xml(relations, parts.get(relations, empty))
     name = next((link.get("Target", "") for link in links if link.get("Type") == _RELATED), None)
     path = posixpath.join("/word", name or "comments.xml")
-    root = _parse(path, parts[path[1:]]) if path[1:] in parts else _MAKE.comments()
+    root = _parse_xml(path, parts[path[1:]]) if path[1:] in parts else _MAKE.comments()
     root.extend(comments)
     if name is not None:
         return {path[1:]: root}
     link = {"Id": "cecComments", "Type": _RELATED, "Target": path}
     etree.SubElement(links, f"{{{_PACKAGE}/relationships}}Relationship", link)
-    types = _parse(_TYPES, parts[_TYPES])
+    types = _parse_xml(_TYPES, parts[_TYPES])
     override = {"PartName": path, "ContentType": _COMMENTS}
     etree.SubElement(types, f"{{{_PACKAGE}/content-types}}Override", override)
     return {path[1:]: root, relations: links, _TYPES: types}

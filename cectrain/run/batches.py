@@ -148,7 +148,7 @@ def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> tor
         return qwen3_forward.answer_log_probs(
             model, batch["input_ids"], batch["labels"], qwen3_forward.fast_dtype(), temperature
         )
-    with speculative.evaluate(model):
+    with speculative.evaluating(model):
         logits, labels = answer_logits(model, batch)
     logp = torch.log_softmax(logits.float() / temperature, -1)
     logp = logp.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]

@@ -13,7 +13,7 @@ from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode, seal_object, unseal_object
 from cecdata.common.errors import VerificationError
 from cectrain import checkpoints
-from cectrain.corrector.policy import Policy, PolicyProposer, corrections, reader
+from cectrain.corrector.policy import Policy, PolicyProposer, correct_texts, make_reader
 from cectrain.data.shards import Pair
 
 _WEIGHTS, _SCORES = "model.safetensors", "scores.json"  # in a checkpoint of the best policy
@@ -63,10 +63,10 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
     those rules never correct, and the scores are meant to show what training has changed. What the
     policy cannot read is replaced as there, in sources and targets alike.
     """
-    read = reader(policy)
+    read = make_reader(policy)
     sources = [read(text) for text in (*(pair.source for pair in pairs), *clean)]
     targets = [read(text) for text in (*(pair.target for pair in pairs), *clean)]
-    return _score(pairs, sources, targets, corrections(policy, sources))
+    return _score(pairs, sources, targets, correct_texts(policy, sources))
 
 
 def evaluate_as_used(policy: Policy, pairs: Sequence[Pair]) -> HeldOut:

@@ -12,7 +12,7 @@ from cecdata.embed import Encoder
 from cectrain import distributed
 from cectrain.config import Config
 from cectrain.corrector.folder import BUILTIN
-from cectrain.corrector.policy import Policy, check_context, reader
+from cectrain.corrector.policy import Policy, check_context, make_reader
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, training_pairs
@@ -137,7 +137,7 @@ def prepare(
         f"none of them longer than policy.max_chars = {limit}"
     )
     pairs = training_pairs(dataset, config.data, limit, config.seed)
-    pairs = replace(pairs, read=reader(policy))
+    pairs = replace(pairs, read=make_reader(policy))
     longer = dataset.rows(TRAIN) - len(pairs)
     if longer and config.data.limit is None and not config.data.tuning:
         log(f"{longer:,} pairs are left out, because they exceed policy.max_chars = {limit}")

@@ -24,8 +24,8 @@ from cectrain.corrector.folder import (
     MODEL,
     RUN,
     SUMMARY,
+    check_weights,
     model_folder,
-    prove_weights,
     weights_sha256,
 )
 from cectrain.data.shards import PairSource
@@ -157,7 +157,7 @@ def read_summary(folder: Path) -> dict[str, Json] | None:
         raise VerificationError(
             f"{path}: damaged ({error}): use --overwrite to train again"
         ) from error
-    prove_weights(str(folder))
+    check_weights(str(folder))
     return summary
 
 

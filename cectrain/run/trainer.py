@@ -201,7 +201,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         # The fast pass computes the ratios anew, so drawing may round as it does.
         rounds = self._fast_forward and qwen3_forward.fast_dtype() is torch.bfloat16
         with torch.autocast("cpu", torch.bfloat16) if rounds else self.accelerator.autocast():
-            candidates = speculative.write(
+            candidates = speculative.write_answers(
                 self._bare_model(),
                 prompt_ids[::size],
                 self._cycle.drafts[::size],

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from cecdata.common import html
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.progress import asking_whether_given_up, stop_if_given_up
-from cectrain.corrector.correction import as_record
+from cectrain.corrector.correction import to_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, edits_of
 from cectrain.documents.table import Reading, read_document
@@ -228,7 +228,7 @@ class Server:
             records = []
             for correction in corrections:  # no other thread runs while a text is encoded
                 stop_if_given_up()
-                records.append(json.dumps(as_record(correction)))
+                records.append(json.dumps(to_record(correction)))
         return f'{{"corrections": [{", ".join(records)}]}}'
 
     def _write_file(

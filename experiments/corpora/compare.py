@@ -54,8 +54,8 @@ from cecdata.shards.schema import SENTENCE
 from cectrain.corrector.channel.inverse import Channel
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
-from cectrain.corrector.channel.tables import tables_of
-from cectrain.corrector.correction import Edit, apply
+from cectrain.corrector.channel.tables import make_tables
+from cectrain.corrector.correction import Edit, apply_edits
 from cectrain.corrector.rescoring import MARGIN
 from experiments.corpora.neural import Neural, trained
 from experiments.corpora.rescored import Rescored
@@ -182,7 +182,7 @@ def counted(pairs: Pairs, name: str) -> Channel:
 
 def answers(sources: list[str], proposed: list[list[Edit]], least: float) -> list[str]:
     return [
-        apply(source, [edit for edit in edits if edit.confidence >= least])
+        apply_edits(source, [edit for edit in edits if edit.confidence >= least])
         for source, edits in zip(sources, proposed, strict=True)
     ]
 
@@ -230,7 +230,7 @@ def counting(
     settings = Settings(error=model.error if error is None else error)
     if judge:
         settings = settings._replace(margin=MARGIN)
-    proposer = ChannelProposer(tables_of(model, channel), least=0.0, settings=settings)
+    proposer = ChannelProposer(make_tables(model, channel), least=0.0, settings=settings)
     return Rescored(proposer, channel, open_judge(judge)) if judge else proposer
 
 

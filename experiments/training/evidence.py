@@ -18,7 +18,7 @@ from cecdata.common.codec import Json, parse
 from cecdata.models.causal import decode
 from cectrain import config
 from cectrain.config import DataConfig
-from cectrain.corrector.policy import Policy, greedy, load
+from cectrain.corrector.policy import Policy, load, write_greedily
 from cectrain.data import shards
 from cectrain.data.shards import PairSource, open_shards
 from cectrain.run.supervised import RATE
@@ -275,7 +275,7 @@ def best_threshold(decisions: Sequence[Decision]) -> float:
 
 def _decisions(policy: Policy, sentences: Sequence[tuple[str, str]]) -> list[Decision]:
     """Return the greedy answers to (source, target), with their log-probabilities."""
-    written = greedy(policy, [source for source, _ in sentences], _BATCH)
+    written = write_greedily(policy, [source for source, _ in sentences], _BATCH)
     answers = decode(policy, [one.tokens for one in written])
     return [
         Decision(source, target, answer.strip(), sum(one.log_probs))

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cectrain.config import RewardConfig, load
-from cectrain.corrector.policy import corrections
+from cectrain.corrector.policy import correct_texts
 from cectrain.data.shards import Pair
 from cectrain.reward import baseline as module
 from cectrain.reward.baseline import ValueNetwork
@@ -164,5 +164,5 @@ def test_held_out_scores_by_hand(small_policy):
     assert torch.equal(state, torch.random.get_rng_state())
     assert (found.rows, found.exact, found.over_correction) == (3, 0.0, 1.0)
     assert found.by_operator == {"homophone": 0.0}
-    alone = list(corrections(random, [SOURCES[0]]))
+    alone = list(correct_texts(random, [SOURCES[0]]))
     assert alone[0] == found.answers[0]

@@ -21,24 +21,36 @@ from hypothesis import strategies as st
 
 from cecdata.common.errors import InputError, UsageError
 from cecdata.common.kernels import Interpreted
-from cecdata.hanzi.readings import common_readings, confusion_of_syllables
+from cecdata.hanzi.readings import common_readings, find_confusion
 from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import find_model
 from cecdata.lm.table import Ngrams
 from cectrain.cli import cli
-from cectrain.corrector.calibration import Judged, calibrate, gold, is_right, sample
+from cectrain.corrector.calibration import (
+    Judged,
+    find_right_changes,
+    fit_calibration,
+    is_right,
+    sample_corpus,
+)
 from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel import tables as tables_room
 from cectrain.corrector.channel.inverse import (
     Channel,
     find_changes,
     load_shipped_channel,
-    read,
+    read_channel,
     shipped_channel,
 )
 from cectrain.corrector.channel.layout import COMPLETED, Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
-from cectrain.corrector.channel.tables import MISSING, NUMERALS, kept_at, open_tables, tables_of
+from cectrain.corrector.channel.tables import (
+    MISSING,
+    NUMERALS,
+    cache_folder_of,
+    make_tables,
+    open_tables,
+)
 from cectrain.corrector.combined import WORDS, CombinedProposer
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.rescoring import (
@@ -50,7 +62,7 @@ from cectrain.corrector.rescoring import (
     Rescorer,
     Weights,
     calibration_path,
-    keep,
+    write_weights,
 )
 
 SIGNS = "的得地在再"
@@ -106,7 +118,7 @@ def sounds_near(one: str, other: str) -> bool:
         [*dict.fromkeys(reading.syllable for reading in common_readings(sign))][:2]
         for sign in (one, other)
     )
-    return any(a == b or confusion_of_syllables(a, b) for a in first for b in second)
+    return any(a == b or find_confusion(a, b) for a in first for b in second)
 
 
 def edges(text: str, model: Ngrams, channel: Channel) -> list[tuple[int, int, int, float]]:
@@ -194,7 +206,7 @@ def test_posteriors_are_those_of_all_paths(seed: int) -> None:
     draw = random.Random(seed)
     model = small_model(draw)
     channel = small_channel(draw, model)
-    proposer = ChannelProposer(tables_of(model, channel), least=0.0, settings=SETTINGS)
+    proposer = ChannelProposer(make_tables(model, channel), least=0.0, settings=SETTINGS)
     seen = 0
     for _ in range(20):
         text = "".join(draw.choices(SIGNS, k=draw.randint(1, 5)))
@@ -298,19 +310,19 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
     """They are mapped from the cache; damaged ones are made anew, and no cache is needed."""
     text, file = "再的得地在再的", tmp_path / "small.ngram"
     small_model(random.Random(1)).save(file)
-    made, makes = tables_of(find_model(file)), []
+    made, makes = make_tables(find_model(file)), []
     expected = ChannelProposer(made).readings([text])
     assert expected[0].posterior
-    monkeypatch.setattr(tables_room, "tables_of", lambda *_, **__: makes.append(made) or made)
+    monkeypatch.setattr(tables_room, "make_tables", lambda *_, **__: makes.append(made) or made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    path = kept_at(file) / "ngrams.log_prob.npy"
+    path = cache_folder_of(file) / "ngrams.log_prob.npy"
     for damage in (None, lambda data: data[:-1] + b"?"):
         if damage:
             path.write_bytes(damage(path.read_bytes()))
         assert ChannelProposer(open_tables(file)).readings([text]) == expected
         assert ChannelProposer(open_tables(file)).readings([text]) == expected
     assert len(makes) == 2
-    assert len([*kept_at(file).parent.iterdir()]) == 1
+    assert len([*cache_folder_of(file).parent.iterdir()]) == 1
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert ChannelProposer(open_tables(file)).readings([text]) == expected
@@ -320,13 +332,13 @@ def test_the_cache_holds_few_tables(monkeypatch, tmp_path):
     """A new model takes the place of the one that was not used for longest."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     draw = random.Random(1)
-    made = tables_of(model := small_model(draw), small_channel(draw, model))
-    monkeypatch.setattr(tables_room, "tables_of", lambda *_, **__: made)
+    made = make_tables(model := small_model(draw), small_channel(draw, model))
+    monkeypatch.setattr(tables_room, "make_tables", lambda *_, **__: made)
     monkeypatch.setattr(tables_room, "find_model", Path)
     models = [tmp_path / f"{number}.arpa" for number in range(5)]
     for number, file in enumerate(models):
         file.write_text(str(number))
-    paths = list(map(kept_at, models))
+    paths = list(map(cache_folder_of, models))
     for number, file in enumerate(models):
         open_tables(file)
         os.utime(paths[number], (number, number))
@@ -361,7 +373,7 @@ TRADITIONAL = [
 ]
 
 
-def correct(*words: str) -> Result:
+def correct_sentences(*words: str) -> Result:
     return CliRunner().invoke(cli, ["correct", "--model", "channel", *words])
 
 
@@ -369,7 +381,7 @@ def test_a_model_of_single_characters_corrects(tmp_path: Path) -> None:
     """No word of the model has two characters, so none is completed."""
     path = tmp_path / "model.lm"
     path.write_text(ARPA + "\\end\\\n", "utf-8")
-    assert correct("--lm", str(path), WRONG).exit_code == 0
+    assert correct_sentences("--lm", str(path), WRONG).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -391,7 +403,7 @@ def test_a_file_that_is_no_model_is_named(data: bytes, tmp_path: Path) -> None:
     """`--lm` ends with an error that names the file, and prints no text."""
     path = tmp_path / "model.lm"
     path.write_bytes(data)
-    done = correct("--lm", str(path), WRONG)
+    done = correct_sentences("--lm", str(path), WRONG)
     assert done.exit_code == 1, done.output
     assert "model.lm" in done.stderr
     assert done.stdout == ""
@@ -420,18 +432,21 @@ def test_traditional_text_stays_and_is_named(shipped: Corrector) -> None:
     for correction in shipped.correct(TRADITIONAL):
         assert correction.target == correction.source
         assert ("unfamiliar", correction.source) in {(k.reason, k.source) for k in correction.kept}
-    done = correct("--lm", "words", *TRADITIONAL, WRONG)
+    done = correct_sentences("--lm", "words", *TRADITIONAL, WRONG)
     assert done.stdout.splitlines() == [*TRADITIONAL, RIGHT]
     assert "sentence 1: characters 1 to 16 (16 characters) not changed" in done.stderr
     assert done.stderr.count("--script auto") == 1
-    assert "--script auto" not in correct("--lm", "words", WRONG).stderr
+    assert "--script auto" not in correct_sentences("--lm", "words", WRONG).stderr
     pytest.importorskip("opencc")
-    assert "--script auto" not in correct("--lm", "words", "--script", "auto", "张㻂女士").stderr
+    assert (
+        "--script auto"
+        not in correct_sentences("--lm", "words", "--script", "auto", "张㻂女士").stderr
+    )
 
 
 def test_the_help_names_the_default_confidence() -> None:
     """That of the corrector itself, for each model."""
-    text = " ".join(correct("--help").stdout.split())
+    text = " ".join(correct_sentences("--help").stdout.split())
     assert f"[default: ({LEAST} for combined, {proposer.LEAST} for others)" in text
 
 
@@ -441,7 +456,7 @@ def test_lines_of_any_length_are_answered_in_order(tmp_path: Path) -> None:
     lines = ["", WRONG, "", long, "的" * 5_000, "a" * 100_000, "他", ""]
     path = tmp_path / "lines.txt"
     path.write_text("\n".join(lines) + "\n", "utf-8")
-    done = correct("--lm", "words", "--file", str(path), "--json")
+    done = correct_sentences("--lm", "words", "--file", str(path), "--json")
     assert done.exit_code == 0, done.output
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["source"] for row in rows] == lines
@@ -484,7 +499,7 @@ def data(tmp_path, monkeypatch):
 
 def weighed(scorer, model=1.0):
     """The corrector with a calibrated scorer."""
-    keep(scorer.identity, "words of open texts", WORDS._replace(model=model), {})
+    write_weights(scorer.identity, "words of open texts", WORDS._replace(model=model), {})
     return Corrector(lm="words", rescore=scorer)
 
 
@@ -516,7 +531,7 @@ def test_the_distortion_has_a_weight_of_its_own():
     proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 0.5, 1.0)
     change = 4, 5, "已"
     known = evidence[0][change]
-    assert known.distortion == read(shipped_channel()).distortion(TEXTS[0], *change)
+    assert known.distortion == read_channel(shipped_channel()).distortion(TEXTS[0], *change)
     logits = proposer.rescorer.logits(TEXTS[:1], [{change: known}])[0]
     assert logits[change] == pytest.approx(known.channel + 0.5 * known.distortion, abs=0.01)
 
@@ -633,7 +648,7 @@ def test_a_change_of_a_word_is_right_where_it_undoes_all_of_its_errors(
     source, target, change, right
 ):
     """Several errors in a row, with right characters between, and a swap; half a word is right."""
-    assert is_right(change, source, gold(source, target)) is right
+    assert is_right(change, source, find_right_changes(source, target)) is right
 
 
 def test_the_threshold_rises_by_half_of_the_f1_that_a_model_adds():
@@ -641,11 +656,11 @@ def test_the_threshold_rises_by_half_of_the_f1_that_a_model_adds():
     right = np.arange(200) % 5 == 0  # 40 of 80 errors; no other feature says which
     evidence = np.column_stack([np.ones(200), np.zeros((200, 4))])
     found = Judged(evidence, np.where(right, 9.0, -9.0), np.zeros(200), right, 80)
-    held = calibrate(found, WORDS)
+    held = fit_calibration(found, WORDS)
     assert held.f1 == pytest.approx(2 * 40 / (40 + 80))
     assert held.f1_without == pytest.approx(2 * 40 / (196 + 80))
     assert held.weights.least == round(LEAST + (held.f1 - held.f1_without) / 2, 2) > LEAST
-    keep("opinion 1", "words of open texts", held.weights, {})
+    write_weights("opinion 1", "words of open texts", held.weights, {})
     assert Corrector(lm="words", rescore=Opinion()).proposer.least == held.weights.least
     assert Corrector(lm="words", rescore=Opinion(), confidence=0.2).proposer.least == 0.2
 
@@ -674,20 +689,20 @@ def test_a_corpus_is_read_as_a_build_reads_it(tmp_path):
     texts = ["今天天气很好。", "他的病情已经好转。"] * 20
     (tmp_path / "a.txt").write_text("\n".join(texts), "gb18030")
     (tmp_path / "a.jsonl").write_text('{"text": "今天天气很好。"}\n', "utf-8")
-    assert set(sample(40, str(tmp_path / "a.txt"))) == set(texts)
-    assert sample(40, str(tmp_path / "a.jsonl")) == ["今天天气很好。"]
+    assert set(sample_corpus(40, str(tmp_path / "a.txt"))) == set(texts)
+    assert sample_corpus(40, str(tmp_path / "a.jsonl")) == ["今天天气很好。"]
     (tmp_path / "empty.txt").write_text("\n", "utf-8")
     with pytest.raises(InputError, match=r"empty\.txt"):
-        sample(40, str(tmp_path / "empty.txt"))
+        sample_corpus(40, str(tmp_path / "empty.txt"))
 
 
 def test_interpreted_channel_reads_what_the_compiled_one_reads(shipped: Corrector, monkeypatch):
     """To the last bit, so that the first answer of an installation is that of all later ones."""
-    from cectrain.corrector.channel.decode import correct
+    from cectrain.corrector.channel.decode import correct_sentences
 
     texts = ["他的病情己经好转，我门去公园吧。", "鬼鬼崇崇的人", "", "abc", "今天天气很好" * 9]
     compiled = shipped.proposer.readings(texts)
-    interpreted = Interpreted(correct, small=10**6, total=10**6)
+    interpreted = Interpreted(correct_sentences, small=10**6, total=10**6)
     vars(interpreted)["_is_compiled"] = False
     monkeypatch.setattr(proposer, "read_clauses", interpreted)
     assert shipped.proposer.readings(texts) == compiled

@@ -13,8 +13,8 @@ from cecdata.models import prompts
 from cecdata.models.causal import prompt_ids
 from cectrain import config
 from cectrain.config import DataConfig
-from cectrain.corrector.correction import apply
-from cectrain.corrector.policy import PolicyProposer, corrections, target_ids
+from cectrain.corrector.correction import apply_edits
+from cectrain.corrector.policy import PolicyProposer, correct_texts, target_ids
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
@@ -101,9 +101,9 @@ def test_edits_of_a_byte_level_policy_spell_its_answer(made):
     """Several tokens a character: the edits lead to the answer, each with a probability."""
     pieces = ["他己经来了。", "天气𠀀很好，真的。"]
     for piece, answer, edits in zip(
-        pieces, corrections(made, pieces), PolicyProposer(made).propose(pieces), strict=True
+        pieces, correct_texts(made, pieces), PolicyProposer(made).propose(pieces), strict=True
     ):
-        assert apply(piece, edits) == answer
+        assert apply_edits(piece, edits) == answer
         assert all(0 <= edit.confidence <= 1 for edit in edits)
         assert edits  # random weights
 
@@ -169,4 +169,4 @@ def test_a_gguf_file_is_trained_as_any_model(tmp_path, monkeypatch):
     done = CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     trained = load(str(tmp_path / "out"), device="cpu")
-    assert corrections(trained, ["他己经来了。"])[0] is not None
+    assert correct_texts(trained, ["他己经来了。"])[0] is not None

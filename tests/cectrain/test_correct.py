@@ -23,7 +23,7 @@ from cectrain.cli import cli
 from cectrain.commands.lines import read_arriving_lines
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
-from cectrain.corrector.correction import apply
+from cectrain.corrector.correction import apply_edits
 from cectrain.corrector.folder import BUILTIN_CHARS
 from cectrain.corrector.policy import PolicyProposer, target_ids
 from cectrain.model.policy import load_policy, save_model
@@ -130,7 +130,7 @@ def test_a_document_is_corrected_line_by_line(corrector):
     (correction,) = corrector.correct(text)
     assert correction.target == f"{RIGHT}\n\n　{RIGHT}\r\n{RIGHT * 10}\n"
     assert all(text[e.start : e.end] == e.source for e in correction.edits)
-    assert apply(text, correction.edits) == correction.target
+    assert apply_edits(text, correction.edits) == correction.target
 
 
 def test_a_stream_and_batches_of_any_size_give_the_same(corrector):

@@ -15,9 +15,9 @@ from cecdata.common.errors import CecError
 from cecdata.common.progress import asking_whether_given_up
 from cecdata.hanzi import errortypes
 from cecdata.hanzi.characters import is_han
-from cectrain.corrector.correction import Alternative, Edit, apply
+from cectrain.corrector.correction import Alternative, Edit, apply_edits
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.edit_guard import Plain, pieces
+from cectrain.corrector.edit_guard import Plain, cut_pieces
 
 TEXTS = st.lists(
     st.text("他己来了，。！、” \n\u3000a1R&%𠀀㻂😀\r\t\u200b\ufe0f\ufeff\u2f47\uf9b6", max_size=60),
@@ -78,7 +78,7 @@ def test_only_readable_han_characters_change(texts, longest, seed):
     for one in Corrector(Proposer(longest, 0.2, seed)).correct(texts):
         assert without_han(one.target) == without_han(one.source)
         assert one.target.count("㻂") == one.source.count("㻂")
-        assert apply(one.source, one.edits) == one.target
+        assert apply_edits(one.source, one.edits) == one.target
         assert all(one.source[e.start : e.end] == e.source for e in one.edits)
         assert [e.start for e in one.edits] == sorted(e.start for e in one.edits)
         assert all(one.source[k.start : k.end] == k.source for k in one.kept)
@@ -87,7 +87,7 @@ def test_only_readable_han_characters_change(texts, longest, seed):
 @given(st.text("他己来了，,。！!、” \n\u30001", max_size=80), st.integers(1, 12))
 def test_pieces_are_the_text(text, longest):
     """Nothing is lost or doubled; context comes before a piece, and both together fit."""
-    cut = pieces(text, longest)
+    cut = cut_pieces(text, longest)
     assert "".join(text[piece.start : piece.end] for piece in cut) == text
     for piece in cut:
         assert piece.context <= piece.start < piece.end
@@ -99,7 +99,9 @@ def test_sentences_are_read_alone_and_clauses_with_context():
     """As in training, where a text is too long; a number keeps its comma."""
 
     def asked(text, longest):
-        return [(text[p.context : p.start], text[p.start : p.end]) for p in pieces(text, longest)]
+        return [
+            (text[p.context : p.start], text[p.start : p.end]) for p in cut_pieces(text, longest)
+        ]
 
     assert asked("一二三。四", 6) == [("", "一二三。四")]
     assert asked("一二三。”四五……六七", 6) == [("", "一二三。”"), ("", "四五……"), ("", "六七")]
@@ -337,7 +339,7 @@ def test_traditional_text_is_read_in_simplified_and_written_back(text, target):
     """Whatever is not changed stays as it was written; the script is found for each text."""
     pytest.importorskip("opencc")
     (one,) = Corrector(InSimplified(None), script="auto").correct(text)
-    assert one.target == apply(text, one.edits) == target
+    assert one.target == apply_edits(text, one.edits) == target
     assert all(text[edit.start : edit.end] == edit.source for edit in one.edits)
 
 

@@ -17,7 +17,7 @@ from cecdata.common.command_group import run
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain import config
 from cectrain.cli import cli
-from cectrain.corrector.policy import load, reader
+from cectrain.corrector.policy import load, make_reader
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import labelled_pairs, training_pairs
 from cectrain.run.heldout import evaluate
@@ -362,7 +362,7 @@ def test_what_a_policy_cannot_read_is_read_as_in_a_corrector(tmp_path):
     ]
     pairs = labelled_pairs(written(tmp_path / "pairs.tsv", rows), None, 1)
     kept = training_pairs(pairs, config.DataConfig(), 40, 1)
-    read = reader(policy)
+    read = make_reader(policy)
     assert read("他\u200b😀来㻂") == "他·来某"
     everything = [Pair(n, 0, *row, "labelled") for n, row in enumerate(rows)]
     readable = replace(kept, read=read).take(range(len(kept)), 0)

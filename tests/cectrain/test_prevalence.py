@@ -16,7 +16,7 @@ from cectrain.corrector.whole_text import (
     SLOPE,
     estimate_prevalence,
     find_greatest,
-    threshold_of,
+    find_threshold,
 )
 
 
@@ -53,7 +53,7 @@ def test_the_share_is_found_in_any_order(share):
 
 def test_rarer_errors_need_more_confidence():
     """The threshold is below the default where half of the sentences are wrong, and rises."""
-    thresholds = [threshold_of(share, 0.4) for share in (0.5, 0.1, 0.02, 0.005)]
+    thresholds = [find_threshold(share, 0.4) for share in (0.5, 0.1, 0.02, 0.005)]
     assert thresholds[0] == 0.3
     assert thresholds == sorted(thresholds)
     assert 0.6 < thresholds[2] < thresholds[3] <= 0.85
@@ -75,7 +75,7 @@ def test_few_proposals_say_that_the_text_is_nearly_clean(sentences):
     assert estimates[0] > 0.3
     assert estimates[2] < 0.05
     assert 0 < estimates[3] < 0.01
-    assert threshold_of(estimates[2], 0.4) > 0.6
+    assert find_threshold(estimates[2], 0.4) > 0.6
 
 
 @pytest.mark.parametrize(("proposals", "most"), [(15, 0.03), (30, 0.12), (60, 0.3)])

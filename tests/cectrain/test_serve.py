@@ -29,7 +29,7 @@ from browser import CHROMIUM, Browser
 from proposers import Silent
 
 from cecdata.common.machine import BLAS_THREADS
-from cectrain.corrector.correction import Alternative, Edit, as_record
+from cectrain.corrector.correction import Alternative, Edit, to_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.serve.server import Server
 
@@ -100,7 +100,7 @@ def test_corrections_are_those_of_the_corrector(server):
     """One object for each text, in order, an empty one among them."""
     kind = "Application/JSON ; charset=utf-8"
     status, _, body = ask(server, body=json.dumps({"texts": TEXTS}).encode(), Content_Type=kind)
-    expected = json.loads(json.dumps(list(map(as_record, Corrector(Table()).correct(TEXTS)))))
+    expected = json.loads(json.dumps(list(map(to_record, Corrector(Table()).correct(TEXTS)))))
     assert (status, json.loads(body)) == (200, {"corrections": expected})
 
 

@@ -62,7 +62,9 @@ def test_greedy_is_greedy_whatever_the_draft(sure, kind):
         "nearly": [[*t[:3], 999, *t[4:9], *t[10:14], 77, *t[14:]] for t in wanted],
         "empty": [[] for _ in PROMPTS],
     }[kind]
-    found = speculative.write(sure, PROMPTS, drafts, 1, end=END, longest=24, temperature=None)
+    found = speculative.write_answers(
+        sure, PROMPTS, drafts, 1, end=END, longest=24, temperature=None
+    )
     assert [one.tokens for one in found] == wanted
 
 
@@ -70,7 +72,9 @@ def test_log_probabilities_are_those_of_a_pass_over_everything(sure):
     """The log-probability kept with each token equals the model's at the temperature."""
     torch.manual_seed(3)
     drafts = [prompt[1:-1] for prompt in PROMPTS]
-    found = speculative.write(sure, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8)
+    found = speculative.write_answers(
+        sure, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8
+    )
     for place, one in enumerate(found):
         slow = logp_of(sure, PROMPTS[place // 3], one.tokens, 0.8)
         assert one.log_probs == pytest.approx(slow, abs=1e-4)
@@ -87,7 +91,7 @@ def test_the_nucleus_is_transformers(sure, top_p):
     with torch.no_grad():
         logits = sure(input_ids=torch.tensor(PROMPTS[2:])).logits[0].float()
     theirs = TopPLogitsWarper(top_p)(None, logits).log_softmax(-1)
-    ours = speculative.nucleus(logits.log_softmax(-1), top_p)
+    ours = speculative.keep_nucleus(logits.log_softmax(-1), top_p)
     # A sum of thousands of probabilities rounds: a token at the border may be in or out.
     assert int((ours.isinf() != theirs.isinf()).sum(-1).max()) <= (10 if top_p > 0.99 else 0)
     torch.testing.assert_close(ours.exp(), theirs.exp(), atol=5e-5, rtol=1e-4)
@@ -100,8 +104,8 @@ def test_drafts_are_judged_within_the_nucleus(sure, draft):
     prompt, draws = [1, 500, 2], 300
     with torch.no_grad():
         logits = sure(input_ids=torch.tensor([prompt])).logits[0, -1:]
-    inside = speculative.nucleus(logits.log_softmax(-1), 0.6)[0].exp()
-    drawn = speculative.write(sure, [prompt], [draft], draws, end=END, longest=2, top_p=0.6)
+    inside = speculative.keep_nucleus(logits.log_softmax(-1), 0.6)[0].exp()
+    drawn = speculative.write_answers(sure, [prompt], [draft], draws, end=END, longest=2, top_p=0.6)
     counts = torch.bincount(torch.tensor([one.tokens[0] for one in drawn]), minlength=len(inside))
     assert not bool(counts[inside == 0].any())
     likely = inside.topk(20)
@@ -124,7 +128,7 @@ def test_the_distribution_is_the_models_own(sure, draft):
     with torch.no_grad():
         first = sure(input_ids=torch.tensor([prompt])).logits[0, -1].softmax(-1)
     likely = first.topk(4).indices.tolist()
-    found = speculative.write(sure, [prompt], [draft], draws, end=END, longest=2)
+    found = speculative.write_answers(sure, [prompt], [draft], draws, end=END, longest=2)
     starts = torch.tensor([one.tokens[0] for one in found])
     for token in likely:
         expected, seen = float(first[token]), float((starts == token).float().mean())
@@ -141,24 +145,32 @@ def test_the_distribution_is_the_models_own(sure, draft):
 
 def test_a_right_draft_costs_one_pass(sure, monkeypatch):
     """A draft that equals the answer needs one pass, and one error in it one more."""
-    passes, forward = [], speculative._forward
-    monkeypatch.setattr(speculative, "_forward", lambda *a: passes.append(1) or forward(*a))
+    passes, forward = [], speculative._run_pass
+    monkeypatch.setattr(speculative, "_run_pass", lambda *a: passes.append(1) or forward(*a))
     wanted = slowly(sure, PROMPTS[2], 20)
     body = [t for t in wanted if t != END]
-    speculative.write(sure, PROMPTS[2:], [body], 4, end=END, longest=len(body), temperature=None)
+    speculative.write_answers(
+        sure, PROMPTS[2:], [body], 4, end=END, longest=len(body), temperature=None
+    )
     assert len(passes) == 1
     passes.clear()
     slip = [*body[:5], 4000, *body[6:]]
-    speculative.write(sure, PROMPTS[2:], [slip], 4, end=END, longest=len(body), temperature=None)
+    speculative.write_answers(
+        sure, PROMPTS[2:], [slip], 4, end=END, longest=len(body), temperature=None
+    )
     assert len(passes) == 2
 
 
 def test_many_prompts_are_taken_in_parts(sure, monkeypatch):
     """With bounded memory, one prompt at a time gives the same as all at once."""
     drafts = [prompt[1:-1] for prompt in PROMPTS]
-    whole = speculative.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
+    whole = speculative.write_answers(
+        sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None
+    )
     monkeypatch.setattr(speculative, "_CELLS", 1)
-    parts = speculative.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
+    parts = speculative.write_answers(
+        sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None
+    )
     assert [a.tokens for a in whole] == [b.tokens for b in parts]
 
 
@@ -210,7 +222,7 @@ def test_it_is_the_variance_of_sampled_rewards(small_policy):
     draft = half.tokenizer([pair.source], add_special_tokens=False).input_ids
     end = int(half.tokenizer.eos_token_id)
     torch.manual_seed(0)
-    written = speculative.write(
+    written = speculative.write_answers(
         half.model, [prompt_ids(half, pair.source)], draft, 1_500, end=end, longest=3
     )
     share = sum(one.tokens == target_ids(half, pair.target) for one in written) / 1_500

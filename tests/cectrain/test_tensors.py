@@ -7,7 +7,7 @@ from safetensors.numpy import save_file
 from cecdata.common.errors import InputError
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.folder import WEIGHTS
-from cectrain.corrector.numpy_policy import read_tensors, single
+from cectrain.corrector.numpy_policy import read_tensors, to_single
 
 
 def test_arrays_are_mapped(tmp_path):
@@ -37,7 +37,7 @@ def test_a_half_of_a_single_is_read(tmp_path):
     """BF16 is the upper half of a float."""
     values = np.array([1.5, -2.0, 0.0], np.float32)
     upper = (values.view(np.uint32) >> 16).astype(np.uint16)
-    np.testing.assert_array_equal(single(upper), values)
+    np.testing.assert_array_equal(to_single(upper), values)
 
 
 def copy_weights(folder):

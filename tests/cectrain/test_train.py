@@ -111,13 +111,13 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
     from cecbench.systems.base import DeviceOptions
     from cectrain import Corrector, bench_systems
-    from cectrain.corrector.policy import corrections
+    from cectrain.corrector.policy import correct_texts
 
     out, _, _ = finished
     sources = ["他己经来了。", "天气很好。"]
     made = policy.load_policy(config.PolicyConfig(name=str(out)))
     assert made.max_chars == 30  # what the run was trained with, and `correct` cuts by
-    assert len(corrections(made, sources)) == 2
+    assert len(correct_texts(made, sources)) == 2
     system = bench_systems.make_policy(str(out), DeviceOptions())
     theirs = [answer.text for answer in system.correct(sources)]
     assert [one.target for one in Corrector(str(out)).correct(sources)] == theirs

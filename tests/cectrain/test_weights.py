@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch", reason="the extra `train` is not installed"
 
 from cectrain.config import PolicyConfig
 from cectrain.corrector import folder
-from cectrain.corrector.folder import trained_prompt
-from cectrain.corrector.policy import corrections
+from cectrain.corrector.folder import prompt_of_training
+from cectrain.corrector.policy import correct_texts
 from cectrain.data.shards import Pair
 from cectrain.model import policy, qwen3_forward
 from experiments.pretraining.config import load
@@ -64,7 +64,7 @@ def test_its_tokenizer_is_the_one_in_the_code(builtin):
 def test_it_is_asked_with_the_prompt_of_its_training():
     """prompt.json names the version."""
     stored = json.loads((folder.WEIGHTS / "prompt.json").read_text("utf-8"))
-    assert trained_prompt("builtin") == stored["version"] == "1"
+    assert prompt_of_training("builtin") == stored["version"] == "1"
 
 
 # Written for this test; each target's least likely token had a chance above 0.9.
@@ -83,8 +83,8 @@ RIGHT = ("我喜欢在图书馆看书。", "用户可以修改配置文件。", 
 
 def test_it_corrects_and_leaves_alone(builtin):
     """Errors of all five kinds are corrected, right sentences are left as they are."""
-    assert list(corrections(builtin, list(WRONG))) == list(WRONG.values())
-    assert list(corrections(builtin, RIGHT)) == list(RIGHT)
+    assert list(correct_texts(builtin, list(WRONG))) == list(WRONG.values())
+    assert list(correct_texts(builtin, RIGHT)) == list(RIGHT)
 
 
 @pytest.mark.parametrize("lean_pass", [True, False])  # without it: as on a GPU
@@ -94,7 +94,7 @@ def test_one_pass_and_decoding_agree(builtin, monkeypatch, lean_pass):
         monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
     pairs = [Pair(n, 0, source, target, "") for n, (source, target) in enumerate(WRONG.items())]
     pairs += [Pair(99, 0, source, source, "") for source in WRONG]
-    written = list(corrections(builtin, [pair.source for pair in pairs]))
+    written = list(correct_texts(builtin, [pair.source for pair in pairs]))
     wanted = [text == pair.target for text, pair in zip(written, pairs, strict=True)]
     assert exact_greedy(builtin, pairs, "fp32") == wanted
     assert 0 < sum(wanted) < len(wanted)

@@ -15,7 +15,7 @@ from proposers import Silent
 from cecdata.common import command_group
 from cecdata.common.errors import CecError, InputError, UsageError
 from cectrain.cli import cli
-from cectrain.corrector.correction import apply
+from cectrain.corrector.correction import apply_edits
 from cectrain.corrector.corrector import Corrector, loading
 from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_names, read_terms
 
@@ -204,7 +204,7 @@ def test_the_models_read_what_the_dictionary_makes():
     assert [edit.source for edit in one.edits] == ["莪", "己", "祢"]
     assert corrector.correct("童鞋门好")[0].target == "同学们好"
     (one,) = corrector.correct("他嗯己嗯经来了，嗯嗯，我门走吧。")
-    assert one.target == apply(one.source, one.edits)
+    assert one.target == apply_edits(one.source, one.edits)
     assert "嗯" not in one.target
     assert one.target.endswith("我们走吧。")
 

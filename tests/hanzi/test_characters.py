@@ -28,7 +28,7 @@ from cecdata.hanzi.characters import (
 )
 from cecdata.hanzi.components import ARITY, UNENCODED, parse_ids, stroke_count
 from cecdata.hanzi.edits import Corruption, align
-from cecdata.hanzi.readings import confusion_of_syllables
+from cecdata.hanzi.readings import find_confusion
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))
 from corrupting import apply
@@ -119,8 +119,8 @@ def test_named_confusions(left, right, kind):
 @given(st.sampled_from(SYLLABLES), st.sampled_from(SYLLABLES))
 def test_confusion_is_symmetric_and_reflexive_as_tone(left, right):
     """Two syllables are confused both ways; a syllable with itself in tone alone."""
-    assert confusion_of_syllables(left, right) == confusion_of_syllables(right, left)
-    assert (confusion_of_syllables(left, right) == "tone") == (left == right)
+    assert find_confusion(left, right) == find_confusion(right, left)
+    assert (find_confusion(left, right) == "tone") == (left == right)
 
 
 def test_every_character_has_look_alikes_in_order():

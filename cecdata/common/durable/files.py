@@ -255,7 +255,7 @@ def describe_os_error(error: BaseException, path: Path) -> CecError | None:
 def check_inside(name: str) -> str:
     """Return a relative name with slashes; raise ValueError for one that could lead elsewhere.
 
-    >>> inside("data/train-00000.parquet")
+    >>> check_inside("data/train-00000.parquet")
     'data/train-00000.parquet'
     """
     parts = name.split("/")

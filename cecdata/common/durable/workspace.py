@@ -285,7 +285,7 @@ def list_differences(was: Mapping[str, object], now: Mapping[str, object]) -> st
 
     Of parts of two kinds, only the kinds are compared: their other keys are not the same things.
 
-    >>> differences({"seed": 42, "prior": {"noise": 0.2}}, {"seed": 7, "prior": {"noise": 0.2}})
+    >>> list_differences({"seed": 42, "prior": {"x": 0.2}}, {"seed": 7, "prior": {"x": 0.2}})
     '\n  seed: 42 → 7'
     """
     old, new = dict(_flatten(was, "")), dict(_flatten(now, ""))

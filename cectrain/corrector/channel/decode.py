@@ -12,12 +12,12 @@ from cecdata import lm as lm_room
 from cecdata.common.kernels import called, entry_with
 from cecdata.lm.kernels import find_bigram
 from cectrain.corrector.channel.lattice import (
-    best_before_and_after,
-    bounds,
-    edited_edges,
-    link,
-    observed_edges,
-    triple,
+    add_edited_edges,
+    add_observed_edges,
+    chain_edges,
+    fill_bounds,
+    log_prob_of_triple,
+    score_observed,
 )
 from cectrain.corrector.channel.layout import (
     LONGEST_CLAUSE,
@@ -46,7 +46,7 @@ def _merge_edges(n, work, used):
 
 
 @called
-def _states(work, used):
+def _number_states(work, used):
     """Number the states (edge before, edge); return how many, or -1 where not all fit."""
     total = steps = 0
     for place in range(used):
@@ -69,7 +69,7 @@ def _states(work, used):
 
 
 @called
-def _forward(lm, cool, work, total):
+def _run_forward(lm, cool, work, total):
     """Fill `best`, `back` and `forward` of each state, and the chances of the steps; count them."""
     step = 0
     for state in range(total):
@@ -85,7 +85,7 @@ def _forward(lm, cool, work, total):
         low, count = work.low[left], work.states[left]
         best = -1e9
         for k in range(count):
-            score = price + triple(lm, work.slot[low + k], before, word)
+            score = price + log_prob_of_triple(lm, work.slot[low + k], before, word)
             score += work.best[low + k]
             work.step[step + k] = score
             if score > best:
@@ -101,7 +101,7 @@ def _forward(lm, cool, work, total):
 
 
 @called
-def _backward(n, cool, work, total, step):
+def _run_backward(n, cool, work, total, step):
     """Fill `backward` of each state; return the sum over all paths and the best path's last state.
 
     `step` is the number of steps; they are visited from the last one to the first.
@@ -126,7 +126,7 @@ def _backward(n, cool, work, total, step):
 
 
 @called
-def _posteriors(n, lm, settings, work, used):
+def _fill_posteriors(n, lm, settings, work, used):
     """Fill the posterior of each edited edge, and whether it is on the best path.
 
     Sums over paths are kept relative to the best path to a state, which keeps them near 1. Returns
@@ -134,11 +134,11 @@ def _posteriors(n, lm, settings, work, used):
     """
     observed, cool = work.first[n], 1.0 / settings.temperature
     _merge_edges(n, work, used)
-    total = _states(work, used)
+    total = _number_states(work, used)
     if total < 0:
         return False
-    step = _forward(lm, cool, work, total)
-    whole, last = _backward(n, cool, work, total, step)
+    step = _run_forward(lm, cool, work, total)
+    whole, last = _run_backward(n, cool, work, total, step)
     for edge in range(observed, used):
         share = 0.0
         for state in range(work.low[edge], work.low[edge] + work.states[edge]):
@@ -154,28 +154,29 @@ def _posteriors(n, lm, settings, work, used):
 
 @called
 def _is_han(point):
+    """Return whether a code point is a Han character, 〇 too."""
     return 0x3400 <= point <= 0x9FFF or point == 0x3007 or 0x20000 <= point <= 0x323AF
 
 
 @called
-def _read(points, n, lm, channel, settings, work):
+def _read_clause(points, n, lm, channel, settings, work):
     """Fill the edges of a clause of n characters; return how many, or 0 where none is edited."""
-    observed = observed_edges(points, n, lm, channel, settings, work)
-    link(n, work, 0, observed)
-    floor = best_before_and_after(n, lm, work, observed) - np.float32(settings.margin)
-    bounds(n, lm, work)
-    used = edited_edges(points, n, lm, channel, settings, floor, work, observed)
+    observed = add_observed_edges(points, n, lm, channel, settings, work)
+    chain_edges(n, work, 0, observed)
+    floor = score_observed(n, lm, work, observed) - np.float32(settings.margin)
+    fill_bounds(n, lm, work)
+    used = add_edited_edges(points, n, lm, channel, settings, floor, work, observed)
     if used == observed:
         return 0
-    link(n, work, observed, used)
-    while not _posteriors(n, lm, settings, work, used):
+    chain_edges(n, work, observed, used)
+    while not _fill_posteriors(n, lm, settings, work, used):
         used = observed + (used - observed) // 2
-        link(n, work, 0, used)
+        chain_edges(n, work, 0, used)
     return used
 
 
 @called
-def _cut(n, work, used):
+def _find_cut(n, work, used):
     """Return the last place of a long clause that the fewest words cross, known and edited ones.
 
     Only words that begin before the last `MOST_WORD` characters are known whole.
@@ -191,7 +192,7 @@ def _cut(n, work, used):
 
 
 @called
-def _write(points, begin, sentence, edge, work, channel, out, rows):
+def _write_edit(points, begin, sentence, edge, work, channel, out, rows):
     """Write one edit without the characters that the word and the text share at both ends."""
     word = work.word[edge]
     first, last = work.start[edge], work.end[edge]
@@ -222,7 +223,7 @@ class Edits(NamedTuple):
 
 
 @entry_with(lm_room)
-def correct(points, offsets, guard, lm, channel, settings, least, work, out):
+def correct_sentences(points, offsets, guard, lm, channel, settings, least, work, out):
     """Write the edits of all sentences to `out`, and return their number.
 
     Sentence s is ``points[offsets[s] : offsets[s + 1]]``. `guard` [len(points)] is the further cost
@@ -245,17 +246,17 @@ def correct(points, offsets, guard, lm, channel, settings, least, work, out):
             place = begin - offsets[sentence]
             for k in range(n):
                 work.guard[k] = guard[begin + k]
-            used = _read(clause, n, lm, channel, settings, work)
+            used = _read_clause(clause, n, lm, channel, settings, work)
             if n == LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
-                n = _cut(n, work, max(used, work.first[n]))
+                n = _find_cut(n, work, max(used, work.first[n]))
                 clause = points[begin : begin + n]
-                used = _read(clause, n, lm, channel, settings, work)
+                used = _read_clause(clause, n, lm, channel, settings, work)
             for edge in range(work.first[n], used):
                 edges_kept = edge - work.first[n]
                 if work.share[edges_kept] >= least or work.path[edges_kept]:
                     if rows == len(out.share):
                         return -sentence - 1
-                    _write(clause, place, sentence, edge, work, channel, out, rows)
+                    _write_edit(clause, place, sentence, edge, work, channel, out, rows)
                     rows += 1
             begin += n
     return rows

@@ -88,7 +88,7 @@ def shipped_channel() -> Path:
 @cache
 def load_shipped_channel() -> Channel:
     """Return the shipped channel, which is read once."""
-    return read(shipped_channel())
+    return read_channel(shipped_channel())
 
 
 def find_changes(text: str) -> dict[tuple[int, int, str], float]:
@@ -121,7 +121,7 @@ def _changes_of_span(observed: str) -> tuple[tuple[int, int, str, float], ...]:
     return tuple(changes)
 
 
-def read(path: Path) -> Channel:
+def read_channel(path: Path) -> Channel:
     """Read a channel that `tools/channel/invert.py` wrote.
 
     Raises `InputError` where the file is damaged or of another kind.

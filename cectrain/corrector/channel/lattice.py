@@ -28,7 +28,7 @@ AGAIN = np.float32(6.0)  # nats that the second error in a term costs less than 
 
 
 @inlined
-def pair(lm, left, right):
+def log_prob_of_pair(lm, left, right):
     """Return log P(right | left)."""
     at = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, left, right)
     if at >= 0:
@@ -39,7 +39,7 @@ def pair(lm, left, right):
 
 
 @inlined
-def triple(lm, slot, left, right):
+def log_prob_of_triple(lm, slot, left, right):
     """Return log P(right | the word before left, left); `slot` has their bigram (-1: none)."""
     value = LOW
     if slot >= 0:
@@ -47,7 +47,7 @@ def triple(lm, slot, left, right):
         if steps >= 0:
             value = -_STEP * np.float32(steps)
     if value == LOW:
-        value = pair(lm, left, right)
+        value = log_prob_of_pair(lm, left, right)
         if slot >= 0:
             value -= _STEP * np.float32(lm.bigrams[slot] & LOWER)
     return value
@@ -60,7 +60,7 @@ def next_node(lm, node, point):
 
 
 @inlined
-def add(work, used, first, last, word, price):
+def add_edge(work, used, first, last, word, price):
     """Write an edge; return the number of edges."""
     work.start[used] = first
     work.end[used] = last
@@ -70,7 +70,7 @@ def add(work, used, first, last, word, price):
 
 
 @called
-def observed_edges(points, n, lm, channel, settings, work):
+def add_observed_edges(points, n, lm, channel, settings, work):
     """Add the edges of the words as written and of likely names, by start; return how many."""
     unknown = np.float32(settings.unknown)
     used = 0
@@ -78,40 +78,42 @@ def observed_edges(points, n, lm, channel, settings, work):
         work.first[begin] = used
         node = next_node(lm, 0, points[begin])
         if node < 0 or lm.word[node] < 0:
-            used = add(work, used, begin, begin + 1, 0, unknown)
+            used = add_edge(work, used, begin, begin + 1, 0, unknown)
         place = begin + 1
         while node >= 0:
             if lm.word[node] >= 0:
-                used = add(work, used, begin, place, lm.word[node], 0.0)
+                used = add_edge(work, used, begin, place, lm.word[node], 0.0)
             if place >= n or place >= begin + MOST_WORD:
                 break
             node = next_node(lm, node, points[place])
             place += 1
-        used = _names(points, n, begin, lm, channel.kinds, settings, work, used)
+        used = _add_names(points, n, begin, lm, channel.kinds, settings, work, used)
     work.first[n] = used
     return used
 
 
 @called
-def _names(points, n, begin, lm, kinds, settings, work, used):
+def _add_names(points, n, begin, lm, kinds, settings, work, used):
     """Add the edges of a family name with one or two characters, and of a foreign name."""
     # the unknown word stands for a name, so its own log P is subtracted
     base = np.float32(settings.name) - lm.log_prob[0]
     if kinds[points[begin]] & PERSON:
         for last in range(begin + 2, min(n, begin + 3) + 1):
             price = base + np.float32(FAMILY_NAME + GIVEN * (last - begin - 1))
-            used = add(work, used, begin, last, 0, price)
+            used = add_edge(work, used, begin, last, 0, price)
     last = begin
     while last < min(n, begin + MOST_WORD) and kinds[points[last]] & FOREIGN:
         last += 1
     inside = begin > 0 and kinds[points[begin - 1]] & FOREIGN
     if last >= begin + 3 and not inside:
-        used = add(work, used, begin, last, 0, base + np.float32(FOREIGN_SIGN * (last - begin)))
+        used = add_edge(
+            work, used, begin, last, 0, base + np.float32(FOREIGN_SIGN * (last - begin))
+        )
     return used
 
 
 @called
-def link(n, work, first, used):
+def chain_edges(n, work, first, used):
     """Chain the edges from `first` on to those before them that end at the same place."""
     if first == 0:
         work.head[: n + 1] = -1
@@ -123,7 +125,7 @@ def link(n, work, first, used):
 
 
 @called
-def best_before_and_after(n, lm, work, used):
+def score_observed(n, lm, work, used):
     """Score the words as written: `before` and `after` of each edge; return the best path's."""
     for edge in range(used):
         word, best = work.word[edge], LOW
@@ -131,7 +133,7 @@ def best_before_and_after(n, lm, work, used):
             best = lm.log_prob[word]
         left = work.head[work.start[edge]]
         while left >= 0:
-            best = max(best, work.before[left] + pair(lm, work.word[left], word))
+            best = max(best, work.before[left] + log_prob_of_pair(lm, work.word[left], word))
             left = work.chain[left]
         work.before[edge] = best + work.price[edge]
     whole = LOW
@@ -142,14 +144,14 @@ def best_before_and_after(n, lm, work, used):
         else:
             best = LOW
             for right in range(work.first[work.end[edge]], work.first[work.end[edge] + 1]):
-                score = pair(lm, work.word[edge], work.word[right])
+                score = log_prob_of_pair(lm, work.word[edge], work.word[right])
                 best = max(best, score + work.price[right] + work.after[right])
         work.after[edge] = best
     return whole
 
 
 @called
-def bounds(n, lm, work):
+def fill_bounds(n, lm, work):
     """Fill `ahead` and `rest`, upper bounds of the best scores before and after each place, and
     `leave` and `enter`, those beside a word that is in no bigram, as a term.
     """
@@ -170,7 +172,7 @@ def bounds(n, lm, work):
 
 
 @called
-def edited_edges(points, n, lm, channel, settings, floor, work, used):
+def add_edited_edges(points, n, lm, channel, settings, floor, work, used):
     """Add the edges that undo errors and with which the clause scores `floor` or more.
 
     Words with one error or two, words whose whole observed form a span operator writes, and words
@@ -179,19 +181,21 @@ def edited_edges(points, n, lm, channel, settings, floor, work, used):
     for begin in range(n):
         node, place = 0, begin
         while True:  # [begin, place) is as written; the first error is at `place`
-            used = _first(points, n, begin, place, node, lm, channel, settings, floor, work, used)
+            used = _add_one_error(
+                points, n, begin, place, node, lm, channel, settings, floor, work, used
+            )
             node = next_node(lm, node, points[place])
             place += 1
             if node < 0 or place >= n or place >= begin + MOST_WORD:
                 break
-        used = _spans(points, n, begin, lm, channel, settings, floor, work, used)
+        used = _add_spans(points, n, begin, lm, channel, settings, floor, work, used)
         used = _add_completions(points, n, begin, lm, channel, settings, floor, work, used)
-        used = _terms(points, n, begin, lm, channel, settings, floor, work, used)
+        used = _add_terms(points, n, begin, lm, channel, settings, floor, work, used)
     return used
 
 
 @called
-def _first(points, n, begin, place, node, lm, channel, settings, floor, work, used):
+def _add_one_error(points, n, begin, place, node, lm, channel, settings, floor, work, used):
     """Add the words with an error at `place`, and those with another one after it."""
     weight, cost = np.float32(settings.channel), np.float32(settings.error) + work.guard[place]
     row = channel.slot[points[place]]
@@ -202,19 +206,19 @@ def _first(points, n, begin, place, node, lm, channel, settings, floor, work, us
             if to < 0:
                 continue
             price = weight * channel.log_prob[k] - cost
-            used = _walk(points, n, begin, place + 1, to, price, lm, floor, work, used)
+            used = _add_unchanged(points, n, begin, place + 1, to, price, lm, floor, work, used)
             if k < low + SECOND:
-                used = _second(
+                used = _add_two_errors(
                     points, n, begin, place + 1, to, price, lm, channel, settings, floor, work, used
                 )
     if place > begin and points[place] == points[place - 1]:
         twice = np.float32(weight * channel.repeated - cost)
-        used = _walk(points, n, begin, place + 1, node, twice, lm, floor, work, used)
+        used = _add_unchanged(points, n, begin, place + 1, node, twice, lm, floor, work, used)
     return used
 
 
 @called
-def _second(points, n, begin, place, node, price, lm, channel, settings, floor, work, used):
+def _add_two_errors(points, n, begin, place, node, price, lm, channel, settings, floor, work, used):
     """Add the words with another error after the first; only likely right characters are tried."""
     weight, cost = np.float32(settings.channel), np.float32(settings.error)
     while place < n and place < begin + MOST_WORD:
@@ -225,7 +229,9 @@ def _second(points, n, begin, place, node, price, lm, channel, settings, floor, 
                 to = next_node(lm, node, channel.right[k])
                 if to >= 0:
                     total = price + weight * channel.log_prob[k] - cost - work.guard[place]
-                    used = _walk(points, n, begin, place + 1, to, total, lm, floor, work, used)
+                    used = _add_unchanged(
+                        points, n, begin, place + 1, to, total, lm, floor, work, used
+                    )
         node = next_node(lm, node, points[place])
         if node < 0:
             break
@@ -234,12 +240,12 @@ def _second(points, n, begin, place, node, price, lm, channel, settings, floor, 
 
 
 @called
-def _walk(points, n, begin, place, node, price, lm, floor, work, used):
+def _add_unchanged(points, n, begin, place, node, price, lm, floor, work, used):
     """Add the words that continue as written after this node, which stands for [begin, place)."""
     while True:
         word = lm.word[node]
         if word >= 0:
-            used = _add_within(n, begin, place, word, price, lm, floor, work, used)
+            used = _add_if_likely(n, begin, place, word, price, lm, floor, work, used)
         if place >= n or place >= begin + MOST_WORD:
             break
         node = next_node(lm, node, points[place])
@@ -250,7 +256,7 @@ def _walk(points, n, begin, place, node, price, lm, floor, work, used):
 
 
 @called
-def _spans(points, n, begin, lm, channel, settings, floor, work, used):
+def _add_spans(points, n, begin, lm, channel, settings, floor, work, used):
     """Add the words that a span operator or a missing character turned into these characters.
 
     Such a span has one to four characters.
@@ -268,7 +274,7 @@ def _spans(points, n, begin, lm, channel, settings, floor, work, used):
             price = np.float32(settings.channel * channel.span_log_prob[k] - settings.error)
             price -= max(work.guard[begin], work.guard[last - 1])
             word = channel.span_words[k]
-            used = _add_within(n, begin, last, word, price, lm, floor, work, used)
+            used = _add_if_likely(n, begin, last, word, price, lm, floor, work, used)
     return used
 
 
@@ -295,17 +301,19 @@ def _add_completions(points, n, begin, lm, channel, settings, floor, work, used)
             for k in range(channel.form_bounds[row], channel.form_bounds[row + 1]):
                 word = channel.form_words[k]
                 right = channel.word_points[word, place - begin]
-                if right == observed or (last == begin + 2 and not _near(channel, observed, right)):
+                if right == observed or (
+                    last == begin + 2 and not _sounds_near(channel, observed, right)
+                ):
                     continue
-                if _chance(observed, right, channel)[0] > LOW:
+                if _log_prob_of_error(observed, right, channel)[0] > LOW:
                     continue
                 cost = price - work.guard[place]
-                used = _add_within(n, begin, last, word, cost, lm, floor, work, used)
+                used = _add_if_likely(n, begin, last, word, cost, lm, floor, work, used)
     return used
 
 
 @inlined
-def _near(channel, observed, right):
+def _sounds_near(channel, observed, right):
     """Return whether a usual syllable of one character is taken for one of the other."""
     near = False
     for i in range(2):
@@ -317,7 +325,7 @@ def _near(channel, observed, right):
 
 
 @called
-def _terms(points, n, begin, lm, channel, settings, floor, work, used):
+def _add_terms(points, n, begin, lm, channel, settings, floor, work, used):
     """Add the user's terms with two errors, or one for terms alone.
 
     They are found by the first right one of three characters. Who does not know a term gets more
@@ -335,7 +343,7 @@ def _terms(points, n, begin, lm, channel, settings, floor, work, used):
                 right = channel.word_points[word, place - begin]
                 if points[place] != right:
                     wrong += 1
-                    chance, of_terms = _chance(points[place], right, channel)
+                    chance, of_terms = _log_prob_of_error(points[place], right, channel)
                     alone |= of_terms
                     price += np.float32(settings.channel * chance - settings.error) + AGAIN
                     price -= work.guard[place]
@@ -344,12 +352,12 @@ def _terms(points, n, begin, lm, channel, settings, floor, work, used):
                 if wrong > 2 or price <= LOW:
                     break
             if wrong == 2 or (wrong == 1 and alone):
-                used = _add_within(n, begin, last, word, price, lm, floor, work, used)
+                used = _add_if_likely(n, begin, last, word, price, lm, floor, work, used)
     return used
 
 
 @called
-def _chance(observed, right, channel):
+def _log_prob_of_error(observed, right, channel):
     """Return log P of an error, LOW where the channel does not have it, and if it is for terms."""
     row = channel.slot[observed]
     if row:
@@ -360,18 +368,18 @@ def _chance(observed, right, channel):
 
 
 @inlined
-def _add_within(n, begin, last, word, price, lm, floor, work, used):
+def _add_if_likely(n, begin, last, word, price, lm, floor, work, used):
     """Add an edge where the best bigram score of the clause with it is `floor` or more."""
     high = price + lm.most[word]
     fits = used < work.first[n] + MOST_KEPT
     near = fits and work.ahead[begin] + high + work.rest[last] >= floor
-    if near and _scores(n, begin, last, word, price, lm, floor, work):
-        used = add(work, used, begin, last, word, price)
+    if near and _reaches_floor(n, begin, last, word, price, lm, floor, work):
+        used = add_edge(work, used, begin, last, word, price)
     return used
 
 
 @called
-def _scores(n, begin, last, word, price, lm, floor, work):
+def _reaches_floor(n, begin, last, word, price, lm, floor, work):
     """Return whether some words as written around this edge give the clause the score `floor`."""
     least = floor - price - work.rest[last]  # what the words before and this one must score
     most, best = lm.most[word], LOW
@@ -380,7 +388,7 @@ def _scores(n, begin, last, word, price, lm, floor, work):
     left = work.head[begin]
     while left >= 0:
         if work.before[left] + most >= max(least, best):
-            best = max(best, work.before[left] + pair(lm, work.word[left], word))
+            best = max(best, work.before[left] + log_prob_of_pair(lm, work.word[left], word))
         left = work.chain[left]
     if best < least:
         return False
@@ -390,6 +398,6 @@ def _scores(n, begin, last, word, price, lm, floor, work):
     for right in range(work.first[last], work.first[last + 1]):
         after = work.price[right] + work.after[right]
         near = after + lm.most[work.word[right]] >= least
-        if near and after + pair(lm, word, work.word[right]) >= least:
+        if near and after + log_prob_of_pair(lm, word, work.word[right]) >= least:
             return True
     return False

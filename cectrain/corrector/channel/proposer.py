@@ -10,11 +10,11 @@ import numpy as np
 
 from cecdata.common.kernels import Interpreted
 from cecdata.hanzi.characters import is_han
-from cectrain.corrector.channel.decode import Edits, correct
-from cectrain.corrector.channel.layout import Settings, guards, workspace
+from cectrain.corrector.channel.decode import Edits, correct_sentences
+from cectrain.corrector.channel.layout import Settings, fill_guards, make_workspace
 from cectrain.corrector.channel.tables import NUMERALS, ChannelTables, reluctance
 from cectrain.corrector.channel.terms import add_terms
-from cectrain.corrector.correction import Change, Edit, Proposer, edits_of
+from cectrain.corrector.correction import Change, Edit, Proposer, make_edits
 from cectrain.corrector.forms import is_equal_spelling, read_lexicon
 from cectrain.corrector.wordlists import Term
 
@@ -28,7 +28,7 @@ LEAST = 0.5
 _COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
 _MOST_EDITS = 64  # edits of a text for which there is room at first
 _SHORT = 300  # characters: a longer text is not interpreted where the kernel must be compiled
-read_clauses = Interpreted(correct, _SHORT, 3 * _SHORT)
+read_clauses = Interpreted(correct_sentences, _SHORT, 3 * _SHORT)
 
 
 class Reading(NamedTuple):
@@ -76,13 +76,13 @@ class ChannelProposer(Proposer):
         return more
 
     def unread(self, text: str) -> list[bool]:
-        """Return whether each character is Han but not in the model; others separate clauses."""
+        """Return for each character whether it is Han but not in the model."""
         return [character not in self._known and is_han(ord(character)) for character in text]
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
         return [
-            edits_of(piece, (c for c in best if posterior[c] >= self.least), posterior, terms)
+            make_edits(piece, (c for c in best if posterior[c] >= self.least), posterior, terms)
             for piece, (posterior, best, terms, _) in zip(
                 pieces, self.readings(pieces), strict=True
             )
@@ -101,12 +101,12 @@ class ChannelProposer(Proposer):
                 len(points),
                 points,
                 offsets,
-                guards(pieces, offsets, self.settings.title),
+                fill_guards(pieces, offsets, self.settings.title),
                 self.tables.ngrams,
                 self.tables.channel,
                 self.settings,
                 _COUNTED,
-                workspace(),  # of this call: threads may share the corrector
+                make_workspace(),  # of this call: threads may share the corrector
                 out,
             )
             if rows >= 0:

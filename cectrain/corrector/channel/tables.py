@@ -36,7 +36,12 @@ from cecdata.lm.kernels import shift_of, slot_of_key
 from cecdata.lm.ngrams import find_model, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, shipped_channel
-from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, kinds
+from cectrain.corrector.channel.layout import (
+    HOLE,
+    MOST_WORD,
+    ChannelArrays,
+    classify_name_characters,
+)
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
@@ -75,14 +80,14 @@ class ChannelTables(NamedTuple):
     terms: Ints
 
 
-def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
+def make_tables(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `typed`."""
     channel = channel or load_shipped_channel()
     counts = len(model.words), len(model.pairs), len(model.triples)
-    model = _with_lost_words(model)
+    model = _restore_lost_words(model)
     with ThreadPoolExecutor() as threads:
         ngrams = threads.submit(model.tables)
-        arrays = channel_arrays(channel, model)
+        arrays = make_channel_arrays(channel, model)
     return ChannelTables(
         model.name,
         channel.recipe,
@@ -101,22 +106,22 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     lm: see `ngrams.find_model`. The user's cache holds `MOST_KEPT` tables, or none where it
     cannot be written.
     """
-    folder = kept_at(lm)
+    folder = cache_folder_of(lm)
     with contextlib.suppress(OSError, KeyError, ValueError, TypeError, EOFError):
         tables = _restore_tables(folder)
         with contextlib.suppress(OSError):
             folder.touch()
         return tables
-    tables = tables_of(find_model(lm))
+    tables = make_tables(find_model(lm))
     with contextlib.suppress(OSError):
-        _keep(tables, folder)
+        _write_tables(tables, folder)
         folders = sorted(folder.parent.iterdir(), key=lambda path: -path.stat().st_mtime)
         for old in folders[MOST_KEPT:]:
             shutil.rmtree(old, ignore_errors=True)
     return tables
 
 
-def kept_at(lm: str | Path | None) -> Path:
+def cache_folder_of(lm: str | Path | None) -> Path:
     """Return the folder in which such tables are kept: its name has digests of all inputs.
 
     Raises InputError where the model is missing.
@@ -129,7 +134,7 @@ def kept_at(lm: str | Path | None) -> Path:
     return user_folder("XDG_CACHE_HOME") / "cec-zero" / "channel" / digest.hexdigest()
 
 
-def _keep(tables: ChannelTables, folder: Path) -> None:
+def _write_tables(tables: ChannelTables, folder: Path) -> None:
     """Write a file of each array, and one of the facts with a digest of all arrays."""
     arrays: dict[str, NDArray[np.generic]] = {"terms": tables.terms}
     told = ("model", "recipe", "counts", "error", "missing")
@@ -146,7 +151,7 @@ def _keep(tables: ChannelTables, folder: Path) -> None:
         staged.mkdir()
         for name, array in arrays.items():
             np.save(staged / f"{name}.npy", array, allow_pickle=False)
-        facts = json.dumps({**plain, "digest": _digest_of(arrays)})
+        facts = json.dumps({**plain, "digest": _digest_arrays(arrays)})
         (staged / _FACTS).write_text(facts, "utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         staged.rename(folder)
@@ -157,7 +162,7 @@ def _restore_tables(folder: Path) -> ChannelTables:
     plain = json.loads((folder / _FACTS).read_bytes())
     paths = folder.glob("*.npy")
     arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in paths}
-    if _digest_of(arrays) != plain["digest"]:
+    if _digest_arrays(arrays) != plain["digest"]:
         raise ValueError("the arrays are not those that were kept")
     shifts = {name: np.uint64(plain[name]) for name in plain if name.endswith("_shift")}
     values = {**plain, **{name: np.asarray(array) for name, array in arrays.items()}, **shifts}
@@ -173,14 +178,15 @@ def _restore_tables(folder: Path) -> ChannelTables:
     )
 
 
-def _digest_of(arrays: Mapping[str, NDArray[np.generic]]) -> str:
+def _digest_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> str:
+    """Return one digest of all arrays, in the order of their names."""
     digest = xxhash.xxh3_64()
     for name in sorted(arrays):
         digest.update(np.ascontiguousarray(arrays[name]).data)
     return digest.hexdigest()
 
 
-def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
+def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     """Return the channel's arrays, without spans whose right text is not a word of the model."""
     size = np.diff(channel.bounds)
     single = np.array([len(text) == 1 for text in channel.observed])
@@ -188,28 +194,28 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     slot = np.zeros(0x110000, np.int32)
     signs = [text for text in channel.observed if len(text) == 1]
     slot[[ord(sign) for sign in signs]] = np.arange(1, len(signs) + 1)
-    log_prob = channel.log_prob + _reluctance(channel, model)
+    log_prob = channel.log_prob + _reluctances(channel, model)
     first = [ord(text[0]) for text, counts in zip(channel.right, of_single, strict=True) if counts]
-    word_points, word_size = points_of(("", *model.words[1:]))
+    word_points, word_size = to_points(("", *model.words[1:]))
     # the rows of spans: what operators rewrite, and words of which one character is missing
     numbers = {word: number for number, word in enumerate(model.words) if number}
     word = np.array([numbers.get(text, 0) for text in channel.right], np.int32)
     listed = ~of_single & (word > 0)
-    key = np.repeat(_keys(*points_of(channel.observed)), size)[listed]
+    key = np.repeat(_make_keys(*to_points(channel.observed)), size)[listed]
     chance, word = log_prob[listed], word[listed]
     if channel.missing is not None:
         likely = model.word_log_prob >= LEAST_LIKELY
-        forms, words = forms_of(word_points, word_size, np.flatnonzero(likely).astype(np.int32))
-        forms, words = _likeliest(forms, words, model.word_log_prob)
+        forms, words = list_forms(word_points, word_size, np.flatnonzero(likely).astype(np.int32))
+        forms, words = _keep_likeliest(forms, words, model.word_log_prob)
         key, word = np.concatenate([key, forms]), np.concatenate([word, words])
         chance = np.append(chance, np.full(len(forms), channel.missing + MISSING, np.float32))
     order = np.argsort(key, kind="stable")
     spans, count = np.unique(key, return_counts=True)
-    keys, rows = empty_spans(len(spans))
+    keys, rows = make_span_table(len(spans))
     fill_spans(keys, rows, spans, np.arange(len(spans), dtype=np.int32))
     bounds = np.cumsum([0, *size[single]]).astype(np.int64)
-    form_keys, form_rows, form_bounds, form_words = _words_by_form(model, word_points, word_size)
-    sounds, near = _sounds()
+    form_keys, form_rows, form_bounds, form_words = _index_forms(model, word_points, word_size)
+    sounds, near = _number_sounds()
     return ChannelArrays(
         slot=slot,
         bounds=bounds,
@@ -232,13 +238,13 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         repeated=NEVER if channel.repeated is None else channel.repeated,
         word_points=word_points,
         word_size=word_size,
-        kinds=kinds(),
+        kinds=classify_name_characters(),
         term_bounds=np.zeros(3 * len(signs) + 4, np.int64),
         term_words=np.zeros(0, np.int32),
     )
 
 
-def _words_by_form(
+def _index_forms(
     model: Ngrams, points: Ints, size: Ints
 ) -> tuple[Longs, Ints, NDArray[np.int64], Ints]:
     """Return the likely words by what they are without one character, as `ChannelArrays` has it.
@@ -255,17 +261,17 @@ def _words_by_form(
             words = number[~np.isin(points[number, place], settled)]
             form = points[words].copy()
             form[:, place] = HOLE
-            keys.append(_keys(form, size[words]))
+            keys.append(_make_keys(form, size[words]))
             numbers.append(words)
     key, word = np.concatenate(keys), np.concatenate(numbers)
     order = np.argsort(key, kind="stable")
     forms, count = np.unique(key, return_counts=True)
-    slots, rows = empty_spans(len(forms))
+    slots, rows = make_span_table(len(forms))
     fill_spans(slots, rows, forms, np.arange(len(forms), dtype=np.int32))
     return slots, rows, np.cumsum([0, *count]).astype(np.int64), word[order]
 
 
-def _sounds() -> tuple[Ints, NDArray[np.uint8]]:
+def _number_sounds() -> tuple[Ints, NDArray[np.uint8]]:
     """Return `ChannelArrays.sounds` and `near`."""
     numbers: dict[str, int] = {}
     sounds = np.full((0x110000, 2), -1, np.int32)
@@ -281,7 +287,7 @@ def _sounds() -> tuple[Ints, NDArray[np.uint8]]:
     return sounds, near
 
 
-def forms_of(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:
+def list_forms(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:
     """Return the keys of words without one of their characters, and the words' numbers.
 
     Numerals are never left out. Words have two to `LONGEST_FORM` + 1 characters.
@@ -292,12 +298,12 @@ def forms_of(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:
         for place in range(length):
             not_numerals = number[~np.isin(points[number, place], [ord(sign) for sign in NUMERALS])]
             form = np.delete(points[not_numerals], place, axis=1)
-            keys.append(_keys(form, np.full(len(not_numerals), length - 1, np.int32)))
+            keys.append(_make_keys(form, np.full(len(not_numerals), length - 1, np.int32)))
             numbers.append(not_numerals)
     return np.concatenate(keys), np.concatenate(numbers)
 
 
-def _likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, Ints]:
+def _keep_likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, Ints]:
     """Return the `FORMS_KEPT` likeliest words of each key, each once."""
     order = np.lexsort((word, -log_prob[word], key))
     key, word = key[order], word[order]
@@ -311,19 +317,20 @@ def _likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, Ints]:
     return key[rank < FORMS_KEPT], word[rank < FORMS_KEPT]
 
 
-def empty_spans(count: int) -> tuple[Longs, Ints]:
+def make_span_table(count: int) -> tuple[Longs, Ints]:
     """Return a hash table with room for this number of spans, and their rows."""
     keys = np.zeros(1 << max(4, (2 * count).bit_length()), np.uint64)
     return keys, np.zeros(len(keys), np.int32)
 
 
-def _keys(points: Ints, sizes: Ints) -> Longs:
+def _make_keys(points: Ints, sizes: Ints) -> Longs:
+    """Return the key of each text, [T]; `points` [T, MOST_WORD] and `sizes` [T] are theirs."""
     keys = np.empty(len(points), np.uint64)
     fill_keys(points, sizes, keys)
     return keys
 
 
-def _reluctance(channel: Channel, model: Ngrams) -> Floats:
+def _reluctances(channel: Channel, model: Ngrams) -> Floats:
     """Return what is added to log P of each row of the channel."""
     converted = _find_converted_pairs(model)
     marked = {*NUMERALS, *PARTIES, *"".join(POSITIONS), *(written for written, _ in converted)}
@@ -348,11 +355,11 @@ def reluctance(pair: tuple[str, str]) -> float:
     return ELSEWHERE if any({*pair} <= {*group} for group in POSITIONS) else 0.0
 
 
-def _with_lost_words(model: Ngrams) -> Ngrams:
+def _restore_lost_words(model: Ngrams) -> Ngrams:
     """Return the model with the words that a conversion of its texts replaced, as likely as those.
 
     >>> from cecdata.lm.ngrams import load_shipped
-    >>> "哪吒" in load_shipped().words, "哪吒" in _with_lost_words(load_shipped()).words
+    >>> "哪吒" in load_shipped().words, "哪吒" in _restore_lost_words(load_shipped()).words
     (False, True)
     """
     lost = [
@@ -388,7 +395,7 @@ def _find_converted_pairs(model: Ngrams) -> set[tuple[str, str]]:
     }
 
 
-def points_of(texts: Sequence[str]) -> tuple[Ints, Ints]:
+def to_points(texts: Sequence[str]) -> tuple[Ints, Ints]:
     """Return the code points [T, MOST_WORD] and sizes [T] of texts; longer ones are empty."""
     short = [text if len(text) <= MOST_WORD else "" for text in texts]
     size = np.array([len(text) for text in short], np.int32)
@@ -428,7 +435,7 @@ def fill_spans(keys, rows, spans, numbers):
 
 
 @compiled_with(lm_room)
-def are_listed(bounds, values, rows, wanted):
+def find_listed(bounds, values, rows, wanted):
     """Return whether each wanted value [N] is in its row of the values; none is in row -1."""
     listed = np.zeros(len(rows), np.bool_)
     for n in range(len(rows)):
@@ -439,7 +446,7 @@ def are_listed(bounds, values, rows, wanted):
 
 
 @compiled_with(lm_room)
-def rows_of(keys, rows, shift, spans):
+def find_rows(keys, rows, shift, spans):
     """Return the row of each span in the hash table, or -1."""
     mask = len(keys) - 1
     numbers = np.full(len(spans), -1, np.int32)

@@ -19,13 +19,13 @@ from cectrain.corrector.channel.tables import (
     MISSING,
     ChannelTables,
     Ints,
-    are_listed,
-    empty_spans,
     fill_spans,
-    forms_of,
-    points_of,
+    find_listed,
+    find_rows,
+    list_forms,
+    make_span_table,
     reluctance,
-    rows_of,
+    to_points,
 )
 from cectrain.corrector.wordlists import Term
 
@@ -37,9 +37,9 @@ def add_terms(tables: ChannelTables, terms: Sequence[Term]) -> ChannelTables:
     """Return the tables with terms as words; a long term is several words."""
     if not terms:
         return tables
-    parts = _log_probs(terms)
+    parts = _split_terms(terms)
     ngrams, numbers = add_words(tables.ngrams, parts)
-    points, size = points_of(list(parts))
+    points, size = to_points(list(parts))
     channel = tables.channel._replace(
         word_points=np.concatenate([tables.channel.word_points, points]),
         word_size=np.concatenate([tables.channel.word_size, size]),
@@ -52,7 +52,7 @@ def add_terms(tables: ChannelTables, terms: Sequence[Term]) -> ChannelTables:
     return tables._replace(ngrams=ngrams, channel=_index_terms(channel, known), terms=known)
 
 
-def _log_probs(terms: Sequence[Term]) -> dict[str, float]:
+def _split_terms(terms: Sequence[Term]) -> dict[str, float]:
     """Return the words that the terms consist of, and log P of each."""
     words: dict[str, float] = {}
     for term in terms:
@@ -75,7 +75,7 @@ def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
     right = np.array([ord(meant) for _, meant in pairs], np.int32)
     chance = np.array([UNLISTED + reluctance(pair) for pair in pairs], np.float32)
     row = channel.slot[observed] - 1
-    fresh = np.flatnonzero((row >= 0) & ~are_listed(channel.bounds, channel.right, row, right))
+    fresh = np.flatnonzero((row >= 0) & ~find_listed(channel.bounds, channel.right, row, right))
     fresh = fresh[np.argsort(row[fresh], kind="stable")]
     end = channel.bounds[row[fresh] + 1]
     before = np.append(0, np.cumsum(np.bincount(row[fresh], minlength=len(channel.ends))))
@@ -89,15 +89,15 @@ def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
 
 def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArrays:
     """Return the channel with the forms of these words that lack one of their characters."""
-    key, word = forms_of(channel.word_points, channel.word_size, words)
+    key, word = list_forms(channel.word_points, channel.word_size, words)
     keys, rows, bounds = channel.span_keys, channel.span_rows, channel.span_bounds
-    row = rows_of(keys, rows, channel.span_shift, key)
-    fresh = ~are_listed(bounds, channel.span_words, row, word)
+    row = find_rows(keys, rows, channel.span_shift, key)
+    fresh = ~find_listed(bounds, channel.span_words, row, word)
     key, word, row = key[fresh], word[fresh], row[fresh]
     spans, of_span = np.unique(key[row < 0], return_inverse=True)
     row[row < 0] = len(bounds) - 1 + of_span
     more, present = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans)), np.flatnonzero(keys)
-    keys, rows = empty_spans(len(present) + len(spans))
+    keys, rows = make_span_table(len(present) + len(spans))
     fill_spans(keys, rows, channel.span_keys[present], channel.span_rows[present])
     fill_spans(keys, rows, spans, more.astype(np.int32))
     bounds = np.append(bounds, np.full(len(spans), bounds[-1]))

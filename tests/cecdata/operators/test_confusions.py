@@ -22,7 +22,7 @@ from cecdata.hanzi.characters import is_han, is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.readings import (
     common_readings,
-    confusion_of_syllables,
+    find_confusion,
     homophones,
     near_sound,
     readings,
@@ -72,7 +72,7 @@ def _slow_sound(right, wrong):
     total = 0.0
     for one in common_readings(right):
         for two in common_readings(wrong):
-            how = confusion_of_syllables(one.syllable, two.syllable)
+            how = find_confusion(one.syllable, two.syllable)
             if how is None:
                 continue
             name = how.partition(":")[0]
