@@ -48,11 +48,16 @@ def score(
     """
     from cecbench import scorers
     from cecdata.common.errors import UsageError
+    from cecdata.common.settings import require
 
-    columns = (list(sources), list(targets), list(predictions))
-    counts = [len(column) for column in columns]
+    columns = {"sources": sources, "targets": targets, "predictions": predictions}
+    for name, column in columns.items():
+        listed = isinstance(column, Iterable) and not isinstance(column, (str, bytes))
+        require(listed, name, column, "a list of sentences")
+    lists = [list(column) for column in columns.values()]
+    counts = [len(column) for column in lists]
     if len(set(counts)) > 1:
         named = "{:,} sources, {:,} targets, {:,} predictions".format(*counts)
         raise UsageError(f"{named}: give one of each for every sentence")
-    rows = ((str(number), *row) for number, row in enumerate(zip(*columns, strict=True), 1))
+    rows = ((str(number), *row) for number, row in enumerate(zip(*lists, strict=True), 1))
     return scorers.score(rows, scorer, options)

@@ -76,12 +76,12 @@ def build(
     if paths is None and "text_column" in settings:
         raise UsageError("text_column=… is for paths: name the column of a frame by column=…")
     config = load(recipe, **settings)
+    place = None if out is None else _find_place(out)
     how: dict[str, Any] = {"workers": workers, "engine": engine, "overwrite": overwrite}
     if paths is None:
         how["named"] = "the frame"  # which is in a temporary file
     with _name_corpus(paths, texts, frame, column) as corpus:
-        if out is not None:
-            place = str(out) if is_remote(out) else Path(out)
+        if place is not None:
             return build_dataset(corpus, place, config, **how)
         with TemporaryDirectory(prefix="cecdata-") as folder:
             build_dataset(corpus, Path(folder) / "out", config, **how)
@@ -96,9 +96,17 @@ def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
     read from a local copy, which is updated first. Raises InputError if `out` is no dataset,
     VerificationError if it is damaged, and UsageError for an unknown split.
     """
-    dataset = open_dataset(sync_copy(str(out)) if is_remote(out) else Path(out))
+    place = _find_place(out)
+    dataset = open_dataset(sync_copy(place) if isinstance(place, str) else place)
     names = SPLITS if split is None else (split,)
     return pl.concat([dataset.scan(n).with_columns(split=pl.lit(n, _SPLIT)) for n in names])
+
+
+def _find_place(out: object) -> Path | str:
+    """Return the folder that `out` names, or the URI of a store."""
+    known = isinstance(out, (str, os.PathLike))
+    require(known, "out", out, "a folder or the URI of a store, as a str or a path")
+    return str(out) if is_remote(out) else Path(str(out))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cecbench.systems.base import SHARE, Answer, DeviceOptions, Kind
 from cecdata.common.settings import option
-from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED
+from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, MODEL
 
 if TYPE_CHECKING:
     from cectrain.corrector.correction import Correction
@@ -74,8 +74,11 @@ def _status(correction: Correction) -> str:
     return "unknown" if "unreadable" in reasons else "ok"
 
 
-def make_corrector(name: str, model: str, options: ModelOptions, block: int = 0) -> CorrectorSystem:
-    """Return whatever `cectrain correct --model` takes, as a system of this name."""
+def make_corrector(kind: str, model: str, options: ModelOptions, block: int = 0) -> CorrectorSystem:
+    """Return whatever `cectrain correct --model` takes, as a system of this kind.
+
+    Its name has the model's folder, without those above and without `model` below.
+    """
     from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.wordlists import read_terms
 
@@ -89,10 +92,13 @@ def make_corrector(name: str, model: str, options: ModelOptions, block: int = 0)
         batch=options.batch,
         device=options.device,
     )
-    identity = {**corrector.proposer.identity, "kind": name}
+    identity = {**corrector.proposer.identity, "kind": kind}
     if terms:
         listed = json.dumps([(term.text, term.weight) for term in terms]).encode()
         identity["terms"] = hashlib.sha256(listed).hexdigest()[:8]
+    folder = Path(model).absolute()
+    folder = folder.parent if folder.name == MODEL else folder
+    name = kind if kind == model else f"{kind}:{folder.name}"
     return CorrectorSystem(name, corrector, identity, block)
 
 
@@ -101,8 +107,8 @@ def make_policy(name: str, options: DeviceOptions) -> CorrectorSystem:
 
     `./builtin` is a folder of that name.
     """
-    called = BUILTIN if name == BUILTIN else "policy"
-    return make_corrector(called, name, ModelOptions(**asdict(options)), 8 * options.batch)
+    kind = BUILTIN if name == BUILTIN else "policy"
+    return make_corrector(kind, name, ModelOptions(**asdict(options)), 8 * options.batch)
 
 
 def _fixed(name: str, meaning: str) -> Kind[ModelOptions]:

@@ -166,7 +166,7 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @setting_option(
     "cosine",
     str,
-    "Pairs with a cosine: all, sample, a number, auto (sample if all is slow).",
+    "Pairs that get a cosine: all, sample, a number of pairs, auto (sample if all is slow).",
     **_PAIRS,
 )
 @setting_option(

@@ -128,10 +128,10 @@ def _describe_cosine(manifest: Manifest) -> str:
     """Return the line that says how many cosines were measured, and how."""
     cosine = manifest.cosine
     if not cosine.encoder:
-        return "cosine: not measured (no cosine filter)"
-    said = f"cosine: {cosine.scored:,} pairs scored by {cosine.encoder} ({cosine.policy})"
-    more = ". The other pairs have no cosine; --cosine all measures them"
-    return said + more if cosine.policy == "sample" else said
+        return "cosine: not measured"
+    share = f"{cosine.scored:,} of {manifest.pairs.read:,} pairs"
+    more = ". The others were kept without one; --cosine all measures them"
+    return f"cosine: measured on {share} by {cosine.encoder}{more * (cosine.policy == 'sample')}"
 
 
 def print_facts(facts: Mapping[str, Json]) -> None:

@@ -61,7 +61,7 @@ def how_to_install(extra: str) -> str:
     return f"run pip install 'cec-zero[{extra}]'"
 
 
-def did_you_mean(name: str, known: list[str]) -> str:
+def did_you_mean(name: object, known: list[str]) -> str:
     """Return what follows an unknown name in a message: the nearest known one, then all.
 
     >>> did_you_mean("homofone", ["homophone", "noise"])
@@ -69,7 +69,7 @@ def did_you_mean(name: str, known: list[str]) -> str:
     """
     import difflib
 
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(str(name), known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{hint}available: {', '.join(known)}"
 

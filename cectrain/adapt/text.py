@@ -5,19 +5,23 @@ them that seem to have an error.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cecdata.builds.build import build
+from cecdata.builds.read import clean_rows
 from cecdata.common.machine import usable_cores
 from cecdata.common.progress import advance_bar
-from cecdata.config import load
+from cecdata.config import Config, load
+from cecdata.corpus.reading import read_corpus
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.correction import Correction
 from cectrain.corrector.corrector import Corrector
@@ -32,12 +36,15 @@ USUAL = 3  # sentences in which the same doubt shows a usage of the field
 class FieldText:
     """Sentences on disk, so that memory does not grow with them.
 
-    left_out: how many rows were not used, by reason.
+    left_out: how many rows were not used, by reason. texts, config: from what they were made, and
+    how.
     """
 
     files: tuple[Path, ...]
     count: int
     left_out: dict[str, int]
+    texts: Sequence[str]
+    config: Config
 
     def blocks(self) -> Iterator[list[str]]:
         """Yield all sentences."""
@@ -53,6 +60,17 @@ class FieldText:
             if len(sentences) == count:
                 break
         return sentences
+
+    def find_places(self, sentences: Collection[str]) -> dict[str, str]:
+        """Return the file and the line or row in which each of these sentences stands first."""
+        places: dict[str, str] = {}
+        wanted = pa.array([*sentences], pa.string())
+        for rows in read_corpus(self.texts) if sentences else ():
+            batch = clean_rows(rows, self.config, None).batch
+            found = batch.filter(pc.is_in(batch["text"], wanted))
+            for text, file, row in zip(*map(found.column, ("text", "file", "row")), strict=True):
+                places.setdefault(text.as_py(), f"{file}:{row}")
+        return places
 
 
 @contextmanager
@@ -73,15 +91,17 @@ def gather_text(
         files = manifest.outputs["train"]
         paths = tuple(Path(folder) / "pool" / file.path for file in files)
         left_out = dict(manifest.rows.rejected)
-        yield FieldText(paths, sum(file.rows for file in files), left_out)
+        count = sum(file.rows for file in files)
+        yield FieldText(paths, count, left_out, texts, config)
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A sentence, and what the corrector would have written."""
+    """A sentence, what the corrector would have written, and its place, as FILE:LINE."""
 
     sentence: str
     suggestion: str
+    place: str
 
 
 def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
@@ -97,15 +117,17 @@ def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
         for block in threads.map(corrector.correct, blocks):
             corrections += (correction for correction in block if correction.edits)
             advance_bar("sentences read for doubts", len(block), len(sentences))
-    often = Counter(place for c in corrections for place in {*_places(c)})
-    return tuple(
-        Doubt(c.source, c.target)
+    often = Counter(change for c in corrections for change in {*_find_changes(c)})
+    doubted = {
+        c.source: c.target
         for c in corrections
-        if any(often[place] < USUAL for place in _places(c))
-    )
+        if any(often[change] < USUAL for change in _find_changes(c))
+    }
+    places = text.find_places(doubted)
+    return tuple(Doubt(source, doubted[source], places[source]) for source in doubted)
 
 
-def _places(correction: Correction) -> list[tuple[str, str]]:
+def _find_changes(correction: Correction) -> list[tuple[str, str]]:
     """Return each edit with the characters beside it, as written and as suggested."""
     source = correction.source
     return [

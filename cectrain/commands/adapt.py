@@ -85,6 +85,8 @@ def adapt(
 
 
 def _summary(out: Path, made: Report) -> str:
+    from cectrain.adapt.adapt import BOTH
+
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
     lines = [f"{out}: {made.sentences:,} sentences" + (f" (left out: {left_out})" * bool(left_out))]
     if made.scores:
@@ -97,6 +99,11 @@ def _summary(out: Path, made: Report) -> str:
             for name, score in made.scores.items()
         ]
         lines.append(f"used: {made.used}, from a confidence of {made.threshold:g}")
+        if BOTH not in made.scores:
+            lines.append(
+                "The policy was not trained. It may correct more: leave out --no-policy; the "
+                "training takes minutes and needs the extra `train`"
+            )
     if made.kept:
         lines.append(
             f"The text was not used: {made.kept}. The folder corrects as without adaptation"
@@ -105,5 +112,5 @@ def _summary(out: Path, made: Report) -> str:
 
 
 def _details(made: Report) -> list[str]:
-    doubts = [f"  {doubt.sentence}\n  → {doubt.suggestion}" for doubt in made.doubts]
+    doubts = [f"{d.place}: {d.sentence}\n  → {d.suggestion}" for d in made.doubts]
     return ["new words:", f"  {' '.join(made.words)}", "doubtful sentences:", *doubts]

@@ -86,6 +86,8 @@ class Corrector:
         script: str = "simplified",
     ) -> None:
         check_script(script)
+        judges = rescore is None or isinstance(rescore, str) or hasattr(rescore, "log_prob")
+        require(judges, "rescore", rescore, "the name of a language model, or a LanguageModel")
         self._confidence, self._script = confidence, script
         self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
         self._settings = Settings(confidence, lm, self._words.terms, rescore, batch, device)

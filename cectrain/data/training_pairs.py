@@ -196,7 +196,7 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     line with other columns, if the sides of most pairs do not belong together, or if nothing can be
     held out.
     """
-    table, remark = _read(path)
+    table, remark = _read(path, ", or a dataset that `cecdata build` wrote")
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
         scoring, _ = _read(held_out)
@@ -226,13 +226,13 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
     return tuple(Pair(*row) for row in zip(*columns, strict=True))
 
 
-def _read(path: Path) -> tuple[pa.Table, str]:
-    """Return the pairs of a file, and a sentence on those that are doubtful."""
+def _read(path: Path, others: str = "") -> tuple[pa.Table, str]:
+    """Return the pairs of a file, and a sentence on those that are doubtful.
+
+    others: what else may be named in its place, for a message.
+    """
     if not path.exists() or path.is_dir():
-        raise InputError(
-            f"{path} is not a file: name a file of pairs. DATA may also be a dataset that `cecdata "
-            "build` wrote"
-        )
+        raise InputError(f"{path} is not a file: name a file of labelled pairs{others}")
     rows = []
     seen: Counter[str] = Counter()
     doubtful: list[int] = []  # numbers of lines whose sides have little in common

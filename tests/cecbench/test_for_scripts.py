@@ -229,6 +229,9 @@ def test_columns_of_different_lengths_are_refused() -> None:
     """A missing prediction is named, instead of scoring the rows before it."""
     with pytest.raises(UsageError, match="3 sources, 3 targets, 2 predictions"):
         cecbench.score(SOURCES, TARGETS, PREDICTIONS[:2])
+    for column in ("predictions.txt", 3):
+        with pytest.raises(UsageError, match="predictions must be a list of sentences; it is"):
+            cecbench.score(SOURCES, TARGETS, column)
 
 
 SIGNED = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "今天好", "今天好", "今天好")]

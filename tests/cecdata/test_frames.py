@@ -80,6 +80,9 @@ def test_any_table_is_the_same_build(frame, built, tmp_path):
         ({"paths": b"a.txt"}, "paths must be a list, not a bytes"),
         ({"paths": pl.DataFrame({"text": ["好"]})}, r"paths\[0\] must be a path, not a Series"),
         ({"texts": ["好"], "engine": "spark"}, "no engine 'spark'"),
+        ({"texts": ["好"], "engine": 3}, "no engine 3"),
+        ({"texts": ["好"], "out": 3}, "out must be a folder or the URI of a store"),
+        ({"texts": ["好"], "out": b"out"}, "out must be a folder or the URI of a store"),
         ({"texts": ["好"], "workers": 0}, "workers must be at least 1; it is 0"),
         ({"texts": ["好"], "workers": "2"}, "workers must be at least 1; it is '2'"),
         ({"frame": {"text": ["好"]}}, "not a dict; pass lists of texts as texts="),
@@ -118,6 +121,8 @@ def test_scan_has_every_pair_with_its_split_and_types(built):
     assert len(cecdata.scan(built, "train").collect()) == counts["train"]
     with pytest.raises(UsageError, match="no split 'test'"):
         cecdata.scan(built, "test")
+    with pytest.raises(UsageError, match="out must be a folder or the URI of a store"):
+        cecdata.scan(3)
 
 
 def test_a_frame_without_a_sentence_is_refused_as_a_frame(frame):

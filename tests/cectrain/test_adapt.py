@@ -67,6 +67,15 @@ def field(text):
     return out, json.loads(done.stdout)
 
 
+def test_a_doubt_has_its_place(field, text):
+    """A doubtful sentence comes with the file and the line in which it stands first."""
+    _, told = field
+    lines = text.read_text("utf-8").split("\n")
+    for doubt in told["doubts"]:
+        assert doubt["place"] == f"{text}:{1 + lines.index(doubt['sentence'])}"
+    assert any("登记人册" in doubt["sentence"] for doubt in told["doubts"])
+
+
 def test_adapted_model_is_no_worse_on_held_out_sentences(field):
     """The report has what was measured: F1 is not lower, and no more right sentences change."""
     _, told = field
@@ -112,8 +121,10 @@ def test_same_text_gives_the_same_bytes(field, text, tmp_path):
     out, _ = field
     rows = text.read_text("utf-8").split("\n")
     (tmp_path / "turned.txt").write_text("\n".join(reversed(rows)), "utf-8")
-    words = tmp_path / "turned.txt", "--no-policy", "--out", tmp_path / "again"
-    assert run(*words).exit_code == 0
+    words = tmp_path / "turned.txt", "--no-policy", "--out", tmp_path / "again", "--report"
+    done = run(*words)
+    assert "leave out --no-policy" in done.stdout
+    assert f"{tmp_path / 'turned.txt'}:2: 东坊驺骥司应当验看蹄铁，并在三日内登记人册" in done.stdout
     for name in (RECORD, TABLE):
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
 
@@ -187,7 +198,7 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
     """
     pytest.importorskip("torch")
     steps = []
-    monkeypatch.setattr(adapt, "step", lambda *progress: steps.append(progress))
+    monkeypatch.setattr(adapt, "advance_bar", lambda *progress: steps.append(progress))
     out, compare = tmp_path / "out", Trial.compare
     monkeypatch.setattr(adapt, "steps_for", lambda _: 2)
 

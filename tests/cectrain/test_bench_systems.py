@@ -57,7 +57,19 @@ def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
     assert (system.name, system.identity["checkpoint"]) == ("builtin", WEIGHTS.name)
     tiny_models.qwen3(tmp_path / "builtin")
     monkeypatch.chdir(tmp_path)
-    assert bench_systems.make_policy("./builtin", ON_CPU).name == "policy"
+    assert bench_systems.make_policy("./builtin", ON_CPU).name == "policy:builtin"
+
+
+def test_two_folders_have_two_names(tmp_path, monkeypatch):
+    """A system is called by its kind and its folder, the run's where `model` lies in it."""
+    names = []
+    for folder in ("one", "two/model"):
+        tiny_models.qwen3(tmp_path / folder)
+        names.append(bench_systems.make_policy(str(tmp_path / folder), ON_CPU).name)
+    monkeypatch.chdir(tmp_path / "two")
+    names.append(bench_systems.make_policy(".", ON_CPU).name)
+    names += [table.make_system(name).name for name in ("channel", "corrector:channel")]
+    assert names == ["policy:one", "policy:two", "policy:two", "channel", "corrector:channel"]
 
 
 ARPA = """\\data\\

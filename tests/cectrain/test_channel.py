@@ -682,6 +682,8 @@ def test_bad_input_is_refused():
         Corrector("channel", rescore="words")
     with pytest.raises(InputError, match="is not a language model"):
         Corrector(rescore="no model at all").correct("他")
+    with pytest.raises(UsageError, match="rescore must be the name of a language model"):
+        Corrector(rescore=3)
 
 
 def test_a_corpus_is_read_as_a_build_reads_it(tmp_path):

