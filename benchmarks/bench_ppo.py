@@ -23,7 +23,7 @@ from cecdata.models.hub import prepare_hub
 from cectrain import config
 from cectrain.config import DataConfig, PolicyConfig
 from cectrain.data.shards import open_shards
-from cectrain.data.training_pairs import training_pairs
+from cectrain.data.training_pairs import select_pairs
 from cectrain.model.policy import load_policy
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import trainer
@@ -79,7 +79,7 @@ def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: A
          "ppo.oversampling=1", "ppo.supervised=0", *more],
     )  # fmt: skip
     policy = load_policy(PolicyConfig(name=options.model), "cpu")
-    pairs = training_pairs(open_shards(options.data), DataConfig(), 64, 42)
+    pairs = select_pairs(open_shards(options.data), DataConfig(), 64, 42)
     reward = GroupReward(encoder(options.encoder), made.reward, options.candidates)
     args = arguments(made.ppo, out=out / "run", seed=42, new_tokens=72, processes=1, cpu=True)
     one = trainer.GroupTrainer(policy, pairs, reward, made.ppo, args)

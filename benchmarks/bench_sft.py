@@ -24,7 +24,7 @@ from cecdata.models.hub import prepare_hub
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import open_shards
-from cectrain.data.training_pairs import training_pairs
+from cectrain.data.training_pairs import select_pairs
 from cectrain.model.policy import load_policy, with_adapter
 from cectrain.run.loss import IGNORED, collate, loss_function, product_dtype
 from cectrain.run.supervised import Batch, supervised_batch
@@ -47,7 +47,7 @@ def main() -> None:
     named = PolicyConfig(name=options.model, prompt=options.prompt, lora_rank=options.rank)
     policy = with_adapter(load_policy(named, "cpu"), named)
     policy.model.train()
-    pairs = training_pairs(open_shards(options.data), DataConfig(clean_share=0.5), 56, 42)
+    pairs = select_pairs(open_shards(options.data), DataConfig(clean_share=0.5), 56, 42)
     batches = [
         collate(policy, supervised_batch(pairs, step, options.batch))
         for step in range(options.rounds + 1)

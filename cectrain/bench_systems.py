@@ -111,7 +111,7 @@ def make_policy(name: str, options: DeviceOptions) -> CorrectorSystem:
     return make_corrector(kind, name, ModelOptions(**asdict(options)), 8 * options.batch)
 
 
-def _fixed(name: str, meaning: str) -> Kind[ModelOptions]:
+def _kind_of_shipped(name: str, meaning: str) -> Kind[ModelOptions]:
     """Return the kind of a model that ships; its name is that of `cectrain correct --model`."""
     return Kind(
         name,
@@ -122,8 +122,12 @@ def _fixed(name: str, meaning: str) -> Kind[ModelOptions]:
     )
 
 
-CHANNEL_KIND = _fixed(CHANNEL, "the noisy channel, as in `cectrain correct --model channel`")
-COMBINED_KIND = _fixed(COMBINED, "the channel and a policy together, as in `cectrain correct`")
+CHANNEL_KIND = _kind_of_shipped(
+    CHANNEL, "the noisy channel, as in `cectrain correct --model channel`"
+)
+COMBINED_KIND = _kind_of_shipped(
+    COMBINED, "the channel and a policy together, as in `cectrain correct`"
+)
 MODEL_KIND = Kind(
     "corrector:MODEL",
     "any model of `cectrain correct --model`, those of other packages as well",

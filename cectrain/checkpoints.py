@@ -24,7 +24,7 @@ _FULL = 2**16  # a disk with fewer free bytes counts as full
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
-def save(folder: Path, fill: Callable[[Path], None], step: int) -> None:
+def save_checkpoint(folder: Path, fill: Callable[[Path], None], step: int) -> None:
     """Let `fill` write the files of a checkpoint; `folder` appears complete or not at all.
 
     The proof keeps `step`. Raises DiskFullError or CecError with the path; older checkpoints stay
@@ -36,7 +36,7 @@ def save(folder: Path, fill: Callable[[Path], None], step: int) -> None:
         staged.mkdir(parents=True)
         try:
             fill(staged)
-            seal(staged, step)
+            seal_folder(staged, step)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
@@ -46,7 +46,7 @@ def save(folder: Path, fill: Callable[[Path], None], step: int) -> None:
 
 
 @contextlib.contextmanager
-def torch_errors(folder: Path) -> Iterator[None]:
+def naming_full_disk(folder: Path) -> Iterator[None]:
     """Raise OSError where torch.save fails on a full disk: its own error hides the system's."""
     try:
         yield
@@ -57,7 +57,7 @@ def torch_errors(folder: Path) -> Iterator[None]:
         raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
 
 
-def seal(folder: Path, step: int) -> None:
+def seal_folder(folder: Path, step: int) -> None:
     """Write the proof of a folder's files, after all of them are on the disk."""
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != PROOF):
@@ -84,11 +84,12 @@ def step_of(folder: Path) -> int | None:
 
 
 def _is_whole(path: Path, proof: Json) -> bool:
+    """Return whether a file has the SHA-256 and the size of its proof."""
     record = durable.sha256_of(path)
     return proof == [record.sha256, record.bytes]
 
 
-def newest(
+def find_newest(
     parent: Path, log: Callable[[str], None] = lambda _line: None
 ) -> tuple[Path, int] | None:
     """Return the latest whole checkpoint below `parent` and its step; log damaged ones after it."""
@@ -100,13 +101,13 @@ def newest(
     return None
 
 
-def newest_step(parent: Path) -> int:
+def find_newest_step(parent: Path) -> int:
     """Return the step of the latest whole checkpoint below `parent`; 0 without one."""
-    latest = newest(parent)
+    latest = find_newest(parent)
     return latest[1] if latest else 0
 
 
-def prune(parent: Path, keep: int, step: int) -> None:
+def remove_older(parent: Path, keep: int, step: int) -> None:
     """Remove all checkpoints but the newest `keep` up to `step`, which has just been saved.
 
     Those beyond `step` go, too: they were damaged, or the run would have resumed from them.
@@ -120,6 +121,7 @@ def prune(parent: Path, keep: int, step: int) -> None:
 
 
 def _find_numbered(parent: Path) -> Iterator[tuple[int, Path]]:
+    """Yield the step and the folder of each checkpoint below a folder, whole or not."""
     if not parent.is_dir():
         return
     for path in parent.iterdir():
@@ -128,7 +130,9 @@ def _find_numbered(parent: Path) -> Iterator[tuple[int, Path]]:
             yield int(name[1]), path
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, torch.Tensor]:
+def list_optimizer_tensors(
+    optimizer: torch.optim.Optimizer, prefix: str
+) -> dict[str, torch.Tensor]:
     """Return the state by name, PREFIX.PARAMETER.NAME, on the CPU; learning rates are not in it."""
     return {
         f"{prefix}.{parameter}.{name}": value.detach().cpu().contiguous()
@@ -140,7 +144,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str
 def load_optimizer(
     optimizer: torch.optim.Optimizer, prefix: str, tensors: Mapping[str, torch.Tensor]
 ) -> None:
-    """Set the state from tensors of that prefix; the reverse of `optimizer_tensors`."""
+    """Set the state from tensors of that prefix; the reverse of `list_optimizer_tensors`."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for key, value in tensors.items():
         head, _, rest = key.partition(".")

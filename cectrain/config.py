@@ -218,6 +218,7 @@ def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
 
 
 def _check_choices(config: Config) -> None:
+    """Raise UsageError where a setting is none of its known values."""
     ppo = config.ppo
     for name, value, known in (
         ("baseline", ppo.baseline, BASELINES),
@@ -243,6 +244,7 @@ _ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.temperature")
 
 
 def _check_numbers(config: Config) -> None:
+    """Raise UsageError where a number is out of its range."""
     seed, ppo = config.seed, config.ppo
     require(0 <= seed < 2**31, "seed", seed, "from 0 to 2**31 - 1")
     require_at_least(1, config, *_AT_LEAST_1)
@@ -269,6 +271,7 @@ def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
 
 
 def _set_value(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:
+    """Set the value of nested settings at a path; `text` is what the user wrote."""
     for name in path[:-1]:
         inner = tree.setdefault(name, {})
         if not isinstance(inner, dict):

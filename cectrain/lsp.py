@@ -98,21 +98,25 @@ class Server:
         editor.command(KEEP)(partial(self._keep))
 
     def _begin(self, params: types.InitializeParams) -> None:
+        """Keep the settings with which the editor starts."""
         self._settings = params.initialization_options
 
     def _configure(self, params: types.DidChangeConfigurationParams) -> None:
+        """Take new settings, and check all documents again."""
         settings = params.settings
         self._settings = settings.get("cectrain", settings) if settings else settings
         self._reader = None
         self._check_all()
 
     def _check_all(self) -> None:
+        """Check all open documents after a while."""
         for uri in self.editor.workspace.text_documents:
             self._check_soon_in(uri)
 
     def _check_soon(
         self, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams
     ) -> None:
+        """Check a document that was opened or changed after a while."""
         self._check_soon_in(params.text_document.uri)
 
     def _check_soon_in(self, uri: str) -> None:
@@ -123,18 +127,21 @@ class Server:
         self._waiting[uri] = task, given_up
 
     def _cancel(self, uri: str) -> None:
+        """Give up the check of a document that has not ended."""
         if uri in self._waiting:
             task, given_up = self._waiting.pop(uri)
             given_up.set()
             task.cancel()
 
     def _forget(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Take the findings of a closed document from the editor."""
         uri = params.text_document.uri
         self._cancel(uri)
         self._findings.pop(uri, None)
         self._publish(uri, None, [])
 
     async def _check(self, uri: str, given_up: Event) -> None:
+        """Check a document and show what is found; an error becomes a message."""
         await asyncio.sleep(DELAY_S)
         document = self.editor.workspace.get_text_document(uri)
         name = _FORMATS.get(document.language_id or "", to_fs_path(uri) or uri)
@@ -148,7 +155,7 @@ class Server:
             said = f"cectrain: {explain_error(error)}"
             self.editor.window_show_message(types.ShowMessageParams(types.MessageType.Error, said))
             edits = []
-        findings = list(_findings(edits, text, document.position_codec))
+        findings = list(_list_findings(edits, text, document.position_codec))
         self._publish(uri, revision, findings)
 
     def _find(self, name: str, text: str, given_up: Event) -> list[Edit]:
@@ -159,7 +166,8 @@ class Server:
             document = read_document(name, text.encode(), Reading("utf-8"))
             return edits_of(correct_document(self._reader, document))
 
-    def _root(self) -> Path:
+    def _workspace_root(self) -> Path:
+        """Return the folder of the workspace."""
         return Path(self.editor.workspace.root_path or ".")
 
     def _rooted_settings(self) -> dict[str, Any]:
@@ -167,7 +175,7 @@ class Server:
 
         Raises UsageError for an unknown setting, and for one of another type.
         """
-        root = self._root()
+        root = self._workspace_root()
         settings: dict[str, Any] = {}
         if (root / PROTECTED).exists():
             settings["protect"] = root / PROTECTED
@@ -185,6 +193,7 @@ class Server:
         return settings
 
     def _publish(self, uri: str, number: int | None, findings: list[_Finding]) -> None:
+        """Show the findings of a document; `number` is that of its version."""
         self._findings[uri] = number, findings
         shown = [finding.diagnostic for finding in findings]
         self.editor.text_document_publish_diagnostics(
@@ -216,12 +225,14 @@ class Server:
 
     def _keep(self, word: str) -> None:
         """Protect a word in the file of the project, and check again."""
-        keep_word(self._rooted_settings().get("protect") or self._root() / PROTECTED, word)
+        keep_word(
+            self._rooted_settings().get("protect") or self._workspace_root() / PROTECTED, word
+        )
         self._reader = None
         self._check_all()
 
 
-def _findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> Iterator[_Finding]:
+def _list_findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> Iterator[_Finding]:
     """Yield the findings of a text, whose places an editor counts in its own units."""
     starts = find_line_starts(text)
 
@@ -240,6 +251,7 @@ def _findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> Iterato
 
 
 def _action(finding: _Finding, title: str, preferred: bool, **what: Any) -> types.CodeAction:
+    """Return a quick fix for a finding; `what` is what it does."""
     return types.CodeAction(
         title,
         types.CodeActionKind.QuickFix,

@@ -86,6 +86,7 @@ def compute_score(
 
 
 def _source_of(info: Mapping[str, object]) -> str:
+    """Return the source in verl's `extra_info`; raise InputError without one."""
     source = info.get("source")
     if not isinstance(source, str):
         raise InputError("extra_info has no source: export the dataset with --format verl")

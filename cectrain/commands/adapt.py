@@ -79,12 +79,13 @@ def adapt(
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(made)}, ensure_ascii=False))
         return
-    click.echo(_summary(out, made))
+    click.echo(_summarise(out, made))
     if report:
-        click.echo("\n".join(_details(made)))
+        click.echo("\n".join(_list_details(made)))
 
 
-def _summary(out: Path, made: Report) -> str:
+def _summarise(out: Path, made: Report) -> str:
+    """Return what was learned and what it is worth, as text."""
     from cectrain.adapt.adapt import BOTH
 
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
@@ -111,6 +112,7 @@ def _summary(out: Path, made: Report) -> str:
     return "\n".join(lines)
 
 
-def _details(made: Report) -> list[str]:
+def _list_details(made: Report) -> list[str]:
+    """Return the new words and the doubtful sentences, as lines."""
     doubts = [f"{d.place}: {d.sentence}\n  → {d.suggestion}" for d in made.doubts]
     return ["new words:", f"  {' '.join(made.words)}", "doubtful sentences:", *doubts]

@@ -26,14 +26,14 @@ from cectrain.documents.document import (
 from cectrain.documents.table import Reading, read_document
 
 
-def check(corrector: Corrector, names: Sequence[str], form: str, reading: Reading) -> bool:
+def check_files(corrector: Corrector, names: Sequence[str], form: str, reading: Reading) -> bool:
     """Print what looks wrong in files, `-` for standard input; return whether all is well.
 
     Lines and columns count from 1, in code points. A file that cannot be read is named on stderr,
     and those after it are checked.
     """
     well = True
-    show = {"text": _text, "github": _github, "json": _json}[form]
+    show = {"text": _format_text, "github": _format_github, "json": _format_json}[form]
     for name in find_files(names):
         try:
             document = open_document(name, reading)
@@ -111,16 +111,18 @@ def naming_file(name: str) -> Iterator[None]:
         raise InputError(f"{name} {error}") from error
 
 
-def _text(name: str, line: int, column: int, edit: Edit) -> str:
+def _format_text(name: str, line: int, column: int, edit: Edit) -> str:
+    """Return an edit as a line: file, line, column and message."""
     return escape_controls(f"{name}:{line}:{column}: {edit.message}")
 
 
-def _json(name: str, line: int, column: int, edit: Edit) -> str:
+def _format_json(name: str, line: int, column: int, edit: Edit) -> str:
+    """Return an edit as a line of JSON."""
     place = {"file": click.format_filename(name), "line": line, "column": column}
     return json.dumps({**place, **edit_to_record(edit)}, ensure_ascii=False)
 
 
-def _github(name: str, line: int, column: int, edit: Edit) -> str:
+def _format_github(name: str, line: int, column: int, edit: Edit) -> str:
     """Return a command of GitHub's workflows, which shows a warning beside the line."""
     codes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
     file = click.format_filename(name).translate(codes).replace(":", "%3A").replace(",", "%2C")

@@ -14,7 +14,7 @@ import click
 from cecdata.common.durable import check_path
 from cecdata.common.errors import how_to_install
 from cecdata.common.progress import print_lines
-from cectrain.commands.checking import check, read_passages
+from cectrain.commands.checking import check_files, read_passages
 from cectrain.commands.lines import (
     KeptReport,
     print_corrections,
@@ -331,7 +331,7 @@ def correct(
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:
-            well = check(corrector, sentences, form or "text", reading)
+            well = check_files(corrector, sentences, form or "text", reading)
         elif rewrites:
             from cectrain.commands.rewriting import Questions, Rewriter
 

@@ -38,7 +38,9 @@ _AHEAD = 2  # parts of a process that wait
 Source = tuple[str, Sequence[str]]  # what texts are called, and the texts
 
 
-def _correct(corrector: Corrector, sources: Iterable[Source]) -> Iterator[tuple[str, Correction]]:
+def _correct_sources(
+    corrector: Corrector, sources: Iterable[Source]
+) -> Iterator[tuple[str, Correction]]:
     """Yield the correction of each text, with what the text is called."""
     for origin, texts in sources:
         for correction in corrector.stream(texts):
@@ -59,10 +61,10 @@ def correct_in_processes(
                 yield origin, correction
 
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _start, (corrector,)) as pool:
+    with ProcessPoolExecutor(workers, context, _start_worker, (corrector,)) as pool:
         for origin, texts in sources:
             for at in range(0, len(texts), together):
-                waiting.append((origin, pool.submit(_work, texts[at : at + together])))
+                waiting.append((origin, pool.submit(_correct_texts, texts[at : at + together])))
                 yield from finish(_AHEAD * workers)
         yield from finish(0)
 
@@ -70,11 +72,13 @@ def correct_in_processes(
 _worker: list[Corrector] = []  # of this process
 
 
-def _start(corrector: Corrector) -> None:
+def _start_worker(corrector: Corrector) -> None:
+    """Keep the corrector of a process, which its calls share."""
     _worker[:] = [corrector]
 
 
-def _work(texts: Sequence[str]) -> list[Correction]:
+def _correct_texts(texts: Sequence[str]) -> list[Correction]:
+    """Return the corrections of texts, by the corrector of the process."""
     return _worker[0].correct(texts)
 
 
@@ -105,7 +109,7 @@ def print_corrections(
     # Where the corrections appear on the terminal, they are the progress.
     seen = sys.stderr.isatty() and not sys.stdout.isatty()
     with Progress() if seen else contextlib.nullcontext() as progress:
-        spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct
+        spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct_sources
         for origin, correction in spread(corrector, sources):
             reviewed = memory.review(correction, corrector.least)
             number[origin] += 1

@@ -119,6 +119,7 @@ class Questions:
         return [edit for edit in edits if self._wants(source, edit)]
 
     def _wants(self, source: str, edit: Edit) -> bool:
+        """Ask whether an edit is wanted, unless an earlier answer decides."""
         change, word = (edit.source, edit.target), find_word(source, edit)
         if self._ended or word in self._never:
             return False

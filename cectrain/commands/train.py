@@ -72,7 +72,7 @@ def run_options(function: F) -> F:
     return function
 
 
-def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Config:
+def configure(recipe: str, settings: tuple[str, ...], **flags: object) -> Config:
     """Return a recipe with `settings` and then flags on top; a flag of None changes nothing.
 
     The flag `policy__name` overrides the setting `policy.name`.
@@ -82,7 +82,7 @@ def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Confi
     return load(recipe, [*settings, *values])
 
 
-def _name_unused(settings: tuple[str, ...], config: Config) -> None:
+def _warn_of_unused(settings: tuple[str, ...], config: Config) -> None:
     """Warn of a setting of a part that the run does not have; studies share settings."""
     of_parts = {
         "no supervised steps": () if config.sft.steps else ("sft.",),
@@ -167,8 +167,8 @@ def train(
     prepare_process()
     from cectrain.train import train as run_training
 
-    config = configured(recipe, settings, **flags)
-    _name_unused((*settings, *(name for name, value in flags.items() if value)), config)
+    config = configure(recipe, settings, **flags)
+    _warn_of_unused((*settings, *(name for name, value in flags.items() if value)), config)
     summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=print_lines)
     _show_results(out, summary, as_json=as_json)
 
@@ -220,7 +220,7 @@ def sft(
         settings = (*_LABELLED, *settings)
     elif held_out:
         raise click.UsageError(f"--held-out needs a file of pairs as DATA, but {data} is a dataset")
-    config = configured(recipe, settings, ppo__updates=0, **flags)
+    config = configure(recipe, settings, ppo__updates=0, **flags)
     pairs: Path | LabelledPairs = data
     if is_file:
         count = config.data.held_out + config.data.held_out_clean
@@ -265,7 +265,7 @@ def diagnose(
     from cecdata.embed import encoder
     from cectrain.data import shards
     from cectrain.reward.diagnosis import diagnose as measure
-    from cectrain.reward.diagnosis import text
+    from cectrain.reward.diagnosis import write_report
 
     config = load(recipe, settings)
     dataset = shards.open_shards(data)
@@ -281,6 +281,6 @@ def diagnose(
     )
     diagnosis = replace(diagnosis, split=split)
     as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
-    click.echo(as_text if as_json else text(diagnosis))
+    click.echo(as_text if as_json else write_report(diagnosis))
     if not as_json:
         suggest_commands(f"cectrain train {quote(str(data))} --out out/train")

@@ -106,14 +106,14 @@ def sample(
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
     best: list[tuple[int, Pair]] = []
     for stored in dataset.batches(split, COLUMNS):
-        usable = np.ones(len(stored), np.bool_) if limit is None else longest(stored) <= limit
+        usable = np.ones(len(stored), np.bool_) if limit is None else longest_sides(stored) <= limit
         if tuning is not None:
-            usable &= in_tuning_part(ids_of(stored)) == tuning
+            usable &= is_in_tuning_part(ids_of(stored)) == tuning
         batch = stored.filter(usable)
         ids = ids_of(batch)
         copy = np.asarray(batch.column("copy")).astype(np.uint64)
-        turn = (copy + _mix(ids, seed)) % turns
-        draw = (turn << np.uint64(48)) | (_mix(ids + copy, seed + 1) >> np.uint64(16))
+        turn = (copy + _mix_with_seed(ids, seed)) % turns
+        draw = (turn << np.uint64(48)) | (_mix_with_seed(ids + copy, seed + 1) >> np.uint64(16))
         least = np.argsort(draw, kind="stable")[:count]
         rows = batch.take(least).to_pydict()
         pairs = (Pair(*row) for row in zip(*(rows[name] for name in COLUMNS), strict=True))
@@ -122,7 +122,7 @@ def sample(
     return [pair for _, pair in best]
 
 
-def held_out(
+def draw_held_out(
     dataset: PairSource, config: DataConfig, limit: int, seed: int
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     """Draw the held-out pairs and clean sentences, from validation or from the tuning part.
@@ -134,13 +134,13 @@ def held_out(
     count = 2 * (config.held_out + config.held_out_clean)  # for other clean sentences
     drawn = sample(dataset, split, count, seed, limit, tuning=tuning)
     if count and not drawn:
-        raise all_too_long(dataset.path, limit)
+        raise explain_too_long(dataset.path, limit)
     distinct = list(dict.fromkeys(pair.target for pair in drawn))
     clean = distinct[max(0, len(distinct) - config.held_out_clean) :]
     return tuple(drawn[: config.held_out]), tuple(clean)
 
 
-def all_too_long(path: Path, limit: int) -> InputError:
+def explain_too_long(path: Path, limit: int) -> InputError:
     """Return the error for pairs of which none has at most `limit` characters."""
     return InputError(f"{path}: no pair has at most {limit} characters: raise policy.max_chars")
 
@@ -155,32 +155,34 @@ def as_unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
     return np.array([number % 2**64 for number in ids], np.uint64)
 
 
-def in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def is_in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Return which sentences belong to the tuning part, a tenth of the training split, by id.
 
     It is the same for every seed, so that no run trains on sentences that chose its settings.
     """
-    part: npt.NDArray[np.bool_] = _mix(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
+    part: npt.NDArray[np.bool_] = (
+        _mix_with_seed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
+    )
     return part
 
 
-def drawn_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:
+def draw_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:
     """Return `count` of the different ids, the same whatever their order."""
     ids = np.unique(ids)
-    return np.asarray(ids[np.argsort(_mix(ids, _TUNING), kind="stable")[:count]])
+    return np.asarray(ids[np.argsort(_mix_with_seed(ids, _TUNING), kind="stable")[:count]])
 
 
-def for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
+def is_for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Return which sentences no supervised step sees, drawn by (seed, id)."""
-    drawn = _mix(np.asarray(ids, np.uint64), seed + _PPO_ONLY) >> np.uint64(11)
+    drawn = _mix_with_seed(np.asarray(ids, np.uint64), seed + _PPO_ONLY) >> np.uint64(11)
     return drawn < np.uint64(share * 2**53)
 
 
 @lru_cache(maxsize=4)  # an epoch's order serves all of its batches
-def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+def order_rows(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     """Return the positions 0 … rows − 1 in the order of an epoch, as a read-only array.
 
-    >>> order(5, 42, 0).tolist() == order(5, 42, 0).tolist() != order(5, 42, 1).tolist()
+    >>> order_rows(5, 42, 0).tolist() == order_rows(5, 42, 0).tolist()
     True
     """
     positions = np.random.default_rng((seed, epoch, rows)).permutation(rows)
@@ -188,25 +190,25 @@ def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     return positions
 
 
-def with_clean(pair: Pair, share: float, seed: int) -> Pair:
+def mix_in_clean(pair: Pair, share: float, seed: int) -> Pair:
     """Return the pair, or with probability `share` its clean sentence as source and target.
 
     It is drawn by the pair's identity, so that a pair does not depend on its batch.
 
-    >>> with_clean(Pair(1, 0, "己经", "已经", "homophone"), 1.0, 42).source
+    >>> mix_in_clean(Pair(1, 0, "己经", "已经", "homophone"), 1.0, 42).source
     '已经'
     """
     draw = np.random.default_rng(((seed + pair.id + pair.copy) % 2**63, 1)).random(1)[0]
     return replace(pair, source=pair.target, operator=UNCHANGED) if draw < share else pair
 
 
-def longest(batch: pa.RecordBatch | pa.Table) -> npt.NDArray[np.int32]:
+def longest_sides(batch: pa.RecordBatch | pa.Table) -> npt.NDArray[np.int32]:
     """Return the code points of each pair's longer side."""
     sides = (pc.utf8_length(batch.column(name)) for name in ("source", "target"))
     return np.asarray(np.maximum(*(np.asarray(side) for side in sides)), np.int32)
 
 
-def _mix(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+def _mix_with_seed(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
     """Return the finaliser of SplitMix64 (Steele et al. 2014) of each value and the seed."""
     step = (seed * 0x9E3779B97F4A7C15) % 2**64
     mixed = (values ^ np.uint64(step)) + np.uint64(0x9E3779B97F4A7C15)

@@ -32,8 +32,8 @@ from cectrain.data.shards import (
     Pair,
     PairSource,
     as_unsigned,
-    drawn_ids,
-    with_clean,
+    draw_ids,
+    mix_in_clean,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class TrainingPairs:
         stored = [Pair(*row) for row in zip(*columns, strict=True)]
         pairs = self.corrupt(stored, epoch) if self.corrupt else stored
         if self.clean_share > 0:
-            pairs = [with_clean(pair, self.clean_share, self.seed) for pair in pairs]
+            pairs = [mix_in_clean(pair, self.clean_share, self.seed) for pair in pairs]
         if self.read is None:
             return pairs
         return [
@@ -94,7 +94,7 @@ class TrainingPairs:
         if share == 0:
             return self, self
         ids = shards.ids_of(self.table.select_columns(["id"]).with_format("arrow")[:])
-        left = shards.for_ppo_only(ids, share, self.seed)
+        left = shards.is_for_ppo_only(ids, share, self.seed)
         sides = [np.flatnonzero(~left), np.flatnonzero(left)]
         if not all(map(len, sides)):
             raise InputError(
@@ -105,17 +105,17 @@ class TrainingPairs:
         return sft, ppo
 
     def batch(self, step: int, size: int) -> list[Pair]:
-        """Return the pairs of a step; every epoch has an order of its own (see `shards.order`)."""
+        """Return the pairs of a step; each epoch has its own order (see `shards.order_rows`)."""
         first, total = step * size, len(self)
         pairs: list[Pair] = []
         for epoch in range(first // total, (first + size - 1) // total + 1):
             before = epoch * total
             mine = slice(max(first - before, 0), min(first + size - before, total))
-            pairs += self.take(shards.order(total, self.seed, epoch)[mine].tolist(), epoch)
+            pairs += self.take(shards.order_rows(total, self.seed, epoch)[mine].tolist(), epoch)
         return pairs
 
 
-def training_pairs(
+def select_pairs(
     dataset: PairSource, config: DataConfig, max_chars: int, seed: int
 ) -> TrainingPairs:
     """Return the pairs whose source and target have at most `max_chars` code points.
@@ -132,22 +132,22 @@ def training_pairs(
             raise UsageError(
                 "data.fresh=true would replace the errors of labelled pairs: set data.fresh=false"
             )
-        corrupt = fresh_corruption(dataset)
+        corrupt = make_corruption(dataset)
     table = pa.Table.from_batches(dataset.batches(TRAIN, shards.COLUMNS))
-    usable = shards.longest(table) <= max_chars
+    usable = shards.longest_sides(table) <= max_chars
     if config.tuning:
-        usable &= ~shards.in_tuning_part(shards.ids_of(table))
+        usable &= ~shards.is_in_tuning_part(shards.ids_of(table))
     positions = np.flatnonzero(usable)
     if not len(positions):
-        raise shards.all_too_long(dataset.path, max_chars)
+        raise shards.explain_too_long(dataset.path, max_chars)
     if config.limit is not None:
-        chosen = shards.order(len(positions), seed, -1 % 2**31)[: config.limit]
+        chosen = shards.order_rows(len(positions), seed, -1 % 2**31)[: config.limit]
         positions = positions[np.sort(chosen)]
     chosen_pairs = datasets.Dataset(table).select(positions)
     return TrainingPairs(chosen_pairs, config.clean_share, seed, corrupt)
 
 
-def fresh_corruption(dataset: Dataset) -> Corrupt:
+def make_corruption(dataset: Dataset) -> Corrupt:
     """Return a function that corrupts pairs anew: as the same build with seed + 1 + epoch would.
 
     A pair stays as stored if the new draw changes nothing or exceeds `max_distance`. The cosine
@@ -160,7 +160,7 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
     config = engine.config
 
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
-        drawn = engine.with_seed(config.seed + 1 + epoch).pairs(_sentences(pairs)).table
+        drawn = engine.with_seed(config.seed + 1 + epoch).pairs(_to_sentences(pairs)).table
         rows = drawn.take(
             pa.array([position * config.copies + pair.copy for position, pair in enumerate(pairs)])
         )
@@ -177,7 +177,8 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
     return corrupt
 
 
-def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
+def _to_sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
+    """Return the targets of pairs as a batch of the schema SENTENCE."""
     return pa.RecordBatch.from_arrays(
         [
             pa.array(as_unsigned([pair.id for pair in pairs]).view(np.int64)),
@@ -189,17 +190,17 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
 
 
 def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPairs:
-    """Read training pairs from `path`, and pairs to score on from the file `held_out`.
+    """Read training pairs from `path`, and pairs to score on from the file `draw_held_out`.
 
     Without that file a tenth of the targets, at most `count`, are held out with all of their pairs,
     drawn by id. Pairs of equal sides are clean sentences. Raises InputError with the number of a
     line with other columns, if the sides of most pairs do not belong together, or if nothing can be
     held out.
     """
-    table, remark = _read(path, ", or a dataset that `cecdata build` wrote")
+    table, remark = _read_and_judge(path, ", or a dataset that `cecdata build` wrote")
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
-        scoring, _ = _read(held_out)
+        scoring, _ = _read_and_judge(held_out)
         digests[f"{HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
         shared = pc.sum(pc.is_in(scoring["id"], table["id"])).as_py()
         if shared:
@@ -215,18 +216,18 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
             f"{path}: all pairs have the same target, so none can be held out for scoring: add "
             "pairs, or name a file with --held-out"
         )
-    drawn = np.isin(ids, drawn_ids(targets, max(1, min(count, len(targets) // 10))))
+    drawn = np.isin(ids, draw_ids(targets, max(1, min(count, len(targets) // 10))))
     parts = {TRAIN: table.filter(pa.array(~drawn)), HELD_OUT: table.filter(pa.array(drawn))}
     return LabelledPairs(path, digests, parts, remark)
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
     """Return the pairs of a file. Raises InputError as `labelled_pairs` does."""
-    columns = _read(path)[0].select(shards.COLUMNS).to_pydict().values()
+    columns = _read_and_judge(path)[0].select(shards.COLUMNS).to_pydict().values()
     return tuple(Pair(*row) for row in zip(*columns, strict=True))
 
 
-def _read(path: Path, others: str = "") -> tuple[pa.Table, str]:
+def _read_and_judge(path: Path, others: str = "") -> tuple[pa.Table, str]:
     """Return the pairs of a file, and a sentence on those that are doubtful.
 
     others: what else may be named in its place, for a message.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cectrain.checkpoints import load_optimizer, optimizer_tensors
+from cectrain.checkpoints import list_optimizer_tensors, load_optimizer
 from cectrain.config import PpoConfig
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class Baseline:
         if self.value is not None:
             features_P_D = self._features(model, prompts)
             values_P = self.value.predict(features_P_D)
-        advantages_P_L = advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
+        advantages_P_L = compute_advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
         # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
         if self.value is not None and features_P_D is not None:
             self.value.fit(features_P_D, rewards_P_L.mean(dim=1))
-        subtracted = baselines(rewards_P_L, ppo.baseline, values_P)
+        subtracted = compute_baselines(rewards_P_L, ppo.baseline, values_P)
         return advantages_P_L, {
             "zero_advantage_share": zero_advantage_share(rewards_P_L),
             "explained_variance": explained_variance(rewards_P_L, subtracted),
@@ -73,7 +73,7 @@ class Baseline:
         return gathered.cpu()
 
 
-def advantages(
+def compute_advantages(
     rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor, whiten: str = "none"
 ) -> torch.Tensor:
     """Return A = R − baseline, shape [P, L].
@@ -83,10 +83,10 @@ def advantages(
     mean 0 and standard deviation 1. Equal values are not divided.
 
     >>> import torch
-    >>> advantages(torch.tensor([[1.0, 0.0, 0.5]]), "leave_one_out", torch.zeros(1)).tolist()
-    [[0.75, -0.75, 0.0]]
+    >>> compute_advantages(torch.tensor([[1.0, 0.0]]), "leave_one_out", torch.zeros(1)).tolist()
+    [[1.0, -1.0]]
     """
-    centred = rewards_P_L - baselines(rewards_P_L, baseline, values_P)
+    centred = rewards_P_L - compute_baselines(rewards_P_L, baseline, values_P)
     if whiten == "batch":
         spread = centred.std(correction=0)
         shifted = centred - centred.mean()
@@ -94,7 +94,9 @@ def advantages(
     return centred
 
 
-def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> torch.Tensor:
+def compute_baselines(
+    rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor
+) -> torch.Tensor:
     """Return the values that are subtracted, broadcastable to [P, L]."""
     if baseline == "value":
         return values_P[:, None]
@@ -137,12 +139,12 @@ class ValueNetwork:
     def predict(self, features_P_D: torch.Tensor) -> torch.Tensor:
         """Return V of each source, shape [P], without gradient."""
         with torch.no_grad():
-            values_P: torch.Tensor = self._net(_normalise(features_P_D)).squeeze(-1)
+            values_P: torch.Tensor = self._net(_normalise_features(features_P_D)).squeeze(-1)
         return values_P
 
     def fit(self, features_P_D: torch.Tensor, rewards_P: torch.Tensor) -> None:
         """Take Adam steps on (V − mean reward)², after V has judged the batch."""
-        inputs, targets = _normalise(features_P_D), rewards_P.detach().float().cpu()
+        inputs, targets = _normalise_features(features_P_D), rewards_P.detach().float().cpu()
         for _ in range(_STEPS):
             loss = (self._net(inputs).squeeze(-1) - targets).square().mean()
             self._adam.zero_grad()
@@ -154,7 +156,7 @@ class ValueNetwork:
         from safetensors.torch import save_file
 
         tensors = {f"net.{name}": value for name, value in self._net.state_dict().items()}
-        tensors |= optimizer_tensors(self._adam, "adam")
+        tensors |= list_optimizer_tensors(self._adam, "adam")
         save_file(tensors, folder / FILE)
 
     def load(self, folder: Path) -> None:
@@ -167,6 +169,7 @@ class ValueNetwork:
         load_optimizer(self._adam, "adam", tensors)
 
 
-def _normalise(features_P_D: torch.Tensor) -> torch.Tensor:
+def _normalise_features(features_P_D: torch.Tensor) -> torch.Tensor:
+    """Return features [P, D] in float32, each source with mean 0 and variance 1."""
     wide = features_P_D.detach().float().cpu()
     return torch.nn.functional.layer_norm(wide, wide.shape[-1:])

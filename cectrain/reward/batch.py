@@ -53,33 +53,37 @@ class Batch:
     def cosines_P_L(self) -> FloatArray:
         """The cosine of each candidate to its reference."""
         embeddings, references = self.vectors
-        cosines: FloatArray = np.einsum("pld,pd->pl", unit(embeddings), unit(references))
+        cosines: FloatArray = np.einsum(
+            "pld,pd->pl", scale_to_unit(embeddings), scale_to_unit(references)
+        )
         return cosines
 
     @cached_property
     def labels_P_L(self) -> IntArray:
         """The DBSCAN cluster of each candidate in its group; −1 is noise."""
-        return dbscan(distances(self.vectors[0]), self.config.epsilon, self.counted_P_L)
+        return cluster_by_dbscan(
+            cosine_distances(self.vectors[0]), self.config.epsilon, self.counted_P_L
+        )
 
     @cached_property
     def members_P_L(self) -> BoolArray:
         """Whether each candidate belongs to the largest cluster of its group."""
-        return largest_cluster(self.labels_P_L, self.vectors[0])
+        return find_largest_cluster(self.labels_P_L, self.vectors[0])
 
 
-def unit(vectors: Vectors) -> FloatArray:
+def scale_to_unit(vectors: Vectors) -> FloatArray:
     """Return the vectors scaled to length 1 along the last axis; a zero vector stays zero."""
     wide = np.asarray(vectors, dtype=np.float64)
     length = np.linalg.norm(wide, axis=-1, keepdims=True)
     return wide / np.where(length == 0, 1.0, length)
 
 
-def distances(embeddings_P_L_D: Vectors) -> FloatArray:
+def cosine_distances(embeddings_P_L_D: Vectors) -> FloatArray:
     """Return 1 − cos within each group, [P, L, L], symmetric and 0 on the diagonal.
 
     The paper does not name its metric (docs/paper.md row 19).
     """
-    units = unit(embeddings_P_L_D)
+    units = scale_to_unit(embeddings_P_L_D)
     cosines = np.clip(units @ units.swapaxes(-1, -2), -1.0, 1.0)
     cosines = (cosines + cosines.swapaxes(-1, -2)) / 2
     apart: FloatArray = 1.0 - cosines
@@ -88,7 +92,7 @@ def distances(embeddings_P_L_D: Vectors) -> FloatArray:
     return apart
 
 
-def dbscan(
+def cluster_by_dbscan(
     distances_P_L_L: FloatArray, radius: float, valid_P_L: BoolArray | None = None
 ) -> IntArray:
     """Return the cluster of each candidate, shape [P, L]; −1 is noise.
@@ -100,7 +104,7 @@ def dbscan(
 
     >>> import numpy as np
     >>> line = np.array([0.0, 0.1, 5.0, 0.2])
-    >>> dbscan(abs(line[None, :, None] - line[None, None, :]), 0.15).tolist()
+    >>> cluster_by_dbscan(abs(line[None, :, None] - line[None, None, :]), 0.15).tolist()
     [[0, 0, -1, 0]]
     """
     size = distances_P_L_L.shape[1]
@@ -121,7 +125,7 @@ def dbscan(
     return np.where(clustered, numbers, NOISE)
 
 
-def largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> BoolArray:
+def find_largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> BoolArray:
     """Return the members of each group's largest cluster, [P, L] bool; all false without one.
 
     Of largest clusters of one size it is the one whose unit vectors have the longest mean, then
@@ -132,7 +136,7 @@ def largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> BoolArra
     counts_P_C = member_P_C_L.sum(axis=2)
     most = counts_P_C.max(axis=1, initial=0)
     is_best = (counts_P_C == most[:, None]) & (counts_P_C > 0)
-    mean = member_P_C_L.astype(np.float64) @ unit(embeddings_P_L_D)
+    mean = member_P_C_L.astype(np.float64) @ scale_to_unit(embeddings_P_L_D)
     mean /= np.maximum(counts_P_C, 1)[:, :, None]
     # Rounded, so that the order of summation does not break a tie.
     score = is_best * (1.0 + np.round(np.linalg.norm(mean, axis=2), 9))

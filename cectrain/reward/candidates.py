@@ -63,17 +63,17 @@ def make_bank(pairs: Sequence[Pair], seed: int) -> Bank:
     for position, pair in enumerate(pairs):
         rng = np.random.default_rng((seed, pair.id % 2**64, pair.copy))  # ids may be negative
         garbage = [pairs[(position + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
-        near = [near_miss(pair, rng) for _ in range(VARIANTS)]
-        over = [over_correction(pair.target, rng) for _ in range(VARIANTS)]
+        near = [make_near_miss(pair, rng) for _ in range(VARIANTS)]
+        over = [make_over_correction(pair.target, rng) for _ in range(VARIANTS)]
         # in the order of KINDS
-        rows.append((pair.target, pair.source, *near, *over, *garbage, *variants(pair)))
+        rows.append((pair.target, pair.source, *near, *over, *garbage, *list_variants(pair)))
     return Bank(tuple(pairs), kinds, tuple(rows))
 
 
-def variants(pair: Pair) -> list[str]:
+def list_variants(pair: Pair) -> list[str]:
     """Return right texts other than the target: second valid corrections, other punctuation.
 
-    >>> variants(Pair(1, 0, "他非长高兴，来了。", "他非常高兴，来了。", "homophone"))
+    >>> list_variants(Pair(1, 0, "他非长高兴，来了。", "他非常高兴，来了。", "homophone"))
     ['他十分高兴，来了。', '他非常高兴,来了。', '他非常高兴，来了']
     """
     text = pair.target
@@ -84,7 +84,7 @@ def variants(pair: Pair) -> list[str]:
     return [right[position % len(right)] for position in range(VARIANTS)]
 
 
-def near_miss(pair: Pair, rng: np.random.Generator) -> str:
+def make_near_miss(pair: Pair, rng: np.random.Generator) -> str:
     """Return the target with one of the source's errors corrected into a wrong homophone."""
     edits = align(pair.source, pair.target)
     spots = [
@@ -94,11 +94,11 @@ def near_miss(pair: Pair, rng: np.random.Generator) -> str:
         if position < len(pair.target) and homophones(pair.target[position])
     ]
     if not spots:  # the error is an inserted symbol: change another character instead
-        return over_correction(pair.target, rng)
-    return _slip(pair.target, spots[int(rng.integers(len(spots)))], rng)
+        return make_over_correction(pair.target, rng)
+    return _put_homophone(pair.target, spots[int(rng.integers(len(spots)))], rng)
 
 
-def over_correction(text: str, rng: np.random.Generator) -> str:
+def make_over_correction(text: str, rng: np.random.Generator) -> str:
     """Return the text with one character replaced by a homophone.
 
     A text without homophones loses its last character.
@@ -106,7 +106,7 @@ def over_correction(text: str, rng: np.random.Generator) -> str:
     spots = [position for position, sign in enumerate(text) if homophones(sign)]
     if not spots:
         return text[:-1]
-    return _slip(text, spots[int(rng.integers(len(spots)))], rng)
+    return _put_homophone(text, spots[int(rng.integers(len(spots)))], rng)
 
 
 def draw_groups(
@@ -124,6 +124,7 @@ def draw_groups(
     return result
 
 
-def _slip(text: str, position: int, rng: np.random.Generator) -> str:
+def _put_homophone(text: str, position: int, rng: np.random.Generator) -> str:
+    """Return a text with a likely homophone of the character at `position`."""
     others = homophones(text[position])[:_LIKELIEST]
     return text[:position] + others[int(rng.integers(len(others)))] + text[position + 1 :]

@@ -17,9 +17,9 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.embed import Encoder
 from cectrain.config import RewardConfig
 from cectrain.data.shards import HELD_OUT, Pair
-from cectrain.reward.batch import Batch, FloatArray, distances, unit
+from cectrain.reward.batch import Batch, FloatArray, cosine_distances, scale_to_unit
 from cectrain.reward.candidates import KINDS, PROFILES, Bank, draw_groups, make_bank
-from cectrain.reward.terms import Rewards, alpha_star, total_reward
+from cectrain.reward.terms import Rewards, find_alpha_star, total_reward
 
 ABOVE_STAR = 0.15  # calibrated α − α*
 WRONG_QUANTILE = 0.05  # share of the wrong candidates that the calibrated τ and β reward with 0
@@ -104,9 +104,9 @@ def diagnose(
     cosines_P_K = np.einsum("pkd,pd->pk", vectors_P_K_D, vectors_P_K_D[:, 0])
     plausible = [column for kind in KINDS[1:4] for column in bank.columns(kind)]
     missed = cosines_P_K[:, plausible][~bank.right()[:, plausible]]
-    suggested = suggest(missed, config, radius(bank, vectors_P_K_D))
+    suggested = suggest_constants(missed, config, choose_radius(bank, vectors_P_K_D))
     rewards = {
-        name: _figures(bank, vectors_P_K_D, constants, size, seed)
+        name: _measure_reward(bank, vectors_P_K_D, constants, size, seed)
         for name, constants in (("as given", config), ("calibrated", suggested))
     }
     diagnosis = Diagnosis(
@@ -115,33 +115,33 @@ def diagnose(
         size=size,
         seed=seed,
         rewards=rewards,
-        favoured=favoured(rewards),
-        teaches=teaches(rewards),
+        favoured=find_favoured(rewards),
+        teaches=is_useful(rewards),
         verdict=(),
     )
-    return replace(diagnosis, verdict=tuple(verdict(diagnosis)))
+    return replace(diagnosis, verdict=tuple(write_verdict(diagnosis)))
 
 
-def suggest(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardConfig:
+def suggest_constants(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardConfig:
     """Return constants calibrated to the cosines of wrong candidates that are `missed`.
 
     τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
     earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
     stretched as far as possible. `unchanged` is unset: its value assumes that wrong answers earn 0.
-    `epsilon` is that of `radius`.
+    `epsilon` is that of `choose_radius`.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
-    alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
+    alpha = min(0.95, round(find_alpha_star(threshold, threshold) + ABOVE_STAR, 2))
     calibrated = replace(config, tau=threshold, beta=threshold, alpha=alpha)
     return replace(calibrated, epsilon=epsilon, unchanged=None)
 
 
-def radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
+def choose_radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
     """Return the ε with which a cluster is a set of answers that mean the same, as far as seen.
 
     It is a low quantile of the distances between a right answer, a copy and wrong ones.
     """
-    apart_P_K_K = distances(vectors_P_K_D)
+    apart_P_K_K = cosine_distances(vectors_P_K_D)
     kinds = [bank.columns(kind) for kind in KINDS[:4]]
     between = [
         apart_P_K_K[:, a, b]
@@ -154,14 +154,15 @@ def radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
 def _encode(bank: Bank, encoder: Encoder) -> FloatArray:
     """Return the unit vectors of all candidates, shape [P, K, D]."""
     texts, numbers_P_K = np.unique(bank.texts_P_K, return_inverse=True)
-    vectors = unit(encoder.encode(texts.tolist()))
+    vectors = scale_to_unit(encoder.encode(texts.tolist()))
     return vectors[numbers_P_K.reshape(len(bank.pairs), -1)]
 
 
-def _figures(
+def _measure_reward(
     bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
 ) -> RewardFigures:
-    alone = _reward(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
+    """Return the figures of a reward, in groups of `size` candidates of the bank."""
+    alone = _compute_rewards(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
     lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
     labels_P_L = alone.batch.labels_P_L
     joined_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
@@ -171,11 +172,11 @@ def _figures(
     for name, profile in PROFILES.items():
         drawn_P_L = draw_groups(bank, profile, size, rng)
         right_P_L = np.take_along_axis(bank.right(), drawn_P_L, axis=1)
-        rewards = _reward(bank, vectors_P_K_D, drawn_P_L, config)
+        rewards = _compute_rewards(bank, vectors_P_K_D, drawn_P_L, config)
         profiles[name] = pair_accuracy(rewards.total_P_L, right_P_L)
     return RewardFigures(
         config=config,
-        alpha_star=alpha_star(config.tau, config.beta),
+        alpha_star=find_alpha_star(config.tau, config.beta),
         lone_wins=float((lone_P - copy_P > _SAME).mean()),
         joined=float(joined_P.mean()),
         variant_accuracy=accuracy,
@@ -196,7 +197,7 @@ def _variant_accuracy(
     kinds = ("variant", "near_miss", "over_correction")
     for variant, *wrong in zip(*(bank.columns(kind) for kind in kinds), strict=True):
         drawn_1_L = np.array([[variant, 1, *wrong]])
-        total_P_L = _reward(bank, vectors_P_K_D, drawn_1_L, config).total_P_L
+        total_P_L = _compute_rewards(bank, vectors_P_K_D, drawn_1_L, config).total_P_L
         gain_P_W = total_P_L[:, :1] - total_P_L[:, 1:]
         ranked.append((np.where(abs(gain_P_W) < _SAME, 0.5, gain_P_W > 0)).mean(axis=1))
     accuracy_P = np.mean(ranked, axis=0)
@@ -204,7 +205,7 @@ def _variant_accuracy(
     return float(accuracy_P.mean()), float(accuracy_P.mean()) - 3 * spread
 
 
-def _reward(
+def _compute_rewards(
     bank: Bank, vectors_P_K_D: FloatArray, drawn_P_L: npt.NDArray[np.int64], config: RewardConfig
 ) -> Rewards:
     """Return the rewards of groups with these columns; one row of columns serves all sources."""
@@ -237,10 +238,10 @@ def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
     return better / pairs if pairs else None
 
 
-def interval(share: float, sentences: int) -> tuple[float, float]:
+def wilson_interval(share: float, sentences: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval, wider than needed, as a sentence has several candidates.
 
-    >>> [round(bound, 3) for bound in interval(1.0, 16)]
+    >>> [round(bound, 3) for bound in wilson_interval(1.0, 16)]
     [0.806, 1.0]
     """
     weight = 1.96**2 / sentences
@@ -249,22 +250,22 @@ def interval(share: float, sentences: int) -> tuple[float, float]:
     return (middle - spread) / (1 + weight), (middle + spread) / (1 + weight)
 
 
-def favoured(rewards: Mapping[str, RewardFigures]) -> str:
+def find_favoured(rewards: Mapping[str, RewardFigures]) -> str:
     """Return the name of the reward that ranks right above wrong more often; the first if equal."""
     return max(rewards, key=lambda name: round(rewards[name].ranking, 3))
 
 
-def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
+def is_useful(rewards: Mapping[str, RewardFigures]) -> bool:
     """Return whether the favoured reward ranks well and one of them beats exact match."""
     beyond = any(figures.variant_low > EXACT_MATCH_ACCURACY for figures in rewards.values())
-    return beyond and rewards[favoured(rewards)].ranking >= TEACHES_SLOWLY
+    return beyond and rewards[find_favoured(rewards)].ranking >= TEACHES_SLOWLY
 
 
-def verdict(diagnosis: Diagnosis) -> list[str]:
+def write_verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
     printed, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
-    lines, answer = _beside_exact_match(diagnosis, best), _recommend(diagnosis, best)
+    lines, answer = _compare_exact_match(diagnosis, best), _recommend(diagnosis, best)
     only_as_exact = best.variant_low <= EXACT_MATCH_ACCURACY and best.ranking >= TEACHES_SLOWLY
     lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
     if printed.config.alpha <= printed.alpha_star:
@@ -288,7 +289,8 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     return lines
 
 
-def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
+def _compare_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
+    """Return the sentences that compare the best reward with exact match."""
     shares = (
         f"right texts that differ from the target rank above wrong ones in "
         f"{best.variant_accuracy:.1%} of pairs (exact match: {EXACT_MATCH_ACCURACY:.1%})"
@@ -306,7 +308,7 @@ def _recommend(diagnosis: Diagnosis, best: RewardFigures) -> str:
     """Return which constants to use, and how far the reward with them can be trusted."""
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
     constants = best.config.words()
-    low, high = interval(best.ranking, diagnosis.pairs)
+    low, high = wilson_interval(best.ranking, diagnosis.pairs)
     share = f"{best.ranking:.1%} of pairs ({low:.0%} to {high:.0%}: {diagnosis.pairs} sentences)"
     if best.ranking >= TEACHES:
         subject = (
@@ -330,7 +332,7 @@ def _recommend(diagnosis: Diagnosis, best: RewardFigures) -> str:
     )
 
 
-def text(diagnosis: Diagnosis) -> str:
+def write_report(diagnosis: Diagnosis) -> str:
     """Return the verdict, and what was measured, as text."""
     whose = "held-out" if diagnosis.split == HELD_OUT else "training"
     lines = [

@@ -1,4 +1,3 @@
-# ruff: noqa: N802 - axes are in the names
 """Reward functions of the user's own: `reward.reward = "package:function"`, and weighted ones.
 
 A function is called as TRL calls one: by keyword, with equally long lists `completions`, `source`
@@ -43,7 +42,7 @@ def exact_match(
 
 
 @cache
-def load(name: str) -> Function:
+def load_function(name: str) -> Function:
     """Import and return the reward function "package:function", also from the working directory.
 
     Raises UsageError if the name has another form, or if it cannot be imported or called.
@@ -59,7 +58,7 @@ def load(name: str) -> Function:
     return cast("Function", function)
 
 
-def values_P_L(batch: Batch, name: str) -> FloatArray:
+def call_function(batch: Batch, name: str) -> FloatArray:
     """Return the rewards [P, L] of the function `name`.
 
     Raises RewardFunctionError with the name if the function raises an exception or returns another
@@ -71,7 +70,7 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
         "source": [source for source, _, group in groups for _ in group],
         "target": [target for _, target, group in groups for _ in group],
     }
-    texts, function = columns["completions"], load(name)
+    texts, function = columns["completions"], load_function(name)
     try:
         rewards = list(function(**{key: list(column) for key, column in columns.items()}))
     except Exception as error:
@@ -94,24 +93,26 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
     return np.array(rewards, np.float64).reshape(len(groups), -1)
 
 
-def functions_of(config: RewardConfig) -> list[str]:
+def list_functions(config: RewardConfig) -> list[str]:
     """Return the names of all functions of a reward."""
     return [*([config.reward] if config.reward else []), *config.functions]
 
 
 def _is_reward(value: object) -> bool:
+    """Return whether a value is a finite number of a size that float32 holds well."""
     try:
         return math.isfinite(value) and abs(value) <= _MOST  # type: ignore[arg-type]
     except (TypeError, OverflowError):
         return False
 
 
-def _weighted_P_L(batch: Batch) -> FloatArray:
+def _mean_of_functions(batch: Batch) -> FloatArray:
+    """Return the mean of all functions [P, L], weighted by their shares."""
     shares: Mapping[str, float] = batch.config.functions
     total = sum(shares.values())
-    parts = [share / total * values_P_L(batch, name) for name, share in shares.items()]
+    parts = [share / total * call_function(batch, name) for name, share in shares.items()]
     return np.asarray(np.sum(parts, axis=0))
 
 
-FUNCTION = Term("function", lambda batch: values_P_L(batch, batch.config.reward), lambda _c: 1.0)
-FUNCTIONS = Term("functions", _weighted_P_L, lambda config: sum(config.functions.values()))
+FUNCTION = Term("function", lambda batch: call_function(batch, batch.config.reward), lambda _c: 1.0)
+FUNCTIONS = Term("functions", _mean_of_functions, lambda config: sum(config.functions.values()))

@@ -52,7 +52,7 @@ class GroupReward:
         batch = self.make_batch(sources, targets, groups)
         seconds = time.perf_counter() - started
         rewards = total_reward(batch)
-        figures = {**rewards.figures(), **behaviour(sources, targets, groups)}
+        figures = {**rewards.figures(), **measure_behaviour(sources, targets, groups)}
         return rewards.total_P_L, {**figures, "encoder_seconds": seconds}
 
     def make_batch(
@@ -74,6 +74,7 @@ class GroupReward:
         return candidates, np.stack([known[target] for target in targets])
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:
+        """Return the vectors of texts, [texts, D] float64."""
         assert self._encoder is not None
         vectors = np.asarray(self._encoder.encode(texts), dtype=np.float64)
         return vectors.reshape(len(texts), self._encoder.dimension)
@@ -91,7 +92,7 @@ def text_of(completion: object) -> str:
     return str(completion[-1]["content"]).strip()
 
 
-def behaviour(
+def measure_behaviour(
     sources: Sequence[str], targets: Sequence[str], groups: Sequence[Sequence[str]]
 ) -> dict[str, float]:
     """Return the rates of exact, copied, empty … candidates, as docs/reference/metrics.md says.

@@ -1,4 +1,4 @@
-# ruff: noqa: N802, N803, N806, N815 - axes are in the names
+# ruff: noqa: N803, N806, N815 - axes are in the names
 """The terms of the reward as pure functions, their table, and the total reward of a batch.
 
 Axes: P sources, L candidates of each. A term of your own is a function and an entry here, a weight
@@ -14,7 +14,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from cectrain.config import RewardConfig
-from cectrain.reward.batch import Batch, FloatArray, Term, unit
+from cectrain.reward.batch import Batch, FloatArray, Term, scale_to_unit
 from cectrain.reward.function import FUNCTION, FUNCTIONS
 
 
@@ -27,30 +27,30 @@ def clip_cosines(cosines: FloatArray, threshold: float) -> FloatArray:
     return np.maximum(0.0, (cosines - threshold) / (1.0 - threshold))
 
 
-def pair_P_L(batch: Batch) -> FloatArray:
+def pair_rewards(batch: Batch) -> FloatArray:
     """Return r_pair of each candidate."""
     return clip_cosines(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L
 
 
 PAIR = Term(
     "pair",
-    pair_P_L,
+    pair_rewards,
     lambda config: config.alpha,
     lambda batch: {"cosine": float(batch.cosines_P_L.mean())},
     ("cosine",),
 )
 
 
-def consensus_P_L(batch: Batch) -> FloatArray:
+def consensus_rewards(batch: Batch) -> FloatArray:
     """Return r_cons of each candidate; 0 for a group without a cluster (docs/paper.md row 19)."""
-    units, members_P_L = unit(batch.vectors[0]), batch.members_P_L
+    units, members_P_L = scale_to_unit(batch.vectors[0]), batch.members_P_L
     # A cosine does not depend on scale: the sum serves as the mean.
-    centroid_P_D = unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
+    centroid_P_D = scale_to_unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
     term = clip_cosines(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)
     return np.where(members_P_L.any(axis=1, keepdims=True), term, 0.0) * batch.counted_P_L
 
 
-def alpha_star(tau: float, beta: float) -> float:
+def find_alpha_star(tau: float, beta: float) -> float:
     """Return α* = (1 − τ) / ((1 − τ) + (1 − β)); above it a lone correct candidate beats copies.
 
     Beside a cluster of copies of the erroneous source at cosine c, the correct candidate earns
@@ -58,13 +58,14 @@ def alpha_star(tau: float, beta: float) -> float:
     (1 − c)[α/(1 − τ) − (1 − α)/(1 − β)]: its sign does not depend on c. (Both terms above 0, and
     the correct candidate outside the cluster of the copies.)
 
-    >>> round(alpha_star(0.70, 0.75), 3)  # the paper's constants; its α is 0.5
+    >>> round(find_alpha_star(0.70, 0.75), 3)  # the paper's constants; its α is 0.5
     0.545
     """
     return (1 - tau) / ((1 - tau) + (1 - beta))
 
 
-def _consensus_figures(batch: Batch) -> dict[str, float]:
+def _measure_clusters(batch: Batch) -> dict[str, float]:
+    """Return the share of candidates in a largest cluster, and of groups without one."""
     members_P_L = batch.members_P_L
     return {
         "cluster_share": float(members_P_L.mean()),
@@ -74,9 +75,9 @@ def _consensus_figures(batch: Batch) -> dict[str, float]:
 
 CONSENSUS = Term(
     "consensus",
-    consensus_P_L,
+    consensus_rewards,
     lambda config: 1 - config.alpha,
-    _consensus_figures,
+    _measure_clusters,
     ("cluster_share", "no_cluster"),
 )
 
@@ -166,15 +167,16 @@ def total_reward(batch: Batch) -> Rewards:
     config = batch.config
     base = (FUNCTION,) if config.reward else BASE
     values = {term: term.compute(batch) for term in base}
-    total_P_L = _weighted_sum(values, config)
+    total_P_L = _sum_weighted(values, config)
     additional = {t: t.compute(batch) for t in (*ADDITIONAL, FUNCTIONS) if t.weight(config)}
     if additional:
-        total_P_L = (1 - config.additional_weight) * total_P_L + _weighted_sum(additional, config)
+        total_P_L = (1 - config.additional_weight) * total_P_L + _sum_weighted(additional, config)
     if config.unchanged is not None and config.is_consensus:
         total_P_L = with_unchanged_reward(total_P_L, batch, config.unchanged)
     return Rewards(total_P_L, values | additional, batch)
 
 
-def _weighted_sum(values: Mapping[Term, FloatArray], config: RewardConfig) -> FloatArray:
+def _sum_weighted(values: Mapping[Term, FloatArray], config: RewardConfig) -> FloatArray:
+    """Return the sum of the values [P, L] of terms, by their weights."""
     weighted = [term.weight(config) * values_P_L for term, values_P_L in values.items()]
     return np.asarray(np.sum(weighted, axis=0))

@@ -62,7 +62,7 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
     def __iter__(self) -> Iterator[int]:
         """Yield the epoch's positions, group by group."""
         self._view.epoch = self._epoch
-        walk = shards.order(len(self._pairs), self._pairs.seed, self._epoch)
+        walk = shards.order_rows(len(self._pairs), self._pairs.seed, self._epoch)
         whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
         for start in range(0, len(whole), self._buckets):
             for batch in self._by_length(whole[start : start + self._buckets], start).tolist():
@@ -76,7 +76,7 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
             return batches
         drawn = batches.ravel()
         positions = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
-        turns = shards.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
+        turns = shards.order_rows(len(batches), self._pairs.seed, 1 + self._epoch + start)
         return np.asarray(positions[turns])
 
 

@@ -32,8 +32,8 @@ class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if args.should_save:
             if self._value is not None:
                 self._value.save(folder)
-            checkpoints.seal(folder, state.global_step)
-            checkpoints.prune(folder.parent, self._keep, state.global_step)
+            checkpoints.seal_folder(folder, state.global_step)
+            checkpoints.remove_older(folder.parent, self._keep, state.global_step)
         distributed.wait()
 
 

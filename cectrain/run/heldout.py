@@ -130,7 +130,7 @@ class BestPolicy:
     ) -> None:
         """Read what an earlier call left in `folder`, or begin with the policy before PPO."""
         self._folder, self._limit = folder, first.over_correction or 0.0
-        saved = checkpoints.newest(folder, log)
+        saved = checkpoints.find_newest(folder, log)
         if saved is None:
             self._save(0, first, policy)
         else:
@@ -166,8 +166,8 @@ class BestPolicy:
             save_file(weights, staged / _WEIGHTS)
             write_held_out(staged / _SCORES, scores)
 
-        checkpoints.save(self._folder / f"checkpoint-{batch}", fill, batch)
-        checkpoints.prune(self._folder, 1, batch)
+        checkpoints.save_checkpoint(self._folder / f"checkpoint-{batch}", fill, batch)
+        checkpoints.remove_older(self._folder, 1, batch)
         self.batch, self.scores = batch, scores
 
 

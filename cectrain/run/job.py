@@ -15,7 +15,7 @@ from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.policy import Policy, check_context, make_reader
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
-from cectrain.data.training_pairs import TrainingPairs, training_pairs
+from cectrain.data.training_pairs import TrainingPairs, select_pairs
 from cectrain.model.policy import load_policy, with_adapter
 from cectrain.run import heldout, metrics_log
 from cectrain.run.heldout import HeldOut
@@ -131,12 +131,12 @@ def prepare(
     policy = with_adapter(load_policy(config.policy), config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, longest_candidate(config))
-    heldout_pairs, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
+    heldout_pairs, clean = shards.draw_held_out(dataset, config.data, limit, _HELD_OUT_SEED)
     log(
         f"{len(heldout_pairs):,} held-out pairs and {len(clean):,} right sentences are scored, "
         f"none of them longer than policy.max_chars = {limit}"
     )
-    pairs = training_pairs(dataset, config.data, limit, config.seed)
+    pairs = select_pairs(dataset, config.data, limit, config.seed)
     pairs = replace(pairs, read=make_reader(policy))
     longer = dataset.rows(TRAIN) - len(pairs)
     if longer and config.data.limit is None and not config.data.tuning:

@@ -152,7 +152,7 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
 
 def _find_checkpoint(job: Job) -> str | None:
     """Return the checkpoint from which all ranks resume, and log its name."""
-    newest = checkpoints.newest(job.state / "ppo", job.log) if distributed.is_rank0() else None
+    newest = checkpoints.find_newest(job.state / "ppo", job.log) if distributed.is_rank0() else None
     newest = distributed.broadcast_from_rank0(newest)
     if newest is None:
         return None

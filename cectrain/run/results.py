@@ -31,7 +31,7 @@ from cectrain.corrector.folder import (
 from cectrain.data.shards import PairSource
 from cectrain.distributed import world_size
 from cectrain.model.policy import save_model
-from cectrain.reward.function import functions_of
+from cectrain.reward.function import list_functions
 from cectrain.run import heldout, metrics_log
 from cectrain.run.job import AT_START, Job, Trained
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
@@ -57,7 +57,7 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
     start = checkpoint_identity(folder)
     if folder != name:
         start["checkpoint"] = Path(name).name
-    functions = functions_of(config.reward) if config.ppo.updates else []
+    functions = list_functions(config.reward) if config.ppo.updates else []
     return {
         "configuration": encode(config),
         "data": dict(dataset.digests),
@@ -176,8 +176,8 @@ def begin(
     if work is None:
         return MetricsLog(None)
     state = out.absolute() / STATE
-    sft_step = checkpoints.newest_step(state / "sft")
-    batch = checkpoints.newest_step(state / "ppo") // config.ppo.epochs
+    sft_step = checkpoints.find_newest_step(state / "sft")
+    batch = checkpoints.find_newest_step(state / "ppo") // config.ppo.epochs
     path = out / metrics_log.FILE
     work.write_text(metrics_log.FILE, metrics_log.kept_lines(path, sft_step, batch))
     write_run(work, identity)

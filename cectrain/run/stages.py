@@ -17,7 +17,7 @@ from cectrain import distributed
 from cectrain.config import Config, DataConfig, RewardConfig, check_shares
 from cectrain.data import shards
 from cectrain.data.shards import HELD_OUT, TRAIN, PairSource
-from cectrain.reward.function import functions_of, load
+from cectrain.reward.function import list_functions, load_function
 from cectrain.run.job import Job
 from cectrain.run.metrics_log import Stopwatch
 
@@ -52,8 +52,8 @@ def check_settings(config: Config, processes: int) -> None:
     if processes > 1 and ppo.supervised:
         raise UsageError("ppo.supervised works only in one process: set ppo.supervised=0")
     check_shares(ppo, processes)
-    for name in functions_of(config.reward):
-        load(name)
+    for name in list_functions(config.reward):
+        load_function(name)
     if ppo.trl:
         from cectrain.run.ppo import arguments
 

@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from cecdata.common.errors import CecError
 from cectrain import checkpoints, distributed
-from cectrain.checkpoints import load_optimizer, optimizer_tensors
+from cectrain.checkpoints import list_optimizer_tensors, load_optimizer
 from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
@@ -160,7 +160,7 @@ def fit(
         if saves:
             if distributed.is_rank0():
                 save_state(policy, optimizers, folder, done)
-                checkpoints.prune(folder, 2, done)
+                checkpoints.remove_older(folder, 2, done)
             distributed.wait()
 
 
@@ -172,21 +172,21 @@ def save_state(
 
     moments: dict[str, torch.Tensor] = {}
     for number, optimizer in enumerate(optimizers):
-        moments |= optimizer_tensors(optimizer, str(number))
+        moments |= list_optimizer_tensors(optimizer, str(number))
     weights = {n: p.detach().cpu().contiguous() for n, p in policy.model.named_parameters()}
 
     def fill(staged: Path) -> None:
         save_file(moments, staged / "optimizer.safetensors")
         save_file(weights, staged / "model.safetensors")
 
-    checkpoints.save(folder / f"checkpoint-{step}", fill, step)
+    checkpoints.save_checkpoint(folder / f"checkpoint-{step}", fill, step)
 
 
 def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: Path) -> int:
     """Read the newest whole checkpoint and return its step; 0 without one."""
     from safetensors.torch import load_file
 
-    latest = checkpoints.newest(folder) if distributed.is_rank0() else None
+    latest = checkpoints.find_newest(folder) if distributed.is_rank0() else None
     newest = distributed.broadcast_from_rank0(latest)
     if newest is None:
         return 0

@@ -98,7 +98,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if resume_from_checkpoint is not None and self.baseline.value is not None:
             self.baseline.value.load(Path(resume_from_checkpoint))
         folder = Path(self.args.output_dir)
-        with naming_errors(folder), checkpoints.torch_errors(folder), full_device(_ADVICE):
+        with naming_errors(folder), checkpoints.naming_full_disk(folder), full_device(_ADVICE):
             return super().train(resume_from_checkpoint, **more)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:

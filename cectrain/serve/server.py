@@ -95,6 +95,7 @@ class Server:
         )
 
     def _make_application(self) -> Starlette:
+        """Return the application with its five addresses."""
         application = Starlette(
             routes=[
                 Route("/", _show_page),
@@ -129,11 +130,13 @@ class Server:
         self._socket.close()
 
     async def _correct(self, request: Request) -> Response:
+        """Answer a request for the corrections of texts."""
         return await self._work(
-            request, "application/json", lambda body: partial(self._answer, *_wishes(body))
+            request, "application/json", lambda body: partial(self._answer, *_read_wishes(body))
         )
 
     async def _correct_file(self, request: Request) -> Response:
+        """Answer with the file of a request, corrected."""
         return await self._work(
             request,
             "application/octet-stream",
@@ -165,7 +168,7 @@ class Server:
         try:
             with anyio.fail_after(self._seconds):
                 work = prepare(await self._read_body(request))
-                answer = asyncio.ensure_future(self._in_thread(lambda: work(given_up.is_set)))
+                answer = asyncio.ensure_future(self._run_in_thread(lambda: work(given_up.is_set)))
                 leaving = asyncio.ensure_future(_wait_for_end(request))
                 try:
                     await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -202,7 +205,7 @@ class Server:
                 403, f"only calls to localhost are served, not {host!r}: see --host"
             )
 
-    async def _in_thread(self, work: Callable[[], str | bytes]) -> str | bytes:
+    async def _run_in_thread(self, work: Callable[[], str | bytes]) -> str | bytes:
         """Return what a thread returns; another one may begin when it ends, awaited or not."""
         await self._free.acquire()
         loop, future = asyncio.get_running_loop(), Future[str | bytes]()
@@ -249,6 +252,7 @@ class Server:
             raise UsageError(f"{name} {error}") from error
 
     async def _read_body(self, request: Request) -> bytes:
+        """Return the body of a request; raise HTTPException for one that is too long."""
         most = self._max_bytes
         beyond = HTTPException(
             413,
@@ -281,7 +285,7 @@ def _check_type(request: Request, kind: str) -> None:
         raise HTTPException(415, "send the body without Content-Encoding")
 
 
-def _wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
+def _read_wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
     """Return the texts of a request, and its arguments for `Corrector.also`."""
     try:
         document = json.loads(body)
@@ -307,46 +311,53 @@ def _check_wishes(wishes: dict[str, Any], known: Collection[str]) -> None:
             raise HTTPException(400, f"{name} may hold texts of at most {_LONGEST} characters")
 
 
-def _answer(value: object, status: int = 200) -> Response:
-    # A lone surrogate cannot be encoded in UTF-8; JSON's ASCII escapes can hold it.
+def _to_response(value: object, status: int = 200) -> Response:
+    """Return a value as JSON.
+
+    A lone surrogate cannot be encoded in UTF-8; JSON's ASCII escapes can hold it.
+    """
     return Response(json.dumps(value), status, media_type="application/json")
 
 
-def _error(status: int, message: str) -> Response:
-    return _answer({"error": message}, status)
+def _to_error(status: int, message: str) -> Response:
+    return _to_response({"error": message}, status)
 
 
 async def _refuse(_: Request, error: Exception) -> Response:
+    """Answer with the status and the message of an exception."""
     assert isinstance(error, HTTPException)
-    response = _error(error.status_code, error.detail)
+    response = _to_error(error.status_code, error.detail)
     response.headers.update(error.headers or {})  # Allow, with 405
     return response
 
 
 async def _find_nothing(request: Request, _: Exception) -> Response:
-    return _error(404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /")
+    return _to_error(
+        404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /"
+    )
 
 
 async def _fail(_: Request, error: Exception) -> Response:
-    return _error(500, f"{type(error).__name__}: this is a bug in the server")
+    return _to_error(500, f"{type(error).__name__}: this is a bug in the server")
 
 
 async def _show_page(request: Request) -> Response:
+    """Answer with the page, in the language that the address or the browser names."""
     language = request.query_params.get("lang") or request.headers.get("accept-language", "")
-    whole = page("zh" if language.startswith("zh") else "en")
+    whole = make_page("zh" if language.startswith("zh") else "en")
     return Response(whole, headers={"Content-Security-Policy": _POLICY}, media_type="text/html")
 
 
 async def _tell_health(_: Request) -> Response:
-    return _answer({"status": "ok"})
+    return _to_response({"status": "ok"})
 
 
 async def _describe(_: Request) -> Response:
-    return _answer(OPENAPI)
+    return _to_response(OPENAPI)
 
 
 @cache
-def page(language: str = "en") -> str:
+def make_page(language: str = "en") -> str:
     """Return the page; it loads nothing and sends requests only to /correct of its own server."""
     words = _WORDS[language]
     body = (_HERE / "page.html").read_text("utf-8").format_map(words)

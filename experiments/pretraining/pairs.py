@@ -174,7 +174,7 @@ class _Corrupted:
         places = np.empty(len(numbers), np.int64)
         for epoch in np.unique(numbers // total):
             mine = numbers // total == epoch
-            walk = shards.order(total, self._seed + self._number, int(epoch))
+            walk = shards.order_rows(total, self._seed + self._number, int(epoch))
             places[mine] = walk[numbers[mine] % total]
         return places
 

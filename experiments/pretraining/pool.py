@@ -72,7 +72,7 @@ def make_pool(
             f"{', '.join(corpus)}: {len(table):,} sentences are left, and {config.held_out:,} "
             f"must be held out; left out: {reasons}. The recipe must list the origins to use."
         )
-    table = table.take(shards.order(len(table), config.seed, 0))
+    table = table.take(shards.order_rows(len(table), config.seed, 0))
     counts = {"read": str(total), **{f"left_out.{k}": str(v) for k, v in left_out.items() if v}}
     table = table.replace_schema_metadata(counts)
 
@@ -157,6 +157,6 @@ def _capped(table: pa.Table, config: PretrainConfig) -> tuple[pa.Table, int]:
     for name, origin in config.origins.items():
         places = np.flatnonzero(origins == name)
         if origin.most is not None and len(places) > origin.most:
-            walk = shards.order(len(places), config.seed, zlib.crc32(name.encode()))
+            walk = shards.order_rows(len(places), config.seed, zlib.crc32(name.encode()))
             keep[places[walk[origin.most :]]] = False
     return table.filter(pa.array(keep)), int((~keep).sum())

@@ -79,7 +79,7 @@ def pretrain(
             return done
         state = Path(out).absolute() / STATE
         set_up_torch(config.seed)
-        step = checkpoints.newest_step(state / "pretrain")
+        step = checkpoints.find_newest_step(state / "pretrain")
         kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
         write_run(work, identity)

@@ -230,7 +230,7 @@ def apply_threshold(run: FinishedRun, dataset: PairSource, longest: int) -> None
     """Write the held-out answers of a run after a threshold that is tuned on its training split.
 
     They are kept in a file beside the run's folder, and a second call computes nothing. The
-    threshold is that of the highest S_C_f1. No pair has more than `longest` characters.
+    threshold is that of the highest S_C_f1. No pair has more than `longest_sides` characters.
     """
     path = run.folder.with_name(f"{run.run.name}.{CAUTIOUS}")
     digest = run.summary["model_sha256"]
@@ -240,7 +240,7 @@ def apply_threshold(run: FinishedRun, dataset: PairSource, longest: int) -> None
             return
     policy = load(str(run.folder))
     data = DataConfig(held_out=_TUNED_ON, held_out_clean=_TUNED_ON, tuning=True)
-    pairs, clean = shards.held_out(dataset, data, longest, _SEED)
+    pairs, clean = shards.draw_held_out(dataset, data, longest, _SEED)
     tuned = _decisions(policy, [(p.source, p.target) for p in pairs] + [(c, c) for c in clean])
     least = best_threshold(tuned)
     rows = run.sentences()

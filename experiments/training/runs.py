@@ -262,11 +262,11 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
     from cectrain.run.results import run_identity
-    from cectrain.run.stages import encoder
+    from cectrain.run.stages import load_encoder
 
     recipe = run.recipe or experiment.recipe
     settings = config.load(recipe, [*experiment.settings, *run.settings])
-    dataset, encoder = open_shards(experiment.data), encoder(settings)
+    dataset, encoder = open_shards(experiment.data), load_encoder(settings)
     identity = run_identity(settings, dataset, encoder)
     expected = json.loads(json.dumps(identity))
     facts = parse((folder / RUN).read_text("utf-8"))

@@ -11,9 +11,9 @@ from cectrain.corrector.policy import correct_texts
 from cectrain.data.shards import Pair
 from cectrain.reward import baseline as module
 from cectrain.reward.baseline import ValueNetwork
-from cectrain.reward.group_reward import GroupReward, behaviour, text_of
+from cectrain.reward.group_reward import GroupReward, measure_behaviour, text_of
 from cectrain.run import heldout
-from cectrain.run.stages import encoder
+from cectrain.run.stages import load_encoder
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
 VALUES = torch.tensor([0.25, 0.1])
@@ -30,16 +30,16 @@ VALUES = torch.tensor([0.25, 0.1])
 )
 def test_baselines_by_hand(baseline, expected):
     """R minus V(x), the mean of the others, the group's mean, or nothing."""
-    found = module.advantages(REWARDS, baseline, VALUES)
+    found = module.compute_advantages(REWARDS, baseline, VALUES)
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
 def test_whitening_over_the_batch():
     """Mean 0 and deviation 1 over the batch; a flat batch stays 0."""
-    batch = module.advantages(REWARDS, "none", VALUES, "batch")
+    batch = module.compute_advantages(REWARDS, "none", VALUES, "batch")
     assert float(batch.mean()) == pytest.approx(0, abs=1e-6)
     assert float(batch.std(correction=0)) == pytest.approx(1)
-    flat = module.advantages(torch.ones(2, 3), "group", VALUES, "batch")
+    flat = module.compute_advantages(torch.ones(2, 3), "group", VALUES, "batch")
     assert not flat.any()
 
 
@@ -85,7 +85,7 @@ GROUPS = [["他已经来了。", "他己经来了。", "他已经来了。", ""]
 
 def test_behaviour_by_hand():
     """Rates over erroneous and over clean sentences are separate; a rate needs a denominator."""
-    found = behaviour(SOURCES, TARGETS, GROUPS)
+    found = measure_behaviour(SOURCES, TARGETS, GROUPS)
     assert found == {
         "empty_rate": 1 / 8,
         "exact_rate": 2 / 4,
@@ -94,7 +94,7 @@ def test_behaviour_by_hand():
         "reached_share": 1.0,  # of one erroneous source
         "mixed_share": 1.0,
     }
-    assert "over_correction_rate" not in behaviour(SOURCES[:1], TARGETS[:1], GROUPS[:1])
+    assert "over_correction_rate" not in measure_behaviour(SOURCES[:1], TARGETS[:1], GROUPS[:1])
 
 
 def test_rewards_of_texts(encoder):
@@ -135,7 +135,7 @@ VOTE = "experiments.training.vote:reward_majority"
 
 def test_the_vote_needs_no_encoder_and_edits_mix_in():
     """A majority vote reads texts only, no target; useful edits are a share of the sum."""
-    assert encoder(load("paper", [f"reward.reward={VOTE}"])) is None
+    assert load_encoder(load("paper", [f"reward.reward={VOTE}"])) is None
     vote = GroupReward(None, RewardConfig(reward=VOTE), 4)
     assert vote.score(SOURCES, TARGETS, GROUPS)[0][0].tolist() == [1, 0, 1, 0]
     mixed = GroupReward(None, RewardConfig(reward=VOTE, useful_weight=0.5), 4)

@@ -58,21 +58,21 @@ def small_disk(tmp_path):
 def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     """The run stops and names the folder and the remedy; the checkpoint before it is whole."""
     from cectrain.config import DataConfig, PolicyConfig
-    from cectrain.data.training_pairs import training_pairs
+    from cectrain.data.training_pairs import select_pairs
     from cectrain.run import trainer
     from cectrain.run.ppo import arguments
 
     made = config.load("exact-match", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
     tiny = policy.load_policy(PolicyConfig(name=str(start)), "cpu")
     out = small_disk / "run"
-    pairs = training_pairs(dataset, DataConfig(limit=6), 40, 42)
+    pairs = select_pairs(dataset, DataConfig(limit=6), 40, 42)
     args = arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
     reward = GroupReward(encoder, config.load("exact-match").reward, 2)
     with pytest.raises(DiskFullError, match=r"no space left.*Free some space"):
         trainer.GroupTrainer(
             tiny, pairs, reward, made, args, sft_pairs=pairs, warmup_examples=0
         ).train()
-    _, step = checkpoints.newest(out)  # the one before it is whole
+    _, step = checkpoints.find_newest(out)  # the one before it is whole
     assert step > 0
 
 

@@ -16,7 +16,7 @@ from cectrain.config import DataConfig
 from cectrain.corrector.correction import apply_edits
 from cectrain.corrector.policy import PolicyProposer, correct_texts, target_ids
 from cectrain.data.shards import Pair
-from cectrain.data.training_pairs import training_pairs
+from cectrain.data.training_pairs import select_pairs
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward
 from experiments.pretraining.model import small_qwen3
@@ -116,7 +116,7 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
 
     settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
     ppo = config.load("exact-match", [*settings, "ppo.oversampling=1", "ppo.baseline=value"]).ppo
-    pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42)
+    pairs = select_pairs(dataset, DataConfig(limit=4), 40, 42)
     args = arguments(ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True)
     seen = []
 

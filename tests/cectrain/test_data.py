@@ -11,7 +11,7 @@ from cecdata.common.codec import encode
 from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.settings import settings_from_tree
 from cectrain import config
-from cectrain.commands.train import configured
+from cectrain.commands.train import configure
 from cectrain.data import shards
 from cectrain.reward.diagnosis import diagnose
 from cectrain.run.stages import choose_constants
@@ -35,11 +35,11 @@ def test_a_smaller_sample_is_the_head_of_a_larger_one(dataset):
 
 def test_an_epoch_is_a_permutation_of_its_own():
     """Every row comes once per epoch, in an order that depends on seed and epoch."""
-    first, second = shards.order(50, 42, 0), shards.order(50, 42, 1)
+    first, second = shards.order_rows(50, 42, 0), shards.order_rows(50, 42, 1)
     assert sorted(first) == sorted(second) == list(range(50))
     assert first.tolist() != second.tolist()
     np.random.seed(1)  # noqa: NPY002 - the global generator must play no part
-    np.testing.assert_array_equal(first, shards.order(50, 42, 0))
+    np.testing.assert_array_equal(first, shards.order_rows(50, 42, 0))
 
 
 def test_a_damaged_dataset_is_refused_before_training(dataset_path, tmp_path):
@@ -56,7 +56,7 @@ def test_a_share_of_clean_sources():
     pairs = [shards.Pair(n, 0, "己经", "已经", "homophone") for n in range(40)]
 
     def drawn(share):
-        return [shards.with_clean(pair, share, 1) for pair in pairs]
+        return [shards.mix_in_clean(pair, share, 1) for pair in pairs]
 
     assert drawn(0.0) == pairs
     assert all(pair.source == pair.target for pair in drawn(1.0))
@@ -109,7 +109,7 @@ def test_a_wrong_setting_is_named(setting, message):
 def test_a_flag_is_taken_letter_by_letter():
     """Quotation marks and backslashes may be part of a name."""
     name = 'a"b\\c'
-    assert configured("paper", (), policy__name=name).policy.name == name
+    assert configure("paper", (), policy__name=name).policy.name == name
 
 
 def test_every_number_has_a_range():
@@ -133,17 +133,17 @@ def test_the_tuning_part_is_not_trained_on(dataset, tmp_path):
     """The tuning part is a tenth of the training split for every seed, and no pair of it is trained
     on."""
     pytest.importorskip("datasets", reason="the extra `train` is not installed")
-    from cectrain.data.training_pairs import training_pairs
+    from cectrain.data.training_pairs import select_pairs
 
     told = config.DataConfig(tuning=True, held_out=30, held_out_clean=10)
-    watched, clean = shards.held_out(dataset, told, 64, 1)
-    other, _ = shards.held_out(dataset, told, 64, 2)
-    pairs = training_pairs(dataset, told, 64, 42)
+    watched, clean = shards.draw_held_out(dataset, told, 64, 1)
+    other, _ = shards.draw_held_out(dataset, told, 64, 2)
+    pairs = select_pairs(dataset, told, 64, 42)
     trained = {pair.id for pair in pairs.take(range(len(pairs)), 0)}
     assert watched
     assert clean
     assert not trained & {pair.id for pair in (*watched, *other)}
-    everything = len(training_pairs(dataset, config.DataConfig(), 64, 42))
+    everything = len(select_pairs(dataset, config.DataConfig(), 64, 42))
     assert 0.8 * everything < len(pairs) < everything
 
 
@@ -153,17 +153,17 @@ def test_as_many_pairs_are_held_out_as_are_short_enough(dataset, tuning):
     split = "train" if tuning else "validation"
     everything = shards.sample(dataset, split, 10**6, 3)
     if tuning:
-        kept = shards.in_tuning_part(shards.as_unsigned([pair.id for pair in everything]))
+        kept = shards.is_in_tuning_part(shards.as_unsigned([pair.id for pair in everything]))
         everything = [pair for pair, keep in zip(everything, kept, strict=True) if keep]
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]
     told = config.DataConfig(held_out=len(short), held_out_clean=0, tuning=tuning)
-    watched, _ = shards.held_out(dataset, told, limit, 3)
+    watched, _ = shards.draw_held_out(dataset, told, limit, 3)
     assert list(watched) == short
-    few, _ = shards.held_out(dataset, replace(told, held_out=len(short) // 2), limit, 3)
+    few, _ = shards.draw_held_out(dataset, replace(told, held_out=len(short) // 2), limit, 3)
     assert list(few) == short[: len(short) // 2]
     everyone = replace(told, held_out=10**6, held_out_clean=10**6)
-    watched, clean = shards.held_out(dataset, everyone, limit, 3)
+    watched, clean = shards.draw_held_out(dataset, everyone, limit, 3)
     assert list(watched) == short
     assert list(clean) == list(dict.fromkeys(pair.target for pair in short))
 
@@ -173,7 +173,7 @@ def test_constants_are_chosen_on_pairs_that_are_trained_on(dataset, encoder, tmp
     """The diagnosis of a run has the first of the short pairs, without those that are held out."""
     everything = shards.sample(dataset, "train", 10**6, 42)
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
-    parts = shards.in_tuning_part(shards.as_unsigned([pair.id for pair in everything]))
+    parts = shards.is_in_tuning_part(shards.as_unsigned([pair.id for pair in everything]))
     held_out = parts if tuning else np.zeros_like(parts)
     left = [p for p, out in zip(everything, held_out, strict=True) if p.length <= limit and not out]
     settings = ["diagnose_pairs=12", f"policy.max_chars={limit}", f"data.tuning={tuning}".lower()]

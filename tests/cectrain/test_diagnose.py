@@ -16,7 +16,7 @@ from cectrain.config import RewardConfig
 from cectrain.data import shards
 from cectrain.reward import candidates, diagnosis
 from cectrain.reward.group_reward import GroupReward
-from cectrain.reward.terms import alpha_star
+from cectrain.reward.terms import find_alpha_star
 
 PAIR = shards.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone")
 
@@ -43,13 +43,13 @@ def test_pair_accuracy_counts_every_pair(seed):
 def test_candidates_are_what_their_kind_says():
     """A near miss corrects the error wrongly; an over-correction changes one right character."""
     rng = np.random.default_rng(0)
-    near = candidates.near_miss(PAIR, rng)
+    near = candidates.make_near_miss(PAIR, rng)
     assert near != PAIR.target
     assert near[0] == "他"
     assert near[2:] == "经来了。"
-    over = candidates.over_correction(PAIR.target, rng)
+    over = candidates.make_over_correction(PAIR.target, rng)
     assert sum(a != b for a, b in zip(over, PAIR.target, strict=True)) == 1
-    assert candidates.over_correction("ab", rng) == "a"
+    assert candidates.make_over_correction("ab", rng) == "a"
 
 
 def test_a_bank_is_a_function_of_pairs_and_seed(dataset):
@@ -74,7 +74,7 @@ def test_the_papers_constants_punish_a_lone_correct_candidate(found):
     assert given_.alpha_star == pytest.approx(0.3 / 0.55)
     assert given_.lone_wins < calibrated.lone_wins
     assert calibrated.lone_wins > 0.95
-    assert calibrated.config.alpha > alpha_star(calibrated.config.tau, calibrated.config.beta)
+    assert calibrated.config.alpha > find_alpha_star(calibrated.config.tau, calibrated.config.beta)
     assert found.favoured == "calibrated"
     assert "calibrated" in found.verdict[0]
     assert re.search(r"% of pairs \(\d+% to \d+%: \d+ sentences\)", " ".join(found.verdict))
@@ -160,7 +160,7 @@ def test_variants_are_right_and_differ():
     for target in ("他已经来了。", "a", "非常好，来了！", "因为他"):
         for source in (target + "。", target[:-1] + "x"):
             pair = replace(PAIR, source=source, target=target)
-            made = candidates.variants(pair)
+            made = candidates.list_variants(pair)
             assert len(made) == candidates.VARIANTS
             assert not {target, source} & set(made)
 
@@ -220,4 +220,4 @@ def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
 def test_the_text_names_the_split_of_its_pairs(found):
     """Training pairs are not called held-out."""
     for split, words in (("validation", "40 held-out pairs"), ("train", "40 training pairs")):
-        assert words in diagnosis.text(replace(found, pairs=40, split=split))
+        assert words in diagnosis.write_report(replace(found, pairs=40, split=split))

@@ -19,7 +19,7 @@ from cectrain import config
 from cectrain.cli import cli
 from cectrain.corrector.policy import load, make_reader
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
-from cectrain.data.training_pairs import labelled_pairs, training_pairs
+from cectrain.data.training_pairs import labelled_pairs, select_pairs
 from cectrain.run.heldout import evaluate
 from cectrain.run.loss import collate, loss_function
 from cectrain.run.supervised import learning_rate, set_gradient
@@ -149,8 +149,8 @@ def test_labelled_pairs_are_not_corrupted(tmp_path):
     """`data.fresh` is refused, and without it the table has the lines as they are."""
     pairs = labelled_pairs(written(tmp_path / "pairs.tsv", PAIRS), None, 5)
     with pytest.raises(UsageError, match=r"data\.fresh"):
-        training_pairs(pairs, config.DataConfig(fresh=True), 40, 1)
-    kept = training_pairs(pairs, config.DataConfig(), 40, 1)
+        select_pairs(pairs, config.DataConfig(fresh=True), 40, 1)
+    kept = select_pairs(pairs, config.DataConfig(), 40, 1)
     assert {(p.source, p.target) for p in kept.batch(0, len(kept))} <= {*PAIRS}
 
 
@@ -369,7 +369,7 @@ def test_what_a_policy_cannot_read_is_read_as_in_a_corrector(tmp_path):
         ("是吗？👍", "是吗？👍"),
     ]
     pairs = labelled_pairs(written(tmp_path / "pairs.tsv", rows), None, 1)
-    kept = training_pairs(pairs, config.DataConfig(), 40, 1)
+    kept = select_pairs(pairs, config.DataConfig(), 40, 1)
     read = make_reader(policy)
     assert read("他\u200b😀来㻂") == "他·来某"
     everything = [Pair(n, 0, *row, "labelled") for n, row in enumerate(rows)]

@@ -18,7 +18,7 @@ from cectrain import checkpoints
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
 from cectrain.corrector.policy import Policy, check_context, target_ids
 from cectrain.data.shards import Pair
-from cectrain.data.training_pairs import training_pairs
+from cectrain.data.training_pairs import select_pairs
 from cectrain.model import policy
 from cectrain.run import loss
 from cectrain.run import supervised as loop
@@ -98,7 +98,7 @@ def test_only_the_answer_has_labels(tiny):
 
 @pytest.fixture
 def pairs(dataset, tmp_path):
-    return training_pairs(dataset, DataConfig(), 40, 42)
+    return select_pairs(dataset, DataConfig(), 40, 42)
 
 
 def test_batches_walk_every_pair_once_an_epoch(pairs):
@@ -114,15 +114,15 @@ def test_long_pairs_are_left_out_and_none_left_is_an_error(dataset, pairs, tmp_p
     """max_chars limits both sides; a limit that leaves no pair is an error."""
     assert all(max(len(p.source), len(p.target)) <= 40 for p in pairs.take(range(len(pairs)), 0))
     with pytest.raises(InputError, match="max_chars"):
-        training_pairs(dataset, DataConfig(), 2, 42)
-    some = training_pairs(dataset, DataConfig(limit=7), 40, 42)
+        select_pairs(dataset, DataConfig(), 2, 42)
+    some = select_pairs(dataset, DataConfig(limit=7), 40, 42)
     assert len(some) == 7
 
 
 def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
     """Targets stay, sources differ by epoch, and a pair does not depend on its batch."""
-    fresh = training_pairs(dataset, DataConfig(fresh=True), 60, 42)
-    stored = training_pairs(dataset, DataConfig(), 60, 42)
+    fresh = select_pairs(dataset, DataConfig(fresh=True), 60, 42)
+    stored = select_pairs(dataset, DataConfig(), 60, 42)
     places = list(range(12))
     old, one, two = stored.take(places, 0), fresh.take(places, 0), fresh.take(places, 1)
     assert [p.target for p in old] == [p.target for p in one]
@@ -141,7 +141,7 @@ def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
     made = load(filters=("levenshtein",), unchanged=0.5, copies=1)
     build([str(text)], tmp_path / "data", made)
     built = open_shards(tmp_path / "data")
-    fresh = training_pairs(built, DataConfig(fresh=True), 60, 42)
+    fresh = select_pairs(built, DataConfig(fresh=True), 60, 42)
     for epoch in (0, 1):
         pairs = fresh.take(range(len(fresh)), epoch)
         same = [pair for pair in pairs if pair.source == pair.target]
@@ -151,7 +151,7 @@ def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
 
 def test_a_clean_share_depends_on_the_pair_alone(dataset, tmp_path):
     """Whether a pair is clean does not depend on its batch."""
-    mixed = training_pairs(dataset, DataConfig(clean_share=0.5), 60, 42)
+    mixed = select_pairs(dataset, DataConfig(clean_share=0.5), 60, 42)
     together = mixed.take(range(30), 0)
     assert [mixed.take([place], 0)[0] for place in range(30)] == together
     assert 5 < sum(p.source == p.target for p in together) < 25
@@ -197,7 +197,7 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
             try:
                 loop.train_sft(tiny, pairs, config, folder, log)
             except KeyboardInterrupt:
-                assert checkpoints.newest(folder)[1] == 6
+                assert checkpoints.find_newest(folder)[1] == 6
         runs.append(weights(tiny))
     assert losses[11] < losses[0] - 0.5
     assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
@@ -206,15 +206,17 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
 def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path):
     """Without space the error is reported, no partial folder remains, and the older one stays
     whole."""
-    checkpoints.save(tmp_path / "checkpoint-1", lambda p: (p / "w").write_bytes(b"x"), step=1)
+    checkpoints.save_checkpoint(
+        tmp_path / "checkpoint-1", lambda p: (p / "w").write_bytes(b"x"), step=1
+    )
 
     def full(_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(CecError, match="no space"):
-        checkpoints.save(tmp_path / "checkpoint-2", full, step=2)
+        checkpoints.save_checkpoint(tmp_path / "checkpoint-2", full, step=2)
     assert [p.name for p in tmp_path.iterdir()] == ["checkpoint-1"]
-    assert checkpoints.newest(tmp_path)[1] == 1
+    assert checkpoints.find_newest(tmp_path)[1] == 1
 
 
 def test_a_loss_that_is_no_number_stops(tiny, pairs, tmp_path):

@@ -17,13 +17,13 @@ from cecdata.common.errors import InputError, UsageError
 from cectrain import config
 from cectrain.config import RewardConfig
 from cectrain.other_trainers import compute_score
-from cectrain.reward.batch import Batch, dbscan, distances, largest_cluster
-from cectrain.reward.function import RewardFunctionError, load, values_P_L
+from cectrain.reward.batch import Batch, cluster_by_dbscan, cosine_distances, find_largest_cluster
+from cectrain.reward.function import RewardFunctionError, call_function, load_function
 from cectrain.reward.terms import (
     CONSENSUS,
     PAIR,
     USEFUL,
-    alpha_star,
+    find_alpha_star,
     total_reward,
     useful_rewards,
     with_unchanged_reward,
@@ -74,7 +74,7 @@ def test_alpha_star_is_where_the_sign_turns(cosine, alpha):
     difference = rewards[0, 3] - rewards[0, 0]
     expected = (1 - cosine) * (alpha / 0.3 - (1 - alpha) / 0.25)
     assert difference == pytest.approx(expected)
-    assert (difference > 0) == (alpha > alpha_star(0.7, 0.75))
+    assert (difference > 0) == (alpha > find_alpha_star(0.7, 0.75))
 
 
 def test_no_cluster_earns_no_consensus():
@@ -266,7 +266,7 @@ def test_labels_equal_scikit_learns(seed, groups, size, radius):
     points = rng.integers(0, 12, (groups, size)) * 0.05
     distances = np.abs(points[:, :, None] - points[:, None, :]).round(6)
     valid = rng.random((groups, size)) < 0.8
-    ours = dbscan(distances, radius, valid)
+    ours = cluster_by_dbscan(distances, radius, valid)
     np.testing.assert_array_equal(ours, by_sklearn(distances, radius, valid))
 
 
@@ -276,9 +276,9 @@ def test_labels_equal_scikit_learns_on_embeddings(size):
     rng = np.random.default_rng(size)
     centres = rng.normal(size=(4, 16))
     vectors = centres[rng.integers(0, 4, (6, size))] + 0.15 * rng.normal(size=(6, size, 16))
-    apart = distances(vectors)
+    apart = cosine_distances(vectors)
     for radius in (0.02, 0.1, 0.5):
-        ours = dbscan(apart, radius)
+        ours = cluster_by_dbscan(apart, radius)
         np.testing.assert_array_equal(ours, by_sklearn(apart, radius))
 
 
@@ -287,16 +287,16 @@ def test_ties_are_defined():
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
-    labels = dbscan(distances(group), 0.1)
+    labels = cluster_by_dbscan(cosine_distances(group), 0.1)
     assert labels.tolist() == [[0, 0, 1, 1]]
-    assert largest_cluster(labels, group).tolist() == [[False, False, True, True]]
+    assert find_largest_cluster(labels, group).tolist() == [[False, False, True, True]]
 
 
 def test_equal_ties_take_the_lower_number():
     """Of two equally tight clusters the first is taken, whatever the direction of their vectors."""
     group = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
-    labels = dbscan(distances(group), 0.1)
-    assert largest_cluster(labels, group).tolist() == [[True, False, True, False]]
+    labels = cluster_by_dbscan(cosine_distances(group), 0.1)
+    assert find_largest_cluster(labels, group).tolist() == [[True, False, True, False]]
 
 
 MODULE = """
@@ -348,7 +348,7 @@ def module(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "own_rewards", raising=False)
-    load.cache_clear()
+    load_function.cache_clear()
 
 
 def batch(*settings):
@@ -396,7 +396,7 @@ def test_the_vote_sees_no_reference():
 def test_a_bad_function_is_named(name, message):
     """The error has the function's name, and what was wrong with its result."""
     with pytest.raises(RewardFunctionError, match=f"reward function own_rewards:{name} {message}"):
-        values_P_L(batch(), f"own_rewards:{name}")
+        call_function(batch(), f"own_rewards:{name}")
 
 
 @pytest.mark.parametrize(

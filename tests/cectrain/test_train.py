@@ -96,15 +96,15 @@ def test_the_constants_that_rank_better_are_favoured():
     """If both rank equally, the given constants stay."""
     from types import SimpleNamespace
 
-    from cectrain.reward.diagnosis import favoured
+    from cectrain.reward.diagnosis import find_favoured
 
     def ranking(*values):
         names = ("as given", "calibrated")
         return {n: SimpleNamespace(ranking=v) for n, v in zip(names, values, strict=True)}
 
-    assert favoured(ranking(0.9962, 0.9961)) == "as given"
+    assert find_favoured(ranking(0.9962, 0.9961)) == "as given"
     for both, taken in (((0.9, 0.8), "as given"), ((0.8, 0.9), "calibrated")):
-        assert favoured(ranking(*both)) == taken
+        assert find_favoured(ranking(*both)) == taken
 
 
 def test_the_model_loads_and_answers_like_cecbench(finished):
@@ -186,7 +186,7 @@ def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, 
     for moment in ("step 1 of 2", "batch 2 of 3"):
         with pytest.raises(Stop):
             train(dataset_path, out, settings, log=stops(moment))
-    folder, _ = checkpoints.newest(out / ".cecdata" / "ppo")
+    folder, _ = checkpoints.find_newest(out / ".cecdata" / "ppo")
     half = folder.parent / "checkpoint-99"
     half.mkdir()
     (half / "model.safetensors").write_bytes(b"half")

@@ -20,7 +20,7 @@ from cectrain.config import DataConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
 from cectrain.data import shards
-from cectrain.data.training_pairs import training_pairs
+from cectrain.data.training_pairs import select_pairs
 from cectrain.model import qwen3_forward
 from cectrain.reward.group_reward import GroupReward
 
@@ -42,7 +42,7 @@ def trainer_for(dataset, encoder, small_policy):
 
     def made(out, *more, cls=None, reward=None, limit=7):
         told = config.load("exact-match", [*SETTINGS, *more])
-        pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42)
+        pairs = select_pairs(dataset, DataConfig(limit=limit), 40, 42)
         reward = reward or GroupReward(encoder, told.reward, told.ppo.candidates)
         args = arguments(told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
         used = cls or trainer.GroupTrainer
@@ -245,7 +245,7 @@ def test_an_epoch_has_its_own_order(watched):
     second = list(sampler)
     assert len(first) == len(sampler) == 2 * 3 * 2 * 4  # batches × sources × L × repeats
     assert first[:6] == first[6:12]
-    walk = shards.order(7, 42, 0)
+    walk = shards.order_rows(7, 42, 0)
     assert first[:6] == [place for place in walk[:3] for _ in range(2)]
     assert first != second
 
@@ -254,7 +254,7 @@ def test_a_pool_groups_by_length(dataset, tmp_path):
     """Every place comes once per epoch; the batches of a pool have similar lengths."""
     from cectrain.run.batches import GroupSampler, View
 
-    pairs = training_pairs(dataset, DataConfig(limit=60), 40, 42)
+    pairs = select_pairs(dataset, DataConfig(limit=60), 40, 42)
     lengths = pairs.lengths()
     assert lengths.tolist() == [len(pair.target) for pair in pairs.take(range(60), 0)]
     told = {"groups": 5, "size": 2, "repeats": 1, "view": View(pairs, None)}
@@ -269,7 +269,7 @@ def test_a_pool_groups_by_length(dataset, tmp_path):
 
 def test_a_checkpoint_is_proved_and_carries_the_value_network(watched):
     """It contains optimizer, schedule, generators and V, with a proof written last."""
-    folder, step = checkpoints.newest(watched["out"])
+    folder, step = checkpoints.find_newest(watched["out"])
     assert (folder.name, step) == ("checkpoint-6", 6)
     names = {path.name for path in folder.iterdir()}
     assert {"model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"} <= names

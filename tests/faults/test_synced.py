@@ -175,7 +175,9 @@ def test_a_finished_model(place):
 
 
 def saved(folder, step):
-    checkpoints.save(folder, lambda where: (where / "weights").write_bytes(b"w"), step=step)
+    checkpoints.save_checkpoint(
+        folder, lambda where: (where / "weights").write_bytes(b"w"), step=step
+    )
 
 
 def test_a_damaged_checkpoint_does_not_count(tmp_path):
@@ -183,11 +185,11 @@ def test_a_damaged_checkpoint_does_not_count(tmp_path):
     for step in (2, 4):
         saved(tmp_path / f"checkpoint-{step}", step)
     (tmp_path / "checkpoint-4" / "weights").write_bytes(b"x")
-    assert checkpoints.newest(tmp_path)[1] == 2
+    assert checkpoints.find_newest(tmp_path)[1] == 2
     saved(tmp_path / "checkpoint-3", 3)
-    checkpoints.prune(tmp_path, 1, 3)
+    checkpoints.remove_older(tmp_path, 1, 3)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-3"]
-    assert checkpoints.newest(tmp_path)[1] == 3
+    assert checkpoints.find_newest(tmp_path)[1] == 3
 
 
 def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):

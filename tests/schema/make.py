@@ -80,7 +80,7 @@ def checkpoint(out: Path) -> None:
     def fill(folder: Path) -> None:
         save_file({"a": draw.standard_normal((2, 3), np.float32)}, folder / "model.safetensors")
 
-    checkpoints.save(out / "checkpoint-7", fill, step=7)
+    checkpoints.save_checkpoint(out / "checkpoint-7", fill, step=7)
 
 
 def training(out: Path) -> None:

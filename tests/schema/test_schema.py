@@ -100,7 +100,7 @@ def test_checkpoints(version, expected):
     """The newest whole checkpoint, with what it says of itself."""
     from safetensors.numpy import load_file
 
-    found = checkpoints.newest(version / "checkpoints")
+    found = checkpoints.find_newest(version / "checkpoints")
     assert found is not None
     assert (found[0].name, found[1]) == ("checkpoint-7", 7)
     assert load_file(found[0] / "model.safetensors")["a"].tolist() == expected["tensor"]
@@ -164,7 +164,7 @@ def test_an_edited_checkpoint_is_passed_over(copied):
     """A proof that was edited proves nothing."""
     path = copied / "checkpoints" / "checkpoint-7" / "checkpoint.json"
     later(path, r'("step": )(\d+)')
-    assert checkpoints.newest(copied / "checkpoints") is None
+    assert checkpoints.find_newest(copied / "checkpoints") is None
 
 
 @pytest.mark.parametrize(

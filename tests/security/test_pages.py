@@ -223,9 +223,9 @@ def test_training_reads_the_dataset_by_its_name(named, expected, tmp_path):
     """The mapped table of the trainer has the rows of the folder that was named."""
     from cectrain.config import DataConfig
     from cectrain.data.shards import open_shards
-    from cectrain.data.training_pairs import training_pairs
+    from cectrain.data.training_pairs import select_pairs
 
-    found = training_pairs(open_shards(Path(named)), DataConfig(), 60, 1)
+    found = select_pairs(open_shards(Path(named)), DataConfig(), 60, 1)
     assert sorted(pair.target for pair in found.take(range(len(found)), 0)) == expected["train"]
 
 

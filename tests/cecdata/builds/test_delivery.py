@@ -15,7 +15,7 @@ from cecdata.embed import encoder
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.reader import open_dataset
 from cectrain.config import DataConfig
-from cectrain.data.training_pairs import training_pairs
+from cectrain.data.training_pairs import select_pairs
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_fresh_pairs_are_a_build_with_another_seed(tmp_path, corpus):
     for seed in (42, 43):
         build([str(corpus)], tmp_path / str(seed), load(str(recipe), seed=seed))
     stored, other = (open_dataset(tmp_path / str(seed)) for seed in (42, 43))
-    fresh = training_pairs(stored, DataConfig(fresh=True), 60, 42)
+    fresh = select_pairs(stored, DataConfig(fresh=True), 60, 42)
     pairs = fresh.take(range(len(fresh)), 0)
     rows = [row for batch in other.batches("train") for row in batch.to_pylist()]
     wanted = {(row["id"], row["copy"]): (row["source"], row["operator"]) for row in rows}
