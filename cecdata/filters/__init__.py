@@ -15,7 +15,7 @@ from cecdata.filters import cosine
 from cecdata.filters.base import DISTANCE, Filter, Tally
 from cecdata.perturbation.pairs import Pairs
 
-__all__ = ["FILTERS", "Filter", "Tally", "active", "measure"]
+__all__ = ["FILTERS", "Filter", "Tally", "active_filters", "measure_pairs"]
 
 # A pair that several rules reject gets the reason of the first.
 FILTERS: Mapping[str, Filter] = MappingProxyType(

@@ -8,9 +8,9 @@ import re
 from functools import cache
 
 from cecdata.hanzi.characters import (
+    TABLES,
     is_han,
     is_standard,
-    read_table_rows,
     standard_characters,
     traditional_forms,
     variant_forms,
@@ -73,7 +73,8 @@ def _map_forms() -> dict[str, str]:
 @cache
 def read_lexicon() -> frozenset[str]:
     """Return the words of the lexicon."""
-    return frozenset(word for word, _, _ in read_table_rows("lexicon"))
+    lines = (TABLES / "lexicon.tsv").read_text("utf-8").split("\n")
+    return frozenset(line.partition("\t")[0] for line in lines[1:-1])
 
 
 def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:
