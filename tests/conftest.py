@@ -26,7 +26,10 @@ LONGEST = (
     "test_training", "test_trl_contract",
 )  # fmt: skip
 #: folders whose files share what takes seconds to make: warm processes, datasets, libraries
-TOGETHER = {"builds": "builds", "faults": "builds", "cectrain": "cectrain", "embed": "cectrain"}
+TOGETHER = {
+    "builds": "builds", "faults": "builds",
+    "cectrain": "cectrain", "embed": "cectrain", "experiments": "cectrain",
+}  # fmt: skip
 #: files of these that share nothing of it: one process would run for longer than all others
 APART = (
     "test_adapt", "test_channel", "test_documents", "test_editors", "test_prevalence", "test_serve",
@@ -47,10 +50,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return ByFolder(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def pytest_configure() -> None:
+class Examples:
+    """Leaves modules of the packages without an example out: to import them takes seconds."""
+
+    @staticmethod
+    def pytest_ignore_collect(collection_path: Path) -> bool | None:
+        if collection_path.suffix != ".py" or collection_path.is_relative_to(Path(__file__).parent):
+            return None
+        return None if ">>>" in collection_path.read_text("utf-8") else True
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary folders in memory where there is enough: there a sync costs nothing. Products
     of matrices take one thread: those of other processes would wait for each other. What is
     imported until the tests are collected is no garbage."""
+    config.pluginmanager.register(Examples())
     for library in ("OMP", "OPENBLAS"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     gc.disable()

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -143,12 +144,13 @@ FORMAT = Format(_read, _records, (".toy",), columns=False)
 #: runs command lines one after another, so that what they import is paid once
 RUNS = """
 import json, sys
+from importlib import import_module
 
-from cecdata.cli import cli
 from cecdata.common.command_group import run
 
-for words in json.loads(sys.argv[1]):
-    assert run(cli, words) == 0, words
+for program, *words in json.loads(sys.argv[1]):
+    assert run(import_module(f"{program}.cli").cli, words) == 0, words
+    print(end="\\0")
 """
 
 READS = """
@@ -393,12 +395,9 @@ def run(folder: Path, script: str, *words: str) -> str:
     return done.stdout
 
 
-def cli(tree: Path, *commands: str) -> str:
-    return run(tree, RUNS, json.dumps([command.split() for command in commands]))
-
-
-def cecbench(folder: Path, *words: str) -> str:
-    return run(folder, "from cecbench.cli import main; main()", *words)
+def answers(folder: Path, *commands: Sequence[str]) -> list[str]:
+    """Return what each of these commands prints, in one process."""
+    return run(folder, RUNS, json.dumps(commands)).split("\0")[:-1]
 
 
 def changed(folder: Path) -> set[str]:
@@ -433,12 +432,9 @@ def test_an_operator_touches_four_files(tree):
     )
     (tree / "toy.toml").write_text(RECIPE, "utf-8")
     contract(tree, "toy", "operators")
-    said = cli(
-        tree,
-        "build corpus.txt --recipe toy.toml --filters levenshtein --out out",
-        "verify out",
-        "preview 的 --operator toy",
-    )
+    build = "cecdata build corpus.txt --recipe toy.toml --filters levenshtein --out out"
+    preview = "cecdata preview 的 --operator toy"
+    *_, said = answers(tree, build.split(), ("cecdata", "verify", "out"), preview.split())
     manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
     assert set(manifest["operators"]) == {"toy"}
     assert manifest["pairs"]["kept"] > len(LINES)
@@ -454,7 +450,8 @@ def test_a_filter_touches_three_files(tree):
         ("import cosine\n", "import cosine, toy\n"),
     )
     contract(tree, "toy", "filters")
-    cli(tree, "build corpus.txt --filters levenshtein,toy --out out", "verify out")
+    build = "cecdata build corpus.txt --filters levenshtein,toy --out out"
+    answers(tree, build.split(), ("cecdata", "verify", "out"))
     manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
     assert manifest["pairs"]["rejected"]["has_digit"] == 4
     assert manifest["toy"] == {"seen": 16, "dropped": 4}
@@ -498,13 +495,19 @@ def test_a_system_is_two_files_of_any_package(bench):
     assert not changed(bench)
     assert 'entry-points."cecbench.systems"' in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
-    assert json.loads(cecbench(bench, "list", "--json"))["systems"]["toy"] == "toy:WRONG"
-    assert "Options of toy:\n  --toy-right TEXT" in cecbench(bench, "run", "--help")
-    words = ("run", "--benchmark", "own.tsv", "--json", "--system", "toy:己")
-    values = json.loads(cecbench(bench, *words))
+    words = ("cecbench", "run", "--benchmark", "own.tsv", "--json", "--system", "toy:己")
+    listed, told, *made = answers(
+        bench,
+        ("cecbench", "list", "--json"),
+        ("cecbench", "run", "--help"),
+        words,
+        (*words, "--toy-right", "以", "--out", "other"),
+    )
+    assert json.loads(listed)["systems"]["toy"] == "toy:WRONG"
+    assert "Options of toy:\n  --toy-right TEXT" in told
+    values, other = map(json.loads, made)
     assert (values["S_C_f1"], values["usage"]["tokens_out"]) == (100.0, 2)
     assert (bench / "out/bench/runs/own.tsv/toy-己/score.json").is_file()
-    other = json.loads(cecbench(bench, *words, "--toy-right", "以", "--out", "other"))
     assert other["system_identity"]["right"] == "以"
     assert other["S_C_f1"] == 0
 
@@ -520,10 +523,10 @@ def test_a_scorer_owns_its_options(bench):
     )
     edit(bench / "cecbench/scorers.py", *changes)
     (bench / "four.tsv").write_text("1\t己经\t已经\t已经\n2\t好\t好\t妤\n", "utf-8")
-    words = ("score", "four.tsv", "--scorer")
-    assert json.loads(cecbench(bench, *words, "long", "--least", "2", "--json"))["f1"] == 1.0
-    assert json.loads(cecbench(bench, *words, "long", "--json"))["f1"] == 2 / 3
-    assert "Count longer sentences only." in cecbench(bench, "score", "--help")
+    words = ("cecbench", "score", "four.tsv", "--scorer", "long", "--json")
+    told, *made = answers(bench, ("cecbench", "score", "--help"), (*words, "--least", "2"), words)
+    assert [json.loads(values)["f1"] for values in made] == [1.0, 2 / 3]
+    assert "Count longer sentences only." in told
 
 
 def test_a_corrector_is_two_files_of_any_package(bench):
@@ -547,17 +550,16 @@ def test_a_corrector_is_two_files_of_any_package(bench):
         (package / "entry_points.txt").write_text("\n".join(lines))
     assert 'entry-points."cectrain.models"' in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
-    def cectrain(*words):
-        return run(bench, "from cectrain.cli import main; main()", "correct", *words)
-
-    model = ("--model", "toy:己")
-    (answer,) = map(json.loads, cectrain(*model, "--json", "他己经来了。").splitlines())
-    assert (answer["target"], answer["edits"][0]["confidence"]) == ("他已经来了。", 0.8)
-    assert cectrain(*model, "--confidence", "0.9", "他己经来了。") == "他己经来了。\n"
     (bench / "names").write_text("己经来\n", "utf-8")
-    assert cectrain(*model, "--protect", "names", "他己经来了。") == "他己经来了。\n"
-    words = ("run", "--benchmark", "own.tsv", "--json", "--system", "corrector:toy:己")
-    values = json.loads(cecbench(bench, *words))
+    words = ("cectrain", "correct", "--model", "toy:己", "他己经来了。")
+    score = ("cecbench", "run", "--benchmark", "own.tsv", "--json", "--system", "corrector:toy:己")
+    more = ("--confidence", "0.9"), ("--protect", "names")
+    found, *kept, scores = answers(
+        bench, (*words, "--json"), *((*words, *options) for options in more), score
+    )
+    answer, values = json.loads(found), json.loads(scores)
+    assert (answer["target"], answer["edits"][0]["confidence"]) == ("他已经来了。", 0.8)
+    assert kept == ["他己经来了。\n"] * 2
     assert values["S_C_f1"] == 100.0
     assert values["system_identity"]["wrong"] == "己"
 
@@ -587,9 +589,12 @@ def test_a_benchmark_is_two_files(bench):
 
     (bench / "data/toys").mkdir(parents=True)
     (bench / "own.tsv").rename(bench / "data/toys/one.tsv")
-    assert re.search(r"toys/one +2 rows  found", cecbench(bench, "list", "--data", "data"))
-    words = ("run", "--benchmark", "toys/one", "--data", "data", "--system", "copy", "--json")
-    values = json.loads(cecbench(bench, *words))
+    words = ("--benchmark", "toys/one", "--data", "data", "--system", "copy", "--json")
+    listed, made = answers(
+        bench, ("cecbench", "list", "--data", "data"), ("cecbench", "run", *words)
+    )
+    assert re.search(r"toys/one +2 rows  found", listed)
+    values = json.loads(made)
     assert values["benchmark_licence"] == "CC0"
     assert values["signature.benchmark"].startswith("toys/one@")
 
