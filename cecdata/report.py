@@ -21,6 +21,7 @@ from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 
 REPORT = "report.html"
+MOST_READ = 200_000  # pairs, nearly
 SHOWN = 1_500  # kept rows in the browser, shared among the operators or origins
 SHOWN_REJECTED = 400  # of each reason
 CONFUSIONS = 2_000
@@ -28,14 +29,14 @@ EXAMPLES = 4  # of each reason
 _UNREAD = 40  # most files that are named
 
 
-def write_report(out: Path, *, sample: int = 200_000, to: Path | None = None) -> Path:
+def write_report(out: Path, to: Path | None = None) -> Path:
     """Write the report of the dataset at `out`, and return its path.
 
-    At most about `sample` rows are read. The file is written to the folder `to`, by default `out`.
-    Raises InputError and VerificationError as `open_dataset` does.
+    The file is written to the folder `to`, by default `out`. Raises InputError and
+    VerificationError as `open_dataset` does.
     """
     dataset = open_dataset(out)
-    drawn = draw_sample(dataset, sample)
+    drawn = draw_sample(dataset, MOST_READ)
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)
     text = make_page(out.resolve().name, dataset.manifest, drawn)

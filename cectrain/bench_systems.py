@@ -9,13 +9,13 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecbench.systems.base import SHARE, Answer, DeviceOptions, Kind
+from cecbench.systems.base import SHARE, Answer, Context, DeviceOptions, Kind
 from cecdata.common.settings import option
-from cectrain.corrector.folder import BUILTIN, CHANNEL, COMBINED, MODEL
+from cectrain.corrector.folder import CHANNEL, COMBINED, MODEL
 
 if TYPE_CHECKING:
     from cectrain.corrector.correction import Correction
@@ -102,41 +102,21 @@ def make_corrector(kind: str, model: str, options: ModelOptions, block: int = 0)
     return CorrectorSystem(name, corrector, identity, block)
 
 
-def make_policy(name: str, options: DeviceOptions) -> CorrectorSystem:
-    """Return the policy of a model's or a run's folder; `builtin` is the one that ships.
+def _make_kind(form: str, meaning: str) -> Kind[ModelOptions]:
+    """Return the kind of a model of `cectrain correct --model`, the argument or the kind itself."""
+    name, colon, _ = form.partition(":")
 
-    `./builtin` is a folder of that name.
-    """
-    kind = BUILTIN if name == BUILTIN else "policy"
-    return make_corrector(kind, name, ModelOptions(**asdict(options)), 8 * options.batch)
+    def make(model: str, options: ModelOptions, _: Context) -> CorrectorSystem:
+        return make_corrector(name, model or name, options, 8 * options.batch if colon else 0)
 
-
-def _kind_of_shipped(name: str, meaning: str) -> Kind[ModelOptions]:
-    """Return the kind of a model that ships; its name is that of `cectrain correct --model`."""
-    return Kind(
-        name,
-        meaning,
-        ModelOptions,
-        lambda _, options, __: make_corrector(name, name, options),
-        recorded=False,
-    )
+    return Kind(form, meaning, ModelOptions, make, recorded=bool(colon))
 
 
-CHANNEL_KIND = _kind_of_shipped(
-    CHANNEL, "the noisy channel, as in `cectrain correct --model channel`"
+CHANNEL_KIND = _make_kind(CHANNEL, "the noisy channel, as in `cectrain correct --model channel`")
+COMBINED_KIND = _make_kind(COMBINED, "the channel and a policy together, as in `cectrain correct`")
+MODEL_KIND = _make_kind(
+    "corrector:MODEL", "any model of `cectrain correct --model`, those of other packages as well"
 )
-COMBINED_KIND = _kind_of_shipped(
-    COMBINED, "the channel and a policy together, as in `cectrain correct`"
-)
-MODEL_KIND = Kind(
-    "corrector:MODEL",
-    "any model of `cectrain correct --model`, those of other packages as well",
-    ModelOptions,
-    lambda model, options, _: make_corrector("corrector", model, options, 8 * options.batch),
-)
-POLICY_KIND = Kind(
-    "policy:DIR",
-    "a policy in an output folder of `cectrain`, or policy:builtin",
-    DeviceOptions,
-    lambda folder, options, _: make_policy(folder, options),
+POLICY_KIND = _make_kind(
+    "policy:DIR", "a policy in an output folder of `cectrain`, or policy:builtin"
 )

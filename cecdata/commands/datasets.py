@@ -54,15 +54,9 @@ def verify(dataset: Path, as_json: bool) -> None:
 @click.command()
 @_DATASET
 @click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=200_000,
-    help="Number of pairs to read; from a larger dataset, a sample of this size is read.",
-)
-@click.option(
     "--out", type=click.Path(path_type=Path), show_default="DATASET", help="Folder for the page."
 )
-def report(dataset: Path, limit: int, out: Path | None) -> None:
+def report(dataset: Path, out: Path | None) -> None:
     """Write DATASET/report.html, a page with counts, rates, confusions, and pairs to browse.
 
     \b
@@ -72,7 +66,7 @@ def report(dataset: Path, limit: int, out: Path | None) -> None:
     """
     from cecdata.report import write_report
 
-    page = write_report(dataset, sample=limit, to=out)
+    page = write_report(dataset, out)
     click.echo(page)
     name = quote(str(dataset))
     suggest_commands(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")

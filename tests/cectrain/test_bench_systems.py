@@ -15,13 +15,10 @@ pytest.importorskip("torch", reason="the extra `train` is not installed")
 import tiny_models
 
 from cecbench.systems import table
-from cecbench.systems.base import DeviceOptions
 from cecdata.common.errors import InputError
 from cecdata.lm.ngrams import read
 from cectrain import bench_systems
 from cectrain.corrector.folder import WEIGHTS
-
-ON_CPU = DeviceOptions(device="cpu", batch=2)
 
 
 def test_the_package_registers_its_correctors():
@@ -42,22 +39,22 @@ def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path):
     folder = tmp_path / "train"
     folder.mkdir()
     tiny_models.qwen3(folder / "model")
-    made = bench_systems.make_policy(str(folder), ON_CPU)
+    made = table.make_system(f"policy:{folder}")
     assert str(made.identity["prompt"]).startswith("1@")
     tiny_models.prompt_file(folder / "model", "2")
-    made = bench_systems.make_policy(str(folder), ON_CPU)
+    made = table.make_system(f"policy:{folder}")
     assert str(made.identity["prompt"]).startswith("2@")
     with pytest.raises(InputError, match="no such folder"):
-        bench_systems.make_policy(str(tmp_path / "nothing"), ON_CPU)
+        table.make_system(f"policy:{tmp_path}/nothing")
 
 
 def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
     """policy:builtin names the shipped weights, and ./builtin a folder."""
-    system = bench_systems.make_policy("builtin", ON_CPU)
-    assert (system.name, system.identity["checkpoint"]) == ("builtin", WEIGHTS.name)
+    system = table.make_system("policy:builtin")
+    assert (system.name, system.identity["checkpoint"]) == ("policy:builtin", WEIGHTS.name)
     tiny_models.qwen3(tmp_path / "builtin")
     monkeypatch.chdir(tmp_path)
-    assert bench_systems.make_policy("./builtin", ON_CPU).name == "policy:builtin"
+    assert table.make_system("policy:./builtin").identity["checkpoint"] == "builtin"
 
 
 def test_two_folders_have_two_names(tmp_path, monkeypatch):
@@ -65,10 +62,10 @@ def test_two_folders_have_two_names(tmp_path, monkeypatch):
     names = []
     for folder in ("one", "two/model"):
         tiny_models.qwen3(tmp_path / folder)
-        names.append(bench_systems.make_policy(str(tmp_path / folder), ON_CPU).name)
+        names.append(table.make_system(f"policy:{tmp_path / folder}").name)
     monkeypatch.chdir(tmp_path / "two")
-    names.append(bench_systems.make_policy(".", ON_CPU).name)
-    names += [table.make_system(name).name for name in ("channel", "corrector:channel")]
+    systems = ("policy:.", "channel", "corrector:channel")
+    names += [table.make_system(system).name for system in systems]
     assert names == ["policy:one", "policy:two", "policy:two", "channel", "corrector:channel"]
 
 

@@ -13,12 +13,11 @@ from cectrain import Corrector
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecbench.systems.base import DeviceOptions
+from cecbench.systems.table import make_system
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
 from cecdata.models.causal import prompt_ids
-from cectrain import bench_systems
 from cectrain.cli import cli
 from cectrain.commands.lines import read_arriving_lines
 from cectrain.config import PolicyConfig
@@ -144,7 +143,7 @@ def test_a_stream_and_batches_of_any_size_give_the_same(corrector):
 
 def test_a_benchmark_scores_what_is_answered_here():
     """A long source is asked in the same pieces; one that cannot be cut is left."""
-    system = bench_systems.make_policy("builtin", DeviceOptions(device="cpu"))
+    system = make_system("policy:builtin")
     answers = list(system.correct([WRONG, WRONG * 10, LONG]))
     assert [answer.text for answer in answers] == [RIGHT, RIGHT * 10, LONG]
     assert [answer.status for answer in answers] == ["ok", "ok", "truncated"]
@@ -284,7 +283,7 @@ def refused(folder, match):
     with pytest.raises(InputError, match=match):
         load_policy(PolicyConfig(name=str(folder)), "cpu")
     with pytest.raises(InputError, match=match):
-        bench_systems.make_policy(str(folder), DeviceOptions(device="cpu"))
+        make_system(f"policy:{folder}")
 
 
 def test_a_policy_without_its_template_is_refused(stored, tmp_path):

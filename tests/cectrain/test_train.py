@@ -109,8 +109,8 @@ def test_the_constants_that_rank_better_are_favoured():
 
 def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
-    from cecbench.systems.base import DeviceOptions
-    from cectrain import Corrector, bench_systems
+    from cecbench.systems.table import make_system
+    from cectrain import Corrector
     from cectrain.corrector.policy import correct_texts
 
     out, _, _ = finished
@@ -118,7 +118,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     made = policy.load_policy(config.PolicyConfig(name=str(out)))
     assert made.max_chars == 30  # what the run was trained with, and `correct` cuts by
     assert len(correct_texts(made, sources)) == 2
-    system = bench_systems.make_policy(str(out), DeviceOptions())
+    system = make_system(f"policy:{out}")
     theirs = [answer.text for answer in system.correct(sources)]
     assert [one.target for one in Corrector(str(out)).correct(sources)] == theirs
 
