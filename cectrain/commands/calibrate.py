@@ -19,7 +19,7 @@ import click
 @click.option(
     "--corpus",
     default="sample",
-    help="Clean text, as CORPUS of `cecdata build`; `sample_corpus` is the packaged text.",
+    help="Clean text, as CORPUS of `cecdata build`; `sample` is the packaged text.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def calibrate(model: str, lm: str | None, sentences: int, corpus: str, as_json: bool) -> None:
