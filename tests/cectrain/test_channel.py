@@ -616,7 +616,7 @@ def test_a_model_without_a_calibration_weighs_half_and_says_so():
 def test_calibrate_weighs_a_model_and_correct_finds_it(tmp_path):
     """N-grams rank no better than themselves: they get no weight, and `correct` says so."""
     run = CliRunner().invoke
-    asked = ["calibrate", "words", "--lm", "words", "--sentences", "30"]
+    asked = ["calibrate", "words", "--lm", "words", "--sentences", "20"]
     done = run(cli, [*asked, "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)

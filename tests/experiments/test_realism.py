@@ -64,6 +64,7 @@ def test_strange_errors_are_told_apart():
     assert result.pairs == len(TARGETS)
 
 
+@pytest.mark.slow
 def test_command_prints_the_areas(tmp_path):
     """`python -m experiments realism` prints `auc`, `auc_null` and the area of each group."""
     file = tmp_path / "pairs.tsv"

@@ -322,22 +322,17 @@ def test_the_course_is_that_of_the_first_and_last_tenth(tmp_path):
     assert set(others) == {"–"}
 
 
-def test_a_finished_run_is_one_of_these_settings(experiment):
-    """Results of other settings under the same name are not used."""
-    run = Run("one", ())
-    assert finished(experiment, run) is None
-    do(experiment, run)
-    assert finished(experiment, run) is not None
-    assert finished(experiment, Run("one", (*run.settings, "ppo.clip=0.2"))) is None
-
-
-def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
-    """Results of another dataset, of a missing one, or that were edited are not used."""
+def test_a_finished_run_is_one_of_these_settings_and_this_dataset(experiment, tmp_path):
+    """Results of other settings, of another dataset or a missing one, or that were edited are not
+    used."""
     from cecdata.builds.build import build
     from cecdata.config import load as load_recipe
 
     run = Run("of-this", ("ppo.updates=0",))
+    assert finished(experiment, run) is None
     do(experiment, run)
+    assert finished(experiment, run) is not None
+    assert finished(experiment, Run("of-this", (*run.settings, "ppo.clip=0.2"))) is None
     other = tmp_path / "a.txt"
     other.write_text("".join(f"第{n}次列车今天晚上准时到达。\n" for n in range(90)), "utf-8")
     build([str(other)], tmp_path / "data", load_recipe(filters=("levenshtein",), holdout=0.3))

@@ -134,6 +134,19 @@ def test_a_pipe_that_broke(place, zygote):
         assert not list((out / "rejects").glob("rows-*"))
 
 
+ARPA = """\\data\\
+ngram 1=2
+ngram 2=1
+
+\\1-grams:
+-1\t他\t0
+-1\t已经\t0
+
+\\2-grams:
+-1\t他\t已经
+
+\\end\\
+"""
 HOMELESS = """
 import pwd, runpy, sys
 def unknown(_): raise KeyError
@@ -146,13 +159,14 @@ runpy.run_module(sys.argv[0], run_name="__main__")
 @pytest.mark.parametrize(
     "words",
     [
-        ["cectrain", "correct", "--model", "channel", "--lm", "words", "他己经来了。"],
-        ["cecdata", "build", "sample", "--limit", "3", "--filters", "levenshtein", "--out", "OUT"],
+        ["cectrain", "correct", "--model", "channel", "--lm", "a.arpa", "他己经来了。"],
+        ["cecdata", "pool", "sample", "--limit", "3", "--out", "OUT"],
         ["cecbench", "list"],
     ],
 )
 def test_a_user_without_a_home(place, words):
     """No program needs a home folder, nor leaves a traceback where there is none."""
+    (place / "a.arpa").write_text(ARPA, "utf-8")
     named = {"OUT": str(place / "out")}
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
