@@ -1,13 +1,14 @@
 """The corrector of a field, which corrects text of other fields as without the field.
 
-A piece is of the field where the n-grams with those of the field make it likelier than the n-grams
-without them.
+A piece is taken for one of the field unless the n-grams with those of the field make it clearly
+less likely than the n-grams without them.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 from cecdata.lm.table import score_texts
@@ -16,6 +17,9 @@ from cectrain.corrector.combined import CombinedProposer
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.rescoring import Weights
 from cectrain.corrector.wordlists import Term
+
+#: Log-odds that a piece is of the field, before it is read: who names a field has mostly its text.
+EXPECTED = 2.0
 
 
 class FieldProposer(CombinedProposer):
@@ -50,9 +54,9 @@ class FieldProposer(CombinedProposer):
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is P(c)."""
-        gains = score_texts(pieces, self.channel.tables.ngrams)
-        gains -= score_texts(pieces, self.elsewhere.channel.tables.ngrams)
-        inside = [piece for piece, gain in zip(pieces, gains, strict=True) if gain > 0]
-        outside = [piece for piece, gain in zip(pieces, gains, strict=True) if gain <= 0]
-        answers = iter(super().propose(inside)), iter(self.elsewhere.propose(outside))
-        return [next(answers[gain <= 0]) for gain in gains.tolist()]
+        log_odds = EXPECTED + score_texts(pieces, self.channel.tables.ngrams)
+        log_odds -= score_texts(pieces, self.elsewhere.channel.tables.ngrams)
+        inside = log_odds > 0
+        answers = iter(super().propose([*compress(pieces, inside)]))
+        others = iter(self.elsewhere.propose([*compress(pieces, ~inside)]))
+        return [next(answers if of_field else others) for of_field in inside.tolist()]

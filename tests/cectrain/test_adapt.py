@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import random
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
+from cecdata.lm.table import load, score_texts
 from cectrain import Corrector
 from cectrain.adapt import adapt, trial
 from cectrain.adapt.text import gather_text
 from cectrain.adapt.trial import Trial
 from cectrain.bench_systems import ModelOptions, make_corrector
 from cectrain.cli import cli as cectrain
-from cectrain.corrector.combined import DEFAULT
+from cectrain.corrector.combined import DEFAULT, CombinedProposer
 from cectrain.corrector.field import POLICY, RECORD, TABLE, read_field
+from cectrain.corrector.field_proposer import FieldProposer
+from cectrain.corrector.folder import COMBINED
 
 # A field that no other text has: its trade is the shoeing of 驺骥, with a word of its own.
 PLACES = ["东坊", "西坊", "南坊", "北坊", "河沿", "桥头", "山脚", "城门"]
@@ -154,6 +158,19 @@ def test_text_of_other_fields_is_corrected_as_without_the_field(field):
     with_terms = Corrector(str(out)).also(terms=terms).correct(others)
     assert with_terms == Corrector(str(out), terms=terms).correct(others)
     assert with_terms == Corrector(terms=terms).correct(others)
+
+
+def test_sentence_of_the_field_with_words_of_other_text_is_of_the_field(field, tmp_path):
+    """Where n-grams of a small share make a sentence a little less likely, they are used still."""
+    out, _ = field
+    replace(load(out / TABLE), share=0.2).save(tmp_path / TABLE)
+    base = CombinedProposer()
+    corrector = Corrector(FieldProposer(COMBINED, tmp_path / TABLE, base))
+    sentences = ["老师说要更换啼铁。", "他的病情己经好转。"]
+    targets = [correction.target for correction in corrector.correct(sentences)]
+    assert targets == ["老师说要更换蹄铁。", "他的病情已经好转。"]
+    gains = score_texts(sentences, corrector.proposer.channel.tables.ngrams)
+    assert (gains < score_texts(sentences, base.channel.tables.ngrams)).all()
 
 
 def test_benchmark_is_kept_out(text, tmp_path):
