@@ -47,7 +47,7 @@ FEWEST = 100  # sentences
 HELD_OUT, MOST_HELD_OUT = 1 / 3, 200  # of the sentences
 #: what may be adapted
 NOTHING, NGRAMS, BOTH = "nothing", "n-grams", "n-grams and policy"
-MARGIN = 0.03  # of F1; so few sentences differ by so much by chance
+MARGIN = 0.03  # of F1, which chance seldom makes of so few sentences
 WORK = "work"  # folder of the policy's training, which is removed at the end
 RECIPE = "warm-consensus"  # of the policy
 RATE = 8e-4  # of its steps: twice the usual one, as they are few
@@ -62,9 +62,8 @@ COPIES = 4  # pairs of a sentence, from which each step draws with fresh errors
 class Report:
     """What was learned from a text, and what that is worth on sentences that were held out.
 
-    kept: why what ships is kept, or ''. share: that of the field's n-grams in the mean of all.
-    scores: by what was adapted: `nothing`, `n-grams`, `n-grams and policy`. used: the best of
-    these, which the folder has.
+    kept: why what ships is kept, or ''. scores: by what was adapted: `nothing`, `n-grams`,
+    `n-grams and policy`. used: that of these which the folder has.
     """
 
     sentences: int
@@ -73,7 +72,6 @@ class Report:
     held_out: int = 0
     words: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
-    share: float = 0.0
     threshold: float = 0.0
     scores: dict[str, Score] = field(default_factory=dict)
     used: str = NOTHING
@@ -125,7 +123,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     compared = trial.result().compare(base, [*candidates.values()])
     scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
     used = choose_parts(scores)
-    refusal = "" if used != NOTHING else "what ships corrects its held-out sentences better"
+    refusal = "" if used != NOTHING else "what ships corrects its held-out sentences clearly better"
     threshold = dict(zip(scores, (least for _, least in compared), strict=True))[used]
     counts.add(sorted(set(held_out) - suspected))
     ngrams = replace(counts.model(), name=_name(text), share=share)
@@ -148,7 +146,6 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         len(held_out),
         tuple(counts.new),
         doubts,
-        share,
         threshold,
         scores,
         used,

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
-from cecdata.lm.table import load, score_texts
+from cecdata.lm.table import load_ngrams, score_texts
 from cectrain import Corrector
 from cectrain.adapt import adapt, trial
 from cectrain.adapt.text import gather_text
@@ -163,7 +163,7 @@ def test_text_of_other_fields_is_corrected_as_without_the_field(field):
 def test_sentence_of_the_field_with_words_of_other_text_is_of_the_field(field, tmp_path):
     """Where n-grams of a small share make a sentence a little less likely, they are used still."""
     out, _ = field
-    replace(load(out / TABLE), share=0.2).save(tmp_path / TABLE)
+    replace(load_ngrams(out / TABLE), share=0.2).save(tmp_path / TABLE)
     base = CombinedProposer()
     corrector = Corrector(FieldProposer(COMBINED, tmp_path / TABLE, base))
     sentences = ["老师说要更换啼铁。", "他的病情己经好转。"]
