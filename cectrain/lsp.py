@@ -23,12 +23,7 @@ from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.progress import GivenUpError, asking_whether_given_up
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import (
-    correct_document,
-    edits_of,
-    find_line_starts,
-    spell_target,
-)
+from cectrain.documents.document import correct_document, edits_of, find_line_starts, spell_target
 from cectrain.documents.protected import PROTECTED, find_word, keep_word
 from cectrain.documents.table import Reading, read_document
 
@@ -253,9 +248,5 @@ def _list_findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> It
 def _action(finding: _Finding, title: str, preferred: bool, **what: Any) -> types.CodeAction:
     """Return a quick fix for a finding; `what` is what it does."""
     return types.CodeAction(
-        title,
-        types.CodeActionKind.QuickFix,
-        [finding.diagnostic],
-        is_preferred=preferred,
-        **what,
+        title, types.CodeActionKind.QuickFix, [finding.diagnostic], is_preferred=preferred, **what
     )

@@ -161,8 +161,7 @@ class CllmOptions(DictionaryOptions):
     """Options of C-LLM's scorer."""
 
     projection: str | None = option(
-        None,
-        f"How the scorer cllm compares texts of different lengths: {', '.join(PROJECTIONS)}.",
+        None, f"How the scorer cllm compares texts of different lengths: {', '.join(PROJECTIONS)}."
     )
 
 

@@ -19,13 +19,7 @@ import pyarrow as pa
 
 from cecdata.builds.blocks import Block, Input
 from cecdata.builds.engine import Step, work_ahead
-from cecdata.builds.place import (
-    PLACED,
-    first_of_equal,
-    reject_repeated,
-    write_batches,
-    write_rows,
-)
+from cecdata.builds.place import PLACED, first_of_equal, reject_repeated, write_batches, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import advance_bar
 from cecdata.common.store import fetch_copies, is_remote

@@ -182,12 +182,7 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @setting_option(
     "keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS
 )
-def build(
-    corpus: tuple[str, ...],
-    recipe: str,
-    filters: str | None,
-    **options: Any,
-) -> None:
+def build(corpus: tuple[str, ...], recipe: str, filters: str | None, **options: Any) -> None:
     """Make a dataset of pairs from the clean text in CORPUS.
 
     CORPUS is one or more files, globs, folders (also of a dataset), or URIs of an object store.

@@ -15,12 +15,7 @@ class Html(str):
 
 
 def page(
-    title: str,
-    body: str,
-    module: Path | None = None,
-    data: object = None,
-    *,
-    chinese: bool = False,
+    title: str, body: str, module: Path | None = None, data: object = None, *, chinese: bool = False
 ) -> str:
     """Return a whole document; `body` is HTML, the content of its main part.
 

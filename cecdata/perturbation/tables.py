@@ -60,16 +60,13 @@ def compile_recipe(config: Config) -> Compiled:
         return tables
     model, digest = read_language(config.lm, config.fluency)
     return replace(
-        tables,
-        arrays=tables.arrays._replace(model=model),
-        sha256=tables.sha256 | {MODEL: digest},
+        tables, arrays=tables.arrays._replace(model=model), sha256=tables.sha256 | {MODEL: digest}
     )
 
 
 @cache
 def _compile_operators(
-    operators: tuple[Operator, ...],
-    changes: tuple[tuple[tuple[str, float], ...], ...],
+    operators: tuple[Operator, ...], changes: tuple[tuple[tuple[str, float], ...], ...]
 ) -> Compiled:
     """Return the tables of operators with changed weights, (kind, factor) each."""
     changed = [

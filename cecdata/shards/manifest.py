@@ -13,15 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cecdata.common.codec import (
-    SEAL,
-    Json,
-    decode,
-    encode,
-    is_sealed,
-    parse,
-    seal_object,
-)
+from cecdata.common.codec import SEAL, Json, decode, encode, is_sealed, parse, seal_object
 from cecdata.common.durable.files import check_inside
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.schema import FIRST_VERSION, SCHEMA_VERSION

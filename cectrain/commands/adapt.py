@@ -70,11 +70,7 @@ def adapt(
             print_lines(f"the policy is not adapted: {error}")
     with Progress():
         made = learn(
-            texts,
-            out,
-            policy=not no_policy,
-            names=not no_names,
-            decontaminate=decontaminate or (),
+            texts, out, policy=not no_policy, names=not no_names, decontaminate=decontaminate or ()
         )
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(made)}, ensure_ascii=False))

@@ -17,12 +17,7 @@ from cecdata.common.progress import print_lines
 from cecdata.common.text import escape_controls, explain_unreadable, split_at_folder
 from cectrain.corrector.correction import Edit, edit_to_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import (
-    Document,
-    correct_document,
-    edits_of,
-    find_line_starts,
-)
+from cectrain.documents.document import Document, correct_document, edits_of, find_line_starts
 from cectrain.documents.table import Reading, read_document
 
 

@@ -15,12 +15,7 @@ from cecdata.common.durable import check_path
 from cecdata.common.errors import how_to_install
 from cecdata.common.progress import print_lines
 from cectrain.commands.checking import check_files, read_passages
-from cectrain.commands.lines import (
-    KeptReport,
-    print_corrections,
-    read_file_lines,
-    read_good_lines,
-)
+from cectrain.commands.lines import KeptReport, print_corrections, read_file_lines, read_good_lines
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
 from cectrain.corrector.whole_text import Memory, sample_texts

@@ -257,11 +257,7 @@ class Protected:
 
 
 def filter_edits(
-    plain: Plain,
-    piece: Piece,
-    edits: Sequence[Edit],
-    unread: Collection[int],
-    protected: Protected,
+    plain: Plain, piece: Piece, edits: Sequence[Edit], unread: Collection[int], protected: Protected
 ) -> tuple[list[Edit], list[Kept]]:
     """Return the edits of a piece that are let through, and what was kept for the others.
 

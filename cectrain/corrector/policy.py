@@ -170,12 +170,7 @@ class PolicyProposer(Proposer):
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        batch: int = 64,
-        *,
-        least: float | None = None,
-        name: str = "",
+        self, policy: Policy, batch: int = 64, *, least: float | None = None, name: str = ""
     ) -> None:
         self.policy, self._batch, self._name = policy, batch, name
         self.least = LEAST if least is None else least

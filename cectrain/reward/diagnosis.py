@@ -82,12 +82,7 @@ class Diagnosis:
 
 
 def diagnose(
-    pairs: Sequence[Pair],
-    encoder: Encoder,
-    config: RewardConfig,
-    *,
-    size: int = 4,
-    seed: int = 42,
+    pairs: Sequence[Pair], encoder: Encoder, config: RewardConfig, *, size: int = 4, seed: int = 42
 ) -> Diagnosis:
     """Return figures for `config` and for the constants that calibration on these pairs gives.
 

@@ -16,15 +16,7 @@ import numpy as np
 
 from cecdata.common.text import join_tokens
 from cecdata.corpus.lines import BLOCK_BYTES, split_blocks
-from cecdata.corpus.sources import (
-    EXCERPT,
-    Format,
-    Record,
-    Reject,
-    Rows,
-    Source,
-    open_source,
-)
+from cecdata.corpus.sources import EXCERPT, Format, Record, Reject, Rows, Source, open_source
 
 _NOTHING = ("-NONE-", "")
 _RIGHT = ("没有错误", "")  # in place of a sentence that equals the source

@@ -8,14 +8,7 @@ from collections.abc import Iterator
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, number_lines, split_blocks
-from cecdata.corpus.sources import (
-    Format,
-    Record,
-    Reject,
-    Rows,
-    Source,
-    open_source,
-)
+from cecdata.corpus.sources import Format, Record, Reject, Rows, Source, open_source
 
 
 def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:

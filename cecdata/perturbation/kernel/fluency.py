@@ -17,14 +17,7 @@ import numpy as np
 from cecdata.common.kernels import called, inlined
 from cecdata.lm.kernels import BYTE, LOWER, find_bigram, find_child
 from cecdata.perturbation.kernel.edit import draw_candidate, draw_span_candidate
-from cecdata.perturbation.kernel.layout import (
-    FIRST_HAN,
-    HAN,
-    LONGEST,
-    REACH,
-    SIZE_SHIFT,
-    TEXT_BITS,
-)
+from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, LONGEST, REACH, SIZE_SHIFT, TEXT_BITS
 from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, to_fraction
 
 _FAR = 1 << 28  # above every cost
