@@ -65,11 +65,7 @@ class Interval:
 
 
 def make_f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statistic:
-    """Return the statistic F of three columns, a fraction that is 0 where the denominator is 0.
-
-    >>> float(make_f_statistic(0, 1, 2)(np.array([[1.0, 2.0, 2.0]]))[0])
-    0.5
-    """
+    """Return the statistic F of three columns, a fraction that is 0 where the denominator is 0."""
     weight = beta**2
 
     def statistic(sums: Floats) -> Floats:
@@ -80,7 +76,7 @@ def make_f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> S
     return statistic
 
 
-def bootstrap_interval(
+def bootstrap(
     kinds: IntArray, times: IntArray, statistic: Statistic, *, draws: int = DRAWS, seed: int = SEED
 ) -> Interval:
     """Return the 95 % percentile interval of a statistic over sentences drawn with replacement.
@@ -107,11 +103,6 @@ class Triples:
     """How often each triple (tp, predicted, gold) occurs among sentences.
 
     A bootstrap needs no more, and there are few different ones, however many sentences there are.
-
-    >>> triples = Triples()
-    >>> triples.add([(0, 1, 1)] * 40 + [(1, 1, 1)] * 60)
-    >>> triples.interval().value
-    0.6
     """
 
     def __init__(self) -> None:
@@ -137,9 +128,7 @@ class Triples:
         """Return the bootstrap interval of F."""
         kinds = sorted(self._times)
         times = np.array([self._times[kind] for kind in kinds], dtype=np.int64)
-        return bootstrap_interval(
-            np.array(kinds, dtype=np.int64), times, make_f_statistic(0, 1, 2, beta)
-        )
+        return bootstrap(np.array(kinds, dtype=np.int64), times, make_f_statistic(0, 1, 2, beta))
 
 
 def sum_draws(times: NDArray[np.int64], kinds: IntArray) -> Floats:

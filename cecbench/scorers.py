@@ -14,17 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cecbench.metrics.base import (
-    BEHAVIOUR_FIELDS,
-    MEANING,
-    Metric,
-    Report,
-    count_behaviour,
-    describe_behaviour,
-    flatten_keys,
-    report_behaviour,
-    select_rows,
-)
+from cecbench.metrics import base
 from cecbench.metrics.cherrant import Cherrant
 from cecbench.metrics.cscd import Cllm, Cscd
 from cecbench.metrics.lemon import Lemon
@@ -40,7 +30,7 @@ from cecdata.corpus.pairs import read_texts
 __all__ = ["SCORERS", "Score", "find_scorer", "score", "score_file"]
 
 #: name → class. A further scorer is one new module in `cecbench.metrics` and one entry here.
-SCORERS: Mapping[str, type[Metric]] = {
+SCORERS: Mapping[str, type[base.Metric]] = {
     scorer.name: scorer for scorer in (Cscd, Lemon, Sighan, Pycorrector, Cllm, Cherrant)
 }
 #: the options of all scorers, by name
@@ -59,16 +49,16 @@ class Score:
     values: the object that `score_file` returns.
     """
 
-    scorer: Metric
+    scorer: base.Metric
     ids: tuple[str, ...]
     counts: IntArray
-    values: Report
+    values: base.Report
     signature: Signature
 
     def __str__(self) -> str:
         """Return what one pastes into a paper: the headline, what to know of it, the signature."""
         named = f"{self.scorer.headline} {self.values.get(self.scorer.headline)}"
-        return "\n".join([named, *describe_behaviour(self.values), self.signature.short()])
+        return "\n".join([named, *base.describe_behaviour(self.values), self.signature.short()])
 
     @property
     def headline(self) -> float | None:
@@ -83,7 +73,7 @@ class Score:
         return triples.interval(self.scorer.beta)
 
 
-def find_scorer(name: str, options: Mapping[str, object] | None = None) -> Metric:
+def find_scorer(name: str, options: Mapping[str, object] | None = None) -> base.Metric:
     """Return a scorer with its options, of which None means the scorer's own default.
 
     Raises UsageError for an unknown name or an option that the scorer does not take.
@@ -148,7 +138,7 @@ def score_file(
     options: Mapping[str, object] | None = None,
     *,
     benchmark: str = UNNAMED,
-) -> Report:
+) -> base.Report:
     """Score a file of id, source, target and prediction.
 
     A table of tabs, JSON, a header line and quoted cells are read (`cecdata.corpus.pairs`).
@@ -206,12 +196,12 @@ def _check_rows(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
 class Tally:
     """Sums of the rows taken so far, a digest of them, and the triples of the headline."""
 
-    def __init__(self, scorer: Metric) -> None:
+    def __init__(self, scorer: base.Metric) -> None:
         self.scorer = scorer
         self.read = 0
         self.kept = 0
         self._counts = np.zeros(len(scorer.fields), dtype=np.int64)
-        self._behaviour = np.zeros(len(BEHAVIOUR_FIELDS), dtype=np.int64)
+        self._behaviour = np.zeros(len(base.BEHAVIOUR_FIELDS), dtype=np.int64)
         self.triples = Triples()
         self._digest = hashlib.sha256()
         self._stopped = False
@@ -220,10 +210,10 @@ class Tally:
         """Add rows; return those that are scored, and their counts, shape (rows, fields)."""
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
-        scored_rows = select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
+        scored_rows = base.select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
         nothing = np.zeros((0, len(self.scorer.fields)), dtype=np.int64)
         counts = self.scorer.count(scored_rows) if scored_rows else nothing
-        self._add_counts(len(block), counts, count_behaviour(block))
+        self._add_counts(len(block), counts, base.count_behaviour(block))
         return scored_rows, counts
 
     def signature(self, benchmark: str, bootstrap: str = "none") -> Signature:
@@ -243,15 +233,15 @@ class Tally:
             version=__version__,
         )
 
-    def values(self, signature: Signature) -> Report:
+    def values(self, signature: Signature) -> base.Report:
         """Return the published script's numbers, the rates of behaviour, and the signature."""
         scorer = self.scorer
         used = scorer.fallback if self._stopped else scorer.unequal_length
-        values: Report = {
+        values: base.Report = {
             "scorer": scorer.name,
             "unequal_length": scorer.unequal_length,
             "scored_unequal_length": used,
-            "unequal_length_means": MEANING[used],
+            "unequal_length_means": base.MEANING[used],
             "rows": self.read if self._stopped else self.kept,
             "rows_scored": self.kept,
             "rows_read": self.read,
@@ -268,10 +258,10 @@ class Tally:
             values["error_because"] = f"--unequal-length {used} left out every row"
         else:
             sums = dict(zip(scorer.fields, self._counts.tolist(), strict=True))
-            values.update(flatten_keys(scorer.report(sums)))
+            values.update(base.flatten_keys(scorer.report(sums)))
         if self.read:
-            sums = dict(zip(BEHAVIOUR_FIELDS, self._behaviour.tolist(), strict=True))
-            values.update(flatten_keys(report_behaviour(sums), "behaviour."))
+            sums = dict(zip(base.BEHAVIOUR_FIELDS, self._behaviour.tolist(), strict=True))
+            values.update(base.flatten_keys(base.report_behaviour(sums), "behaviour."))
         named = {f"signature.{name}": value for name, value in asdict(signature).items()}
         return {**values, "signature": signature.short(), **named}
 

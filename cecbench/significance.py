@@ -12,17 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from cecbench import resampling
 from cecbench.metrics.rows import IntArray
-from cecbench.resampling import (
-    CELLS_AT_ONCE,
-    SEED,
-    Floats,
-    Statistic,
-    bootstrap_interval,
-    make_f_statistic,
-    refuse_no_sentences,
-    sum_draws,
-)
 from cecbench.scorers import Score
 from cecdata.common.errors import UsageError
 
@@ -56,10 +47,10 @@ class Comparison:
 def paired_randomisation(
     first: IntArray,
     second: IntArray,
-    statistic: Statistic,
+    statistic: resampling.Statistic,
     *,
     draws: int = 10_000,
-    seed: int = SEED,
+    seed: int = resampling.SEED,
 ) -> Comparison:
     """Compare two systems by approximate randomisation.
 
@@ -67,7 +58,7 @@ def paired_randomisation(
     are the same sentences in the same order. The p-value is two-sided, with 1 added to numerator
     and denominator, so that it is never 0.
     """
-    refuse_no_sentences(first)
+    resampling.refuse_no_sentences(first)
     if first.shape != second.shape:
         raise UsageError(
             f"paired counts must come from the same sentences; the shapes are {first.shape}, "
@@ -81,18 +72,18 @@ def paired_randomisation(
     observed = abs(values[0] - values[1])
     generator = np.random.default_rng(seed)
     extreme = 0
-    step = max(1, CELLS_AT_ONCE // len(together))
+    step = max(1, resampling.CELLS_AT_ONCE // len(together))
     for start in range(0, draws, step):
         swapped = generator.binomial(times, 0.5, size=(min(step, draws - start), len(together)))
-        shift = sum_draws(swapped, moved)
+        shift = resampling.sum_draws(swapped, moved)
         differences = statistic(sums_first + shift) - statistic(sums_second - shift)
         # The tolerance makes ties count as ties in spite of rounding.
         extreme += int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
 
-    def difference(sums: Floats) -> Floats:
+    def difference(sums: resampling.Floats) -> resampling.Floats:
         return statistic(sums[:, :width]) - statistic(sums[:, width:])
 
-    interval = bootstrap_interval(together, times, difference, draws=DIFFERENCE_DRAWS, seed=seed)
+    interval = resampling.bootstrap(together, times, difference, draws=DIFFERENCE_DRAWS, seed=seed)
     return Comparison(
         first=values[0],
         second=values[1],
@@ -115,7 +106,7 @@ def compare_scores(first: Score, second: Score) -> Comparison:
             "these two scores differ in sentences or scorer: score both with the same scorer, and "
             "with an --unequal-length that leaves no row out, such as revert"
         )
-    statistic = make_f_statistic(*first.scorer.headline_columns, first.scorer.beta)
+    statistic = resampling.make_f_statistic(*first.scorer.headline_columns, first.scorer.beta)
     return paired_randomisation(first.counts, second.counts, statistic)
 
 

@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.audit import (
-    Errors,
-    Score,
-    choices_of_recipe,
-    editable_share,
-    score_recipe,
-    substituting_operators,
-    table_of,
-)
+from cecdata import audit
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
@@ -45,13 +37,13 @@ class Fitted:
     """The result of a fit. `config` is a complete recipe; the two scores are on the sample."""
 
     config: Config
-    before: Score
-    after: Score
+    before: audit.Score
+    after: audit.Score
     counted: Mapping[str, float]  # errors by operator
     unanswered: Mapping[str, int]  # kinds of errors that no operator of the recipe makes
 
 
-def fit(errors: Errors, config: Config) -> Fitted:
+def fit(errors: audit.Errors, config: Config) -> Fitted:
     """Fit the shares of a recipe's operators; the caller sets `fitted` of the new config.
 
     A share is (errors + strength · prior) / (all errors + strength). Which operator made an error
@@ -79,14 +71,14 @@ def fit(errors: Errors, config: Config) -> Fitted:
         share = {n: (counted[n] + STRENGTH * part) / total for n, part in usual.items()}
     prior = {name: _round_to_4_digits(share.get(name, 0.0)) for name in config.prior}
     before, after = (
-        score_recipe(choices_of_recipe(shares, config.weights), errors)
+        audit.score_recipe(audit.choices_of_recipe(shares, config.weights), errors)
         for shares in (config.prior, prior)
     )
     return Fitted(replace(config, prior=prior), before, after, counted, unanswered)
 
 
 def _find_chances(
-    errors: Errors, config: Config
+    errors: audit.Errors, config: Config
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     """Return what is known of the E distinct errors of single characters that an operator can make.
 
@@ -94,11 +86,12 @@ def _find_chances(
     each is this error, [E, O]; and the number of occurrences of each error, [E].
     """
     operators = {
-        operator.name: operator for operator in substituting_operators(config.prior, config.weights)
+        operator.name: operator
+        for operator in audit.substituting_operators(config.prior, config.weights)
     }
     columns = {}
     for name, operator in operators.items():
-        editable = editable_share(table_of(operator))
+        editable = audit.editable_share(audit.table_of(operator))
         weights = {
             right: {item.replacement: item.weight for item in operator.confusions(right)}
             for right, _ in errors.substitutions
@@ -118,7 +111,7 @@ def _find_chances(
     return list(columns), chances[possible], occurrences[possible]
 
 
-def _count_single(errors: Errors, usual: Mapping[str, float]) -> float:
+def _count_single(errors: audit.Errors, usual: Mapping[str, float]) -> float:
     """Return the number of single characters that an operator of single characters replaced."""
     if "word" not in usual:
         return float(errors.tokens)
@@ -128,7 +121,7 @@ def _count_single(errors: Errors, usual: Mapping[str, float]) -> float:
 
 
 def _count_others(
-    errors: Errors, usual: Mapping[str, float]
+    errors: audit.Errors, usual: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Count the errors of the other operators, and those that no operator makes."""
     counts = dict.fromkeys(usual, 0.0)
@@ -150,12 +143,7 @@ def _round_to_4_digits(value: float) -> float:
 
 
 def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
-    """Return the settings that differ from the recipe `paper` as TOML, with notes as comments.
-
-    >>> from cecdata.config import load
-    >>> print(recipe_text(load("paper", copies=8), ["Eight copies."]).splitlines()[:3])
-    ['# Eight copies.', 'copies = 8', 'prior.homophone = 0.2']
-    """
+    """Return the settings that differ from the recipe `paper` as TOML, with notes as comments."""
     usual = load().as_dict()
     lines = [f"# {note}" for note in notes]
     for name, value in config.as_dict().items():

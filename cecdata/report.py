@@ -139,8 +139,7 @@ def _make_rejects(manifest: Manifest, sample: Sample) -> str:
     """Return the section on rejected rows and pairs, and on files that were not read."""
     counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
     parts = [
-        _make_reject_table(what, count, sample.examples_by_reason())
-        for what, count in counted.items()
+        _reject_table(what, count, sample.examples_by_reason()) for what, count in counted.items()
     ]
     files = report_unread(manifest.inputs)
     parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
@@ -149,7 +148,7 @@ def _make_rejects(manifest: Manifest, sample: Sample) -> str:
     return "\n".join(["<h2>Rejects, duplicates and contamination</h2>", *parts])
 
 
-def _make_reject_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
+def _reject_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
     """Return a paragraph that adds up, and a table of the reasons with their examples."""
     rejected = sum(counts.rejected.values())
     total = f"{counts.read:,} {what} read = {counts.kept:,} kept + {rejected:,} rejected."

@@ -154,11 +154,7 @@ class RewardConfig:
         return sum(self.weights().values()) + sum(self.functions.values())
 
     def words(self) -> str:
-        """Return the constants as one line of text.
-
-        >>> RewardConfig(useful_weight=0.2, unchanged=0.3).words()
-        'α 0.5, τ 0.7, β 0.75, useful term 0.2, unchanged 0.3'
-        """
+        """Return the constants as one line of text."""
         words = [f"α {self.alpha:g}", f"τ {self.tau:g}", f"β {self.beta:g}"]
         words += [f"{name} term {share:g}" for name, share in self.weights().items() if share]
         words += [f"{name} {share:g}" for name, share in self.functions.items()]

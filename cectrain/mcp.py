@@ -8,7 +8,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from cecdata.common.errors import CecError
-from cectrain.corrector.correction import edit_to_record, to_record
+from cectrain.corrector.correction import edit_record, to_record
 from cectrain.corrector.corrector import Corrector
 
 INSTRUCTIONS = (
@@ -24,7 +24,7 @@ def make_server(corrector: Corrector) -> MCPServer:
     @server.tool()
     def check(text: str) -> list[dict[str, Any]]:
         """List the places of a Chinese text that look wrong, each with its probable correction."""
-        return [*map(edit_to_record, corrector.correct(text)[0].edits)]
+        return [*map(edit_record, corrector.correct(text)[0].edits)]
 
     @server.tool()
     def correct(

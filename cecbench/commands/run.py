@@ -10,13 +10,8 @@ from typing import Any
 
 import click
 
+from cecbench.commands import options
 from cecbench.commands.list import DATA
-from cecbench.commands.options import (
-    choose_scoring,
-    scoring_options,
-    stated_options,
-    system_options,
-)
 from cecbench.metrics.base import describe_behaviour
 from cecbench.results import RunScore
 from cecbench.run import Settings, evaluate
@@ -43,7 +38,7 @@ from cecdata.common.progress import Progress, suggest_commands
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder of the run (default: see above)."
 )
-@scoring_options
+@options.scoring_options
 @click.option("--name", default="", show_default=False, help="Name of the system in reports.")
 @click.option(
     "--limit",
@@ -54,7 +49,7 @@ from cecdata.common.progress import Progress, suggest_commands
 @click.option("--allow-missing", is_flag=True, help="Count missing answers as unchanged text.")
 @click.option("--overwrite", is_flag=True, help="Replace another run in --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@system_options
+@options.system_options
 def run(
     system: str,
     benchmark: str,
@@ -85,12 +80,12 @@ def run(
         out=out,
         data=data,
         scorer=scorer,
-        scoring=choose_scoring(arguments),
+        scoring=options.choose_scoring(arguments),
         allow_missing=allow_missing,
         overwrite=overwrite,
         limit=limit,
         name=name,
-        options=stated_options(arguments),
+        options=options.stated_options(arguments),
     )
     with Progress():
         values = evaluate(settings)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.metrics.rows import BoolArray, IntArray, Row, columns_of, compare_columns
+from cecbench.metrics.rows import BoolArray, IntArray, Row, columns_of, differ
 from cecdata.common.settings import option
 
 
@@ -59,14 +59,7 @@ MEANING = {
 
 
 def select_rows(rows: Sequence[Row], unequal_length: str) -> list[Row]:
-    """Return the rows that are scored, with the predictions that are scored.
-
-    >>> row = Row("1", "他己经来", "他已经来", "他已经来了")
-    >>> [select_rows([row], name)[0].prediction for name in ("strict", "revert")]
-    ['他已经来了', '他己经来']
-    >>> select_rows([row], "drop")
-    []
-    """
+    """Return the rows and predictions that are scored, by one of UNEQUAL_LENGTH."""
     return UNEQUAL_LENGTH[unequal_length](rows)
 
 
@@ -173,9 +166,9 @@ def flag_rows(rows: Sequence[Row]) -> Flags:
         return nothing, nothing, nothing
     _, source, target, prediction = zip(*rows, strict=True)
     return (
-        compare_columns(source, target),
-        compare_columns(source, prediction),
-        ~compare_columns(prediction, target),
+        differ(source, target),
+        differ(source, prediction),
+        ~differ(prediction, target),
     )
 
 
@@ -266,12 +259,7 @@ def _count_characters(texts: Sequence[str]) -> IntArray:
 
 
 def report_behaviour(sums: Totals) -> Report:
-    """Return rates as fractions; None where the denominator is 0.
-
-    >>> sums = dict.fromkeys(BEHAVIOUR_FIELDS, 2)
-    >>> report_behaviour(sums)["over_correction_rate"]
-    1.0
-    """
+    """Return rates as fractions; None where the denominator is 0."""
     return {
         "over_correction_rate": _divide(sums["clean_changed"], sums["clean"]),
         "over_correction_per_1000_chars": _divide(1000 * sums["clean_edits"], sums["clean_chars"]),

@@ -63,11 +63,7 @@ def report_characters(sums: Totals) -> tuple[Prf, Prf]:
 
 
 def prf(tp: int, fp: int, fn: int) -> Prf:
-    """Return precision, recall and F1, with the scripts' int 0 for an empty denominator.
-
-    >>> prf(0, 0, 3)
-    (0, 0.0, 0)
-    """
+    """Return precision, recall and F1, with the scripts' int 0 for an empty denominator."""
     precision = tp / (tp + fp) if tp + fp else 0
     recall = tp / (tp + fn) if tp + fn else 0
     total = precision + recall

@@ -91,9 +91,6 @@ def count_positions(
     ignored_source: positions whose source has one of these characters do not count.
     ignored_answer: a target with one of these characters does not count as gold, a prediction with
     one not as changed.
-
-    >>> count_positions([Row("1", "他己经来", "他已经来", "她已经来")]).changed.tolist()
-    [2]
     """
     parts = [
         _count_block(rows[start : start + _BLOCK], ignored_source, ignored_answer)
@@ -132,7 +129,7 @@ def _count_block(
     return counts
 
 
-def compare_columns(first: Sequence[str], second: Sequence[str]) -> BoolArray:
+def differ(first: Sequence[str], second: Sequence[str]) -> BoolArray:
     """Return per row whether two columns differ."""
     return np.fromiter(map(operator.ne, first, second), dtype=np.bool_, count=len(first))
 

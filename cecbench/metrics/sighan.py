@@ -18,14 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cecbench.metrics import pycorrector
 from cecbench.metrics.base import Metric, Ratio, Report, Totals, flag_rows, stack_columns
-from cecbench.metrics.pycorrector import (
-    CHARACTER_FIELDS,
-    Prf,
-    count_characters,
-    prf,
-    report_characters,
-)
 from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_positions
 
 Edits = list[tuple[int, str]]
@@ -90,7 +84,7 @@ FIELDS = (
     *(f"no_de_{name}" for name in SENTENCE_FIELDS),
     *(f"paddle_{name}" for name in PADDLE_FIELDS),
     *(f"blank_{name}" for name in BLANK_FIELDS),
-    *(f"char_{name}" for name in CHARACTER_FIELDS),
+    *(f"char_{name}" for name in pycorrector.CHARACTER_FIELDS),
 )
 RATIOS: dict[str, Ratio] = {
     "realise.sent-detect-f1": ("plain_det_tp", "plain_pred", "plain_gold"),
@@ -128,7 +122,7 @@ def _report_paddle(sums: Totals) -> Report:
     wrong, gold = sums["paddle_clean_changed"], sums["paddle_error"]
     table: Report = {}
     for name, hits in (("detection", sums["paddle_found"]), ("correction", sums["paddle_fixed"])):
-        precision, recall, f1 = prf(hits, wrong, gold - hits)
+        precision, recall, f1 = pycorrector.prf(hits, wrong, gold - hits)
         table[name] = {
             "Precision": {"value": f"{precision:.4f}", "fraction": f"{hits}/{hits + wrong}"},
             "Recall": {"value": f"{recall:.4f}", "fraction": f"{hits}/{gold}"},
@@ -151,7 +145,7 @@ def _find_read_error(sums: Totals, prefix: str = "") -> Report | None:
     }
 
 
-def _sentence_prf(sums: Totals, prefix: str, level: str) -> Prf | None:
+def _sentence_prf(sums: Totals, prefix: str, level: str) -> pycorrector.Prf | None:
     """Return precision, recall and F1 of sentences; None where a denominator is 0."""
     hits, pred, gold = (sums[f"{prefix}{name}"] for name in (f"{level}_tp", "pred", "gold"))
     if pred == 0 or gold == 0:
@@ -204,7 +198,7 @@ def _report_cltc(sums: Totals) -> Report:
     return table
 
 
-def _to_percent(values: Prf) -> Report:
+def _to_percent(values: pycorrector.Prf) -> Report:
     """Return precision, recall and F1 by their names, in percent."""
     names = ("Precision", "Recall", "F1")
     return {name: value * 100 for name, value in zip(names, values, strict=True)}
@@ -230,12 +224,12 @@ class Sighan(Metric):
             *(error, ~error & changed, error & where.has_changed & where.same_places),
             *judge_as_paddle(rows, error & right),
             *count_blank_ends(rows),
-            *count_characters(rows, where),
+            *pycorrector.count_characters(rows, where),
         )
 
     def report(self, sums: Totals) -> Report:
         """Return the numbers of every member of the family."""
-        detection, correction = map(_to_percent, report_characters(sums))
+        detection, correction = map(_to_percent, pycorrector.report_characters(sums))
         return {
             "paddle_sighan_evaluate": _report_paddle(sums),
             "realise": _find_read_error(sums) or _report_realise(sums, "plain_"),

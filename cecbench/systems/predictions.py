@@ -138,7 +138,7 @@ def match_rows(
         # Ids of another numbering are of no use, but beside sources they do no harm.
         if len(unknown) < len(predictions) or predictions[0].source is None:
             _refuse_ids(predictions, unknown, rows, path)
-            _refuse_other_sources(predictions, [known[p.id] for p in predictions if p.id], path)
+            _refuse_others(predictions, [known[p.id] for p in predictions if p.id], path)
             return "id", {p.id: p for p in predictions if p.id is not None}
     in_step = len(predictions) == len(rows)
     if in_step and all(
@@ -175,9 +175,7 @@ def _refuse_ids(
         )
 
 
-def _refuse_other_sources(
-    predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
-) -> None:
+def _refuse_others(predictions: Sequence[Prediction], rows: Sequence[Example], path: Path) -> None:
     """Raise InputError where a prediction has another source than its row."""
     for p, row in zip(predictions, rows, strict=True):
         if p.source is not None and p.source != row.source:

@@ -23,7 +23,7 @@ from cecdata.corpus.formats.parquet import split_groups
 from cecdata.corpus.inputs import find_sources, hash_file
 from cecdata.corpus.reading import check_columns
 from cecdata.corpus.sources import STDIN, Source, open_source
-from cecdata.filters import active_filters
+from cecdata.filters import filters_of
 from cecdata.perturbation.tables import compile_recipe
 from cecdata.shards.manifest import POOL, File
 
@@ -162,7 +162,7 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "tables": compile_recipe(config).sha256,
         # which are opened: a bad one is refused before --overwrite removes anything
         "models": {
-            name: filter_of.identity(config) for name, filter_of in active_filters(config).items()
+            name: filter_of.identity(config) for name, filter_of in filters_of(config).items()
         },
     }
 
@@ -175,11 +175,9 @@ def package_versions(config: Config) -> dict[str, str]:
     return {**{name: version(name) for name in _PACKAGES}, **modules}
 
 
-def list_paths_read(inputs: Sequence[File], config: Config) -> list[str]:
+def paths_read(inputs: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
-    models = [
-        path for filter_of in active_filters(config).values() for path in filter_of.reads(config)
-    ]
+    models = [path for filter_of in filters_of(config).values() for path in filter_of.reads(config)]
     return [*(file.path for file in inputs), *models, *config.decontaminate]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecdata.builds.blocks import Input, identity_of, list_paths_read, open_input
+from cecdata.builds.blocks import Input, identity_of, open_input, paths_read
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, sum_histograms, sum_up_pool
 from cecdata.builds.engine import Cluster, Step, Threads, start_engine
@@ -15,7 +15,7 @@ from cecdata.builds.near import DistinctNear
 from cecdata.builds.output import open_output
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import Finished, describe_run, publish_pairs, publish_pool, update_about
-from cecdata.builds.read import Read, look_for_sentence
+from cecdata.builds.read import Read, find_sentence
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.reading import empty_corpus
@@ -47,10 +47,10 @@ def build(
     started = time.monotonic()
     with open_input(corpus, config, named) as source:
         if overwrite:  # before anything is removed
-            look_for_sentence(source, config)
+            find_sentence(source, config)
         identity, reads = (
             identity_of(source, config, pool=pool),
-            list_paths_read(source.inputs, config),
+            paths_read(source.inputs, config),
         )
         with (
             open_output(out, identity, overwrite=overwrite, reads=reads) as output,

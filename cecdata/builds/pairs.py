@@ -14,7 +14,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import normalise
-from cecdata.filters import active_filters, measure_pairs
+from cecdata.filters import filters_of, measure_pairs
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
 from cecdata.perturbation.pairs import Mask, Pairs, name_codes
 from cecdata.shards.manifest import SPLITS
@@ -52,7 +52,7 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
         "empty": np.asarray(pc.equal(pc.binary_length(pairs.table.column("source")), 0)),
         "same": (distance == 0) & ~_is_operator(operator, UNCHANGED),
     }
-    for name, filter_of in active_filters(config).items():
+    for name, filter_of in filters_of(config).items():
         rules[filter_of.reason] = mask = np.asarray(filter_of.rule(pairs, config))
         if mask.shape != distance.shape or mask.dtype != np.bool_:
             raise UsageError(

@@ -24,7 +24,7 @@ from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.embed.base import FOLDER
-from cecdata.filters import Tally, active_filters
+from cecdata.filters import Tally, filters_of
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
 from cecdata.shards.card import CARD, make_card
 from cecdata.shards.manifest import (
@@ -141,7 +141,7 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
         embeddings=tuple(file for file in files if file.path.startswith(f"{FOLDER}/")),
     )
-    for name, filter_of in active_filters(config).items():
+    for name, filter_of in filters_of(config).items():
         counts = _sum_by_name(part.counts.get(name, {}) for part in parts)
         plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
     return _write_documents(output, finished.run, plain)

@@ -111,7 +111,7 @@ class Read(Step):
         return files, bad
 
 
-def look_for_sentence(source: Input, config: Config) -> None:
+def find_sentence(source: Input, config: Config) -> None:
     """Clean rows until there is a sentence.
 
     Raises InputError if there is none, or if rows cannot be read as asked.
@@ -184,17 +184,15 @@ def _merge_runs(
     Several buckets at a time are copied. Rows whose sentence is there already go to `repeated`.
     """
     several = max(0, bits - _RANGES)
-    pieces = [_cut_into_buckets(run, bits - several, range(1 << bits - several)) for run in runs]
+    pieces = [_cut_buckets(run, bits - several, range(1 << bits - several)) for run in runs]
     for number, equal in enumerate(zip(*pieces, strict=True)):
         distinct, again = first_of_equal(pa.concat_batches(equal))
         if len(again):  # even an empty slice would keep the whole range in memory
             repeated(again)
-        yield from _cut_into_buckets(
-            distinct, bits, range(number << several, (number + 1) << several)
-        )
+        yield from _cut_buckets(distinct, bits, range(number << several, (number + 1) << several))
 
 
-def _cut_into_buckets(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:
+def _cut_buckets(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:
     """Cut rows that are sorted by id, and that lie in these buckets alone, into the buckets."""
     starts = [(number << 64 - bits) - 2**63 for number in buckets]  # ids are signed
     cuts = np.searchsorted(np.asarray(rows.column("id")), np.array(starts, np.int64))

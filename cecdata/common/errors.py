@@ -54,9 +54,6 @@ def how_to_install(extra: str) -> str:
     """Return the advice for a message about the missing packages of an extra.
 
     It works for a wheel and for a clone: pip sees that the product itself is installed.
-
-    >>> how_to_install("train")
-    "run pip install 'cec-zero[train]'"
     """
     return f"run pip install 'cec-zero[{extra}]'"
 

@@ -92,14 +92,7 @@ def _refuse_unknown(hint: Any, tree: object, prefix: str, where: str) -> None:
 
 
 def require(holds: bool, name: str, value: object, rule: str) -> None:
-    """Raise UsageError, "NAME must be RULE; it is VALUE", unless `holds` is true.
-
-    >>> require(False, "max_edits", 1, "at least 2, because a mixed pair has two edits")
-    Traceback (most recent call last):
-    ...
-    cecdata.common.errors.UsageError: max_edits must be at least 2, because a mixed pair has two \
-edits; it is 1
-    """
+    """Raise UsageError, "NAME must be RULE; it is VALUE", unless `holds` is true."""
     if not holds:
         raise UsageError(f"{name} must be {rule}; it is {value!r}")
 

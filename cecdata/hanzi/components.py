@@ -24,12 +24,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import (
-    code_point_slots,
-    read_table,
-    read_table_rows,
-    standard_characters,
-)
+from cecdata.hanzi.characters import code_point_slots, read_rows, read_table, standard_characters
 
 UNENCODED = "？"
 ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
@@ -49,11 +44,7 @@ Floats = NDArray[np.float64]
 
 
 def combine_similarities(glyph: Floats, parts: Floats, strokes: Floats) -> Floats:
-    """Return one similarity from the three measures of each pair, 0 to 1.
-
-    >>> combine_similarities(*np.full((3, 1), 0.9)).round(3).tolist()
-    [0.9]
-    """
+    """Return one similarity from the three measures of each pair, 0 to 1."""
     measures = (glyph, parts, strokes)
     mean = sum(w * value for w, value in zip(MEAN_WEIGHTS, measures, strict=True))
     peaks = [w * value for w, value in zip(PEAK_WEIGHTS, measures, strict=True)]
@@ -98,11 +89,7 @@ def look_alikes(character: str) -> Mapping[str, float]:
 
 
 def similarity(left: str, right: str) -> float:
-    """Return the symmetric similarity of two characters; 0.0 if neither lists the other.
-
-    >>> similarity("未", "末") == similarity("末", "未") > 0.9
-    True
-    """
+    """Return the symmetric similarity of two characters; 0.0 if neither lists the other."""
     if left == right:
         return 1.0
     listed = look_alikes(left).get(right)
@@ -110,11 +97,7 @@ def similarity(left: str, right: str) -> float:
 
 
 def strokes(character: str) -> str:
-    """Return the strokes in writing order, 1 横 2 竖 3 撇 4 点 5 折; '' outside the standard list.
-
-    >>> strokes("木")
-    '1234'
-    """
+    """Return the strokes in order, 1 横 2 竖 3 撇 4 点 5 折; '' outside the standard list."""
     row = read_table("characters").get(character)
     return row[2] if row else ""
 
@@ -184,26 +167,18 @@ def ids(character: str) -> str:
 def _splits_by_character() -> dict[str, tuple[Split, ...]]:
     """Return the ways to split each character, the most plausible first."""
     by_character: dict[str, list[Split]] = defaultdict(list)
-    for character, parts, kind, weight in read_table_rows("splits"):
+    for character, parts, kind, weight in read_rows("splits"):
         by_character[character].append(Split(parts, kind, float(weight)))
     return {character: tuple(splits) for character, splits in by_character.items()}
 
 
 def splits(character: str) -> tuple[Split, ...]:
-    """Return ways to write the character as two or three others, the most plausible first.
-
-    >>> splits("误")[0]
-    Split(parts='言吴', kind='lr', weight=1.0)
-    """
+    """Return ways to write the character as two or three others, the most plausible first."""
     return _splits_by_character().get(character, ())
 
 
 def deletions(character: str) -> tuple[str, ...]:
-    """Return standard characters that are this one with a component dropped, most strokes first.
-
-    >>> deletions("请")
-    ('青', '言')
-    """
+    """Return standard characters that are this one with a component dropped, most strokes first."""
     row = read_table("drops").get(character)
     return tuple(row[0]) if row else ()
 

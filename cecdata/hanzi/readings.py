@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 
-from cecdata.hanzi.characters import frequency, read_table, read_table_rows
+from cecdata.hanzi.characters import frequency, read_rows, read_table
 
 # A rarer reading is known to few people, and so makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
@@ -47,11 +47,7 @@ def common_readings(character: str) -> tuple[Reading, ...]:
 
 
 def same_sound(left: str, right: str) -> bool:
-    """Return whether two characters share a common reading, tone included.
-
-    >>> same_sound("教", "胶"), same_sound("已", "己")
-    (True, False)
-    """
+    """Return whether two characters share a common reading, tone included."""
     return sound_weight(left, right) > 0
 
 
@@ -118,7 +114,7 @@ def homophones(character: str) -> tuple[str, ...]:
 def similar_syllables() -> dict[str, dict[str, str]]:
     """Return syllable → syllable that it may be confused with → how."""
     near: dict[str, dict[str, str]] = defaultdict(dict)
-    for one, similar, kind in read_table_rows("confusions"):
+    for one, similar, kind in read_rows("confusions"):
         near[one][similar] = kind
     return near
 

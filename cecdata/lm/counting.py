@@ -78,7 +78,7 @@ def count_words(segmenter: Segmenter, size: int, sentences: Iterable[Sequence[st
     return counts
 
 
-def make_back_off_model(
+def fit_back_off(
     counts: Counts,
     words: tuple[str, ...],
     shares: Doubles,

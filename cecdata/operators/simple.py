@@ -27,7 +27,7 @@ _SWAP_COST = 2  # Levenshtein distance
 _LEAST_COUNT = 20  # people swap characters in words that they type often
 
 
-def _substitute_characters(name: str, *kinds: str) -> Operator:
+def _substitute(name: str, *kinds: str) -> Operator:
     """Return an operator with the shipped confusions of characters of this name."""
     return Operator(
         name, "substitute", 1, kinds, CharConfusions(kinds, base.reader_of_shipped(name))
@@ -40,21 +40,19 @@ def _rewrite_spans(name: str, *kinds: str) -> Operator:
 
 
 #: A character for one that sounds the same or nearly so (教 → 胶).
-HOMOPHONE = _substitute_characters(
-    "homophone", "same_sound", "tone", "initial", "final", "keyboard", "edit1"
-)
+HOMOPHONE = _substitute("homophone", "same_sound", "tone", "initial", "final", "keyboard", "edit1")
 
 #: A character for one that looks like it (未 → 末). The paper's evaluation tells more-stroke from
 #: fewer-stroke errors; `equal_stroke` is the rest.
-NEAR_GLYPH = _substitute_characters("near_glyph", "more_stroke", "fewer_stroke", "equal_stroke")
+NEAR_GLYPH = _substitute("near_glyph", "more_stroke", "fewer_stroke", "equal_stroke")
 
 #: A component dropped, added or swapped (锦 → 帛).
-RADICAL = _substitute_characters("radical", "deletion", "addition", "exchange")
+RADICAL = _substitute("radical", "deletion", "addition", "exchange")
 
 #: A half of a similar word (设计 → 设置), or the word's next character too soon. One real error in
 #: seven neither sounds nor looks like the right character. In most of these the writer thought of
 #: a word with the same other half, or typed a character of the word too soon or twice.
-LEXICAL = _substitute_characters("lexical", "word_frame", "word_neighbour")
+LEXICAL = _substitute("lexical", "word_frame", "word_neighbour")
 
 #: What a pinyin input method offers for a whole word (权利 → 权力).
 WORD = _rewrite_spans("word", "same_sound_word", "fuzzy_word", "part_of_word")

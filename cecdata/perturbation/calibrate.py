@@ -36,16 +36,13 @@ class Rate:
     per_position: float
 
 
-def edit_count_chances(
+def count_chances(
     positions: npt.NDArray[np.int64], rate: float, most: int, least: int = 1
 ) -> Floats:
     """Return P(K = 1..most) of a binomial(positions, rate) given least ≤ K ≤ most.
 
     The result is [positions, most]. Where there are fewer positions than `least`, all of them
     are edited.
-
-    >>> edit_count_chances(np.array([2]), 0.5, 2).round(4).tolist()
-    [[0.6667, 0.3333]]
     """
     k = np.arange(1, most + 1)
     n = positions[:, None].astype(np.float64)
@@ -89,7 +86,7 @@ class Cells:
         """
         if not len(self.lengths):
             return 0.0
-        mean_edits = edit_count_chances(self.positions, rate, most) @ np.arange(1, most + 1)
+        mean_edits = count_chances(self.positions, rate, most) @ np.arange(1, most + 1)
         share = cost * mean_edits[self.row] / self.lengths
         return float(np.average(share, weights=self.weights))
 
@@ -148,9 +145,7 @@ def make_count_table(rates: list[float], mosts: list[int], positions: int) -> Fl
     n = np.arange(positions + 1)
     for row, (rate, most) in enumerate(zip(rates, mosts, strict=True)):
         least = min(2, most) if row == len(rates) - 1 else 1
-        table[row, :, :most] = np.cumsum(edit_count_chances(n, rate, most, least), axis=1).clip(
-            max=1
-        )
+        table[row, :, :most] = np.cumsum(count_chances(n, rate, most, least), axis=1).clip(max=1)
         # a value that rounding left below 1 would let a draw ask for more edits than positions
         table[row, np.arange(max(mosts)) + 1 >= np.minimum(n, most)[:, None]] = 1.0
     return table

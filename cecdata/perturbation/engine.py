@@ -18,13 +18,7 @@ from cecdata.corpus.protect import mark_spans
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, make_count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
-from cecdata.perturbation.pairs import (
-    Pairs,
-    code_texts,
-    make_edits_array,
-    make_pair_table,
-    name_codes,
-)
+from cecdata.perturbation.pairs import Pairs, code_texts, edits_array, name_codes, pair_table
 from cecdata.perturbation.tables import Compiled, compile_recipe
 from cecdata.shards.manifest import Manifest
 
@@ -167,7 +161,7 @@ class Perturber:
             "distance": pa.array(out.distance),
             "origin": _repeat_coded(sentences.column("origin"), rows),
         }
-        return Pairs(make_pair_table(columns), np.repeat(lengths, config.copies))
+        return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
 
     def output(self, given: Sentences) -> Output:
         """Return arrays for the kernel's output; raise UsageError if the text exceeds a column."""
@@ -185,7 +179,7 @@ class Perturber:
     def _make_edits(self, out: Output, edits: int) -> pa.Array:
         """Return the column `edits` of the first `edits` entries of the output."""
         texts = self.tables.column
-        return make_edits_array(
+        return edits_array(
             out.edits,
             out.start[:edits],
             out.end[:edits],
@@ -202,9 +196,6 @@ def find_unchanged_share(share: float, copies: int) -> float:
     """Return the share of unchanged pairs to draw, so that `share` of the kept ones are unchanged.
 
     Of several unchanged copies of a sentence one is kept, so more must be drawn.
-
-    >>> find_unchanged_share(0.3, 1), round(find_unchanged_share(0.3, 4), 3)
-    (0.3, 0.465)
     """
     if copies == 1 or share in {0.0, 1.0}:
         return share

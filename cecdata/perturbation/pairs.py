@@ -50,7 +50,7 @@ class Pairs:
         return replace(self, table=table, lengths=self.lengths[keep], measures=measures)
 
 
-def make_edits_array(
+def edits_array(
     offsets: Offsets,
     start: Offsets,
     end: Offsets,
@@ -66,14 +66,6 @@ def make_edits_array(
     `offsets` has one entry more than there are pairs; edits of pair i are
     ``offsets[i]:offsets[i + 1]`` of the other arrays. `target` and `source` are string arrays
     or, cheaper, dictionary arrays (see `code_texts`); the codes index `operators` and `kinds`.
-
-    >>> make_edits_array(
-    ...     np.array([0, 1], np.int32), np.array([4], np.int32), np.array([5], np.int32),
-    ...     pa.array(["已"]), pa.array(["己"]), np.zeros(1, np.int8), np.zeros(1, np.int8),
-    ...     ["homophone"], ["same_sound"],
-    ... ).to_pylist()  # doctest: +NORMALIZE_WHITESPACE
-    [[{'start': 4, 'end': 5, 'target': '已', 'source': '己',
-       'operator': 'homophone', 'kind': 'same_sound'}]]
     """
     columns = {
         "start": pa.array(start, pa.int32()),
@@ -99,9 +91,6 @@ def code_texts(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
 
     The dictionary keeps the order of the table and holds a text once, though the table may hold it
     twice: for a dictionary with duplicates Arrow writes a page whose end is uninitialised memory.
-
-    >>> code_texts(np.array([7, 2, 7], np.int32), pa.array(list("零一二三四五六七"))).to_pylist()
-    ['七', '二', '七']
     """
     used = np.zeros(len(texts), np.bool_)
     used[codes] = True
@@ -111,7 +100,7 @@ def code_texts(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(renumbered[codes]), distinct.dictionary)
 
 
-def make_pair_table(columns: dict[str, pa.Array]) -> pa.Table:
+def pair_table(columns: dict[str, pa.Array]) -> pa.Table:
     """Return a table of the schema PAIR; dictionary arrays stay as they are.
 
     A nullable column that is not given is null, until a filter measures it.

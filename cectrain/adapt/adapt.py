@@ -27,7 +27,7 @@ from cecdata.lm.counting import (
     Segmenter,
     count_words,
     find_words,
-    make_back_off_model,
+    fit_back_off,
     remove_words,
 )
 from cecdata.lm.interpolation import Mixture
@@ -178,7 +178,7 @@ class FieldCounts:
     def model(self) -> Ngrams:
         """Return the model of what was counted."""
         shares = self._counts.words + _PRIOR * self._sentences * self._known
-        made = make_back_off_model(
+        made = fit_back_off(
             self._counts,
             self._words,
             shares / shares.sum(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cecdata.commands.build import repeatable_option
+from cecdata.commands.build import repeatable
 from cecdata.common.errors import MissingPackageError
 from cecdata.common.progress import Progress, print_lines
 from cectrain.commands.train import prepare_process
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Leave out names of people and other personal data that `cecdata` recognises.",
 )
-@repeatable_option(
+@repeatable(
     "--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks"
 )
 @click.option("--report", is_flag=True, help="List the new words and the doubtful sentences, too.")

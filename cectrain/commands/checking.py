@@ -15,7 +15,7 @@ import click
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.progress import print_lines
 from cecdata.common.text import escape_controls, explain_unreadable, split_at_folder
-from cectrain.corrector.correction import Edit, edit_to_record
+from cectrain.corrector.correction import Edit, edit_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import Document, correct_document, edits_of, find_line_starts
 from cectrain.documents.table import Reading, read_document
@@ -114,7 +114,7 @@ def _format_text(name: str, line: int, column: int, edit: Edit) -> str:
 def _format_json(name: str, line: int, column: int, edit: Edit) -> str:
     """Return an edit as a line of JSON."""
     place = {"file": click.format_filename(name), "line": line, "column": column}
-    return json.dumps({**place, **edit_to_record(edit)}, ensure_ascii=False)
+    return json.dumps({**place, **edit_record(edit)}, ensure_ascii=False)
 
 
 def _format_github(name: str, line: int, column: int, edit: Edit) -> str:

@@ -194,9 +194,6 @@ def measure_auc(values: Doubles, right: NDArray[np.bool_]) -> float:
     """Return the share of pairs (right, wrong) of which the right one has the greater value.
 
     Equal values count half.
-
-    >>> measure_auc(np.array([1.0, 2.0, 2.0]), np.array([False, True, False]))
-    0.75
     """
     _, place, times = np.unique(values, return_inverse=True, return_counts=True)
     below = np.cumsum(times) - (times + 1) / 2  # mean number of values before each, from 0

@@ -16,12 +16,7 @@ from cecdata.common.machine import BLAS_THREADS
 from cecdata.models import prompts
 from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change
-from cectrain.corrector.folder import (
-    check_weights,
-    longest_source,
-    model_folder,
-    prompt_of_training,
-)
+from cectrain.corrector.folder import check_weights, longest_source, model_folder, trained_prompt
 from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
@@ -79,7 +74,7 @@ class ChangeScorer:
             )
         check_weights(name)
         self._policy = NumpyPolicy(Path(folder))
-        self._prompt = prompt_of_training(name)
+        self._prompt = trained_prompt(name)
         path = Path(folder) / "tokenizer.json"
         try:
             self.tokens = Tokens(path.read_bytes())

@@ -143,11 +143,11 @@ def to_record(correction: Correction) -> dict[str, object]:
     """Return a correction as an object for JSON, each edit with its type."""
     return {
         **asdict(replace(correction, edits=())),
-        "edits": [*map(edit_to_record, correction.edits)],
+        "edits": [*map(edit_record, correction.edits)],
     }
 
 
-def edit_to_record(edit: Edit) -> dict[str, object]:
+def edit_record(edit: Edit) -> dict[str, object]:
     """Return an edit as an object for JSON."""
     record = {**asdict(edit), "type": edit.type}
     del record["rule"]
@@ -155,11 +155,7 @@ def edit_to_record(edit: Edit) -> dict[str, object]:
 
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> str:
-    """Return the source with all edits applied; they are sorted and do not overlap.
-
-    >>> apply_edits("他己经", [Edit(start=1, end=2, source="己", target="已", confidence=0.9)])
-    '他已经'
-    """
+    """Return the source with all edits applied; they are sorted and do not overlap."""
     return splice(source, ((edit.start, edit.end, edit.target) for edit in edits))
 
 

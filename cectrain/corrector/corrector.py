@@ -16,17 +16,8 @@ from cecdata.common.errors import UsageError
 from cecdata.common.progress import stop_if_given_up
 from cecdata.common.settings import require
 from cecdata.hanzi.characters import is_han, is_standard
-from cectrain.corrector import forms
+from cectrain.corrector import edit_guard, forms
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply_edits
-from cectrain.corrector.edit_guard import (
-    Piece,
-    Plain,
-    Protected,
-    apply_dictionary,
-    cut_pieces,
-    filter_edits,
-    put_stand_ins,
-)
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.prose import find_not_prose
 from cectrain.corrector.script import SCRIPTS, carry_edits, check_script, is_traditional, simplify
@@ -176,7 +167,7 @@ class Corrector:
 
     def _read(self, text: str) -> str:
         """Return a word of the user as a model reads it in a text."""
-        plain = Plain.of(text).text
+        plain = edit_guard.Plain.of(text).text
         return plain if self._script == SCRIPTS[0] else simplify(plain)
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
@@ -204,7 +195,7 @@ def _each(texts: str | Iterable[str]) -> Iterator[str]:
 class _Question(NamedTuple):
     """A piece of a text as a model gets it, without white space at its ends."""
 
-    piece: Piece
+    piece: edit_guard.Piece
     begin: int  # where in the text the question begins
     text: str
 
@@ -222,31 +213,33 @@ class _Text:
         stop_if_given_up()
         self._least = least
         not_prose = list(find_not_prose(source))
-        plain = Plain.of(source, not_prose)
-        protected = Protected(plain.text, words.protected)
-        by_user = apply_dictionary(plain, words.dictionary, words.wrong, protected)
+        plain = edit_guard.Plain.of(source, not_prose)
+        protected = edit_guard.Protected(plain.text, words.protected)
+        by_user = edit_guard.apply_dictionary(plain, words.dictionary, words.wrong, protected)
         self._by_user = [plain.edit(edit) for edit in by_user]
         self._kept = [Kept(*place[:2], source[slice(*place[:2])], place[2]) for place in not_prose]
         # What is deleted leaves a space, so that no other edit goes across its place.
         plain = plain.put((edit.start, edit.end, edit.target or " ") for edit in by_user)
         if least <= forms.CONFIDENCE and script == "simplified":
-            protected = Protected(plain.text, words.protected) if by_user else protected
+            protected = edit_guard.Protected(plain.text, words.protected) if by_user else protected
             by_form = forms.standardise_forms(plain, protected)
             self._by_user += map(plain.edit, by_form)
             self._by_user.sort(key=lambda edit: edit.start)
             plain = plain.put((edit.start, edit.end, edit.target) for edit in by_form)
         self._written = text = plain.text
-        self._protected = Protected(text, words.protected) if self._by_user else protected
+        self._protected = (
+            edit_guard.Protected(text, words.protected) if self._by_user else protected
+        )
         if script == "traditional" or (script == "auto" and is_traditional(text)):
             text = simplify(text)
             plain = replace(plain, text=text)
         self._plain = plain
         self._unread = proposer.unread(text)
-        seen = put_stand_ins(text, proposer.unread) if any(self._unread) else text
+        seen = edit_guard.put_stand_ins(text, proposer.unread) if any(self._unread) else text
         self._kept += self._unreadable()
         self._kept += (plain.kept(at, at + 1, "form") for at in plain.forms)
         self.questions: list[_Question] = []
-        for piece in cut_pieces(seen, proposer.longest):
+        for piece in edit_guard.cut_pieces(seen, proposer.longest):
             whole = seen[piece.context : piece.end]
             question = whole.strip()
             begin = piece.context + len(whole) - len(whole.lstrip())
@@ -270,7 +263,7 @@ class _Text:
             last = piece.end + (piece.end == len(plain.text))
             mine = [e for e in shifted if piece.start <= e.start < last and e.end <= piece.end]
             sure = [edit for edit in mine if edit.confidence >= self._least]
-            through, others = filter_edits(plain, piece, sure, unread, self._protected)
+            through, others = edit_guard.filter_edits(plain, piece, sure, unread, self._protected)
             edits += through
             left += others
         if self._written != plain.text:
@@ -297,13 +290,13 @@ class _Text:
         if start < kept.end or kept.start == kept.end:
             yield Kept(start, kept.end, self._plain.source[start : kept.end], kept.reason)
 
-    def _has_han(self, piece: Piece) -> bool:
+    def _has_han(self, piece: edit_guard.Piece) -> bool:
         """Return whether a model can read a Han character of the piece."""
         span = slice(piece.start, piece.end)
         read = compress(self._plain.text[span], map(not_, self._unread[span]))
         return any(is_han(ord(character)) for character in set(read))
 
-    def _unfamiliar(self, piece: Piece) -> bool:
+    def _unfamiliar(self, piece: edit_guard.Piece) -> bool:
         """Return whether too many Han characters are unreadable, as in traditional Chinese."""
         unread = self._unread[piece.start : piece.end]
         if not any(unread):

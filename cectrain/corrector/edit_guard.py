@@ -232,9 +232,6 @@ def has_strayed(edits: Iterable[Edit], length: int) -> bool:
     """Return whether an answer is too far from its source, which has `length` Han characters.
 
     A change of one sign into another does not count: it is dropped in any case.
-
-    >>> has_strayed([Edit(start=0, end=0, source="", target="三四五", confidence=1.0)], 9)
-    True
     """
     counted = [e for e in edits if any(map(_is_han, e.source + e.target))]
     changed = sum(a != b for e in counted for a, b in itertools.zip_longest(e.source, e.target))
@@ -295,12 +292,7 @@ def _touches(edit: Edit, places: Collection[int]) -> bool:
 def apply_dictionary(
     plain: Plain, dictionary: Mapping[str, str], phrases: Phrases, protected: Protected
 ) -> list[Edit]:
-    """Return the edits that a dictionary makes: from the left, the longest first.
-
-    >>> plain, names = Plain.of("他己经来了"), Protected("他己经来了", Phrases([]))
-    >>> apply_dictionary(plain, {"己经": "已经"}, Phrases(["己经"]), names)[0].target
-    '已经'
-    """
+    """Return the edits that a dictionary makes: from the left, the longest first."""
     edits: list[Edit] = []
     for start, end, wrong in phrases.find(plain.text):
         free = not protected.holds(start, end) and plain.fixed.isdisjoint(range(start, end))

@@ -63,7 +63,7 @@ def check_weights(name: str) -> None:
         raise _damage_error(model, f"the weights differ from those in {SUMMARY}")
 
 
-def prompt_of_training(name: str) -> str:
+def trained_prompt(name: str) -> str:
     """Return the prompt version that a policy was trained with; the default without a prompt.json.
 
     Raises InputError for a prompt.json without a version.

@@ -39,16 +39,12 @@ _EQUALS = """
 
 
 def standardise_forms(plain: Plain, protected: Protected) -> list[Edit]:
-    """Return the edits that put the standard character in the place of another form of it.
-
-    >>> from cectrain.corrector.wordlists import Phrases
-    >>> plain = Plain.of("他沒有来。")
-    >>> [edit.target for edit in standardise_forms(plain, Protected(plain.text, Phrases([])))]
-    ['没']
-    """
+    """Return the edits that put the standard character in the place of another form of it."""
     forms = _map_forms()
     places = [at for at, character in enumerate(plain.text) if character in forms]
-    if len(places) > max(1, MOST * sum(is_han(ord(character)) for character in plain.text)):
+    if len(places) > max(
+        1, MOST * sum(characters.is_han(ord(character)) for character in plain.text)
+    ):
         return []
     quoted = {at for match in _QUOTED.finditer(plain.text) for at in range(*match.span())}
     settled = plain.fixed | plain.forms | quoted
@@ -63,9 +59,9 @@ def standardise_forms(plain: Plain, protected: Protected) -> list[Edit]:
 def _map_forms() -> dict[str, str]:
     """Return the standard character of each form that has one alone."""
     standard: dict[str, set[str]] = {}
-    for character in standard_characters():
-        for form in traditional_forms(character) + variant_forms(character):
-            if not is_standard(form):
+    for character in characters.standard_characters():
+        for form in characters.traditional_forms(character) + characters.variant_forms(character):
+            if not characters.is_standard(form):
                 standard.setdefault(form, set()).add(character)
     return {form: min(of_form) for form, of_form in standard.items() if len(of_form) == 1}
 

@@ -53,7 +53,7 @@ def load(
     steps at the end of a schedule are smaller than bfloat16 can add. Raises InputError where
     nothing loads or the folder is not whole.
     """
-    version = prompt or folder.prompt_of_training(name)
+    version = prompt or folder.trained_prompt(name)
     where = folder.model_folder(name)
     folder.check_weights(name)
     loaded = causal.load(where, version, device, dtype, extra="train")

@@ -28,11 +28,7 @@ def check_script(script: str) -> None:
 
 
 def simplify(text: str) -> str:
-    """Return a text in simplified characters, as long as it is.
-
-    >>> simplify("頭髮和出發")
-    '头发和出发'
-    """
+    """Return a text in simplified characters, as long as it is."""
     return _convert(text, "t2s")
 
 

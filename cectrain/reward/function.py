@@ -33,11 +33,7 @@ class RewardFunctionError(CecError):
 def exact_match(
     completions: Sequence[str], target: Sequence[str], **_columns: object
 ) -> list[float]:
-    """Return 1 for each completion that equals its target, else 0: the reward to compare with.
-
-    >>> exact_match(["已经", "己经"], target=["已经", "已经"])
-    [1.0, 0.0]
-    """
+    """Return 1 for each completion that equals its target, else 0: the reward to compare with."""
     return [float(text == right) for text, right in zip(completions, target, strict=True)]
 
 

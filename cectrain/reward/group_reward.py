@@ -81,11 +81,7 @@ class GroupReward:
 
 
 def text_of(completion: object) -> str:
-    """Return the candidate in a completion, a string or a chat turn, without outer white space.
-
-    >>> text_of([{"role": "assistant", "content": "他已经来了。 "}])
-    '他已经来了。'
-    """
+    """Return the candidate in a completion, a string or a chat turn, without outer white space."""
     if isinstance(completion, str):
         return completion.strip()
     assert isinstance(completion, list)

@@ -19,11 +19,7 @@ from cectrain.reward.function import FUNCTION, FUNCTIONS
 
 
 def clip_cosines(cosines: FloatArray, threshold: float) -> FloatArray:
-    """Return max(0, (cos − t) / (1 − t)): eq. r_pair with t = τ, eq. r_cons with t = β.
-
-    >>> clip_cosines(np.array([1.0, 0.85, 0.2]), 0.7).round(3).tolist()
-    [1.0, 0.5, 0.0]
-    """
+    """Return max(0, (cos − t) / (1 − t)): eq. r_pair with t = τ, eq. r_cons with t = β."""
     return np.maximum(0.0, (cosines - threshold) / (1.0 - threshold))
 
 

@@ -25,7 +25,7 @@ COUNTS = np.array([[1, 1, 1]] * 30 + [[0, 1, 1]] * 20 + [[0, 0, 1]] * 10 + [[0, 
 
 def bootstrap(counts: np.ndarray, statistic: Statistic, **more: float) -> Interval:
     kinds, times = np.unique(counts, axis=0, return_counts=True)
-    return resampling.bootstrap_interval(kinds, times, statistic, **more)
+    return resampling.bootstrap(kinds, times, statistic, **more)
 
 
 def test_the_interval_is_that_of_drawn_sentences() -> None:

@@ -248,7 +248,7 @@ def _summaries() -> tuple[bytes, ...]:
 
 
 def _prompt(path: Path) -> Iterable[str]:
-    from cectrain.corrector.folder import prompt_of_training
+    from cectrain.corrector.folder import trained_prompt
 
     (path.parent / "config.json").write_text("{}")
-    return [prompt_of_training(str(path.parent))]
+    return [trained_prompt(str(path.parent))]

@@ -22,8 +22,8 @@ from cecdata.hanzi.characters import (
     HAN_RANGES,
     TABLES,
     is_han,
+    read_rows,
     read_table,
-    read_table_rows,
     standard_characters,
 )
 from cecdata.hanzi.components import ARITY, UNENCODED, parse_ids, stroke_count
@@ -278,7 +278,7 @@ def test_every_table_is_listed_with_its_script_and_inputs():
 def test_coverage(name):
     """Every standard character has a row, and no character has two."""
     assert set(standard_characters()) <= set(read_table(name))
-    assert len(read_table(name)) == len(read_table_rows(name))
+    assert len(read_table(name)) == len(read_rows(name))
 
 
 def test_han_ranges_are_the_ideographs_of_unicode():

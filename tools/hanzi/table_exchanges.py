@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 
+from cecdata.hanzi.characters import read_rows as rows_of
 from cecdata.hanzi.characters import read_table
-from cecdata.hanzi.characters import read_table_rows as rows_of
 from cecdata.hanzi.components import UNENCODED, Node, ids, parse_ids, stroke_count
 
 HEADER = ["char", "exchanges"]

@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cecdata.corpus.ids import hash_texts, is_validation
-from cecdata.hanzi.characters import read_table_rows, standard_characters
-from cecdata.lm.counting import Counts, Segmenter, count_words, make_back_off_model, remove_words
+from cecdata.hanzi.characters import read_rows, standard_characters
+from cecdata.lm.counting import Counts, Segmenter, count_words, fit_back_off, remove_words
 from cecdata.lm.ngrams import SHIPPED_NAME
 from cecdata.lm.table import LONGEST, Ngrams
 
@@ -50,7 +50,7 @@ def model(counts: Counts, words: tuple[str, ...], listed: Floats) -> Ngrams:
     share = OF_TEXT * text / text.sum() + (1 - OF_TEXT) * listed / listed.sum()
     share[0] = share[1:].min() * 0.1
     licence = "see cecdata/lm/SOURCES.md"
-    return make_back_off_model(
+    return fit_back_off(
         counts, words, share / share.sum(), name=SHIPPED_NAME, licence=licence, error=ERROR
     )
 
@@ -72,7 +72,7 @@ def vocabulary() -> tuple[tuple[str, ...], Floats]:
         if len(word) <= LONGEST and all("\u4e00" <= sign <= "\u9fff" for sign in word)
     }
     # the lexicon has no single characters: its counts are scaled to the mass of the longer words
-    lexicon = {row[0]: float(row[1]) for row in read_table_rows("lexicon")}
+    lexicon = {row[0]: float(row[1]) for row in read_rows("lexicon")}
     longer = sum(chance for word, chance in listed.items() if len(word) > 1)
     scale = longer / sum(lexicon.values())
     shares = {

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import read_table_rows, standard_characters, words_of_length
+from cecdata.hanzi.characters import read_rows, standard_characters, words_of_length
 from cecdata.hanzi.readings import common_readings, readings, similar_syllables
 
 
@@ -71,7 +71,7 @@ def syllables(length: int) -> NDArray[np.int32]:
     """Return [words, length] the positions in `spoken().syllables` of `words_of_length(length)`."""
     sounds = spoken()
     found = sounds.usual[words_of_length(length).characters]
-    held = (row for row in read_table_rows("lexicon") if len(row[0]) == length)
+    held = (row for row in read_rows("lexicon") if len(row[0]) == length)
     for position, (_, _, reading) in enumerate(held):
         if reading:
             found[position] = [sounds.positions[name] for name in reading.split(" ")]

@@ -253,11 +253,7 @@ def describe_os_error(error: BaseException, path: Path) -> CecError | None:
 
 
 def check_inside(name: str) -> str:
-    """Return a relative name with slashes; raise ValueError for one that could lead elsewhere.
-
-    >>> check_inside("data/train-00000.parquet")
-    'data/train-00000.parquet'
-    """
+    """Return a relative name with slashes; raise ValueError for one that could lead elsewhere."""
     parts = name.split("/")
     if "\0" in name:
         raise ValueError(f"the name {name!r} contains a NUL character")

@@ -23,10 +23,10 @@ from cecdata.corpus.sources import (
     Reject,
     Rows,
     Source,
-    default_text_column,
-    describe_unknown_column,
-    excerpt_of_bytes,
+    default_text,
+    excerpt_of,
     open_source,
+    unknown_column,
 )
 
 if TYPE_CHECKING:
@@ -177,11 +177,9 @@ def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys
             others.update(k for k in value if not isinstance(value[k], (str, type(None))))
     text = text_column
     if keys and text is not None and text not in keys:
-        raise InputError(describe_unknown_column(text, list(keys), source.label))
+        raise InputError(unknown_column(text, list(keys), source.label))
     if text is None:
-        text = (
-            default_text_column(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
-        )
+        text = default_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
     licences = tuple(name for name in DEFAULT_LICENCES if name not in others)
     return _Keys(text, DEFAULT_ORIGIN, licences)
 
@@ -260,16 +258,16 @@ def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed |
     except UnicodeDecodeError:
         return Reject(row, source.origin, *(find_fault(line, source) or ("", "", "")))
     except (ValueError, RecursionError) as error:
-        return Reject(row, source.origin, excerpt_of_bytes(line), "invalid_json", str(error))
+        return Reject(row, source.origin, excerpt_of(line), "invalid_json", str(error))
     if isinstance(value, str) and source.format == "json":
         value = {keys.text: value}
     if not isinstance(value, dict):
-        return Reject(row, source.origin, excerpt_of_bytes(line), "invalid_json", "not an object")
+        return Reject(row, source.origin, excerpt_of(line), "invalid_json", "not an object")
     origin, *licences = (_text_under(value, name) for name in (keys.origin, *keys.licences))
     text = value.get(keys.text)
     if not isinstance(text, str):
         detail = f"{keys.text!r} is {'missing' if text is None else type(text).__name__}"
-        return Reject(row, origin or source.origin, excerpt_of_bytes(line), "no_text", detail)
+        return Reject(row, origin or source.origin, excerpt_of(line), "no_text", detail)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

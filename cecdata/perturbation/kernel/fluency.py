@@ -18,7 +18,7 @@ from cecdata.common.kernels import called, inlined
 from cecdata.lm.kernels import BYTE, LOWER, find_bigram, find_child
 from cecdata.perturbation.kernel.edit import draw_candidate, draw_span_candidate
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, LONGEST, REACH, SIZE_SHIFT, TEXT_BITS
-from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, to_fraction
+from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, fraction_of
 
 _FAR = 1 << 28  # above every cost
 _NONE = -1  # in place of a word: the beginning or the end of a run
@@ -210,7 +210,7 @@ def redraw_edits(tables, draws, scratch, n, o, mixed, count, key):
             place = min(max(gain + len(model.chance) // 2, 0), len(model.chance) - 1)
             scratch.positions[t], scratch.drawn[t] = at, word
             scratch.weights[t] = model.chance[place]
-        taken = _draw_index(scratch.weights, proposals, to_fraction(draw(key, CHOICE, k)))
+        taken = _draw_index(scratch.weights, proposals, fraction_of(draw(key, CHOICE, k)))
         scratch.chosen[k], scratch.words[k] = scratch.positions[taken], scratch.drawn[taken]
     _sort_edits(scratch, count)
 

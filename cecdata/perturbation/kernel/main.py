@@ -34,10 +34,10 @@ from cecdata.perturbation.kernel.positions import (
     draw,
     draw_mixed_positions,
     draw_positions,
+    fraction_of,
     insert_mask_of,
     key_of,
     prior_mask_of,
-    to_fraction,
 )
 from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
 
@@ -94,15 +94,15 @@ def _draw_operator(n, able, marked, key, draws, tables, scratch):
     have been looked up in this sentence.
     """
     operators, o, count = len(draws.priors), -1, 0
-    if draws.unchanged > 0 and to_fraction(draw(key, UNCHANGED, 0)) < draws.unchanged:
+    if draws.unchanged > 0 and fraction_of(draw(key, UNCHANGED, 0)) < draws.unchanged:
         o = operators + 1
     elif able:
-        if draws.mixed > 0 and to_fraction(draw(key, MIXED, 0)) < draws.mixed:
+        if draws.mixed > 0 and fraction_of(draw(key, MIXED, 0)) < draws.mixed:
             # spans of one operator never overlap, but other edits might fall inside
             count = draw_mixed_positions(n, able & ~_rewriting_bits(tables), draws, key, scratch)
             o = operators
         if count == 0:
-            o = choose_operator(to_fraction(draw(key, OPERATOR, 0)), scratch.cumulative)
+            o = choose_operator(fraction_of(draw(key, OPERATOR, 0)), scratch.cumulative)
             if tables.spans.row[o] >= 0:
                 o, marked = _skip_spanless(o, n, able, marked, key, draws, tables, scratch)
             if o >= 0:
@@ -131,7 +131,7 @@ def _skip_spanless(o, n, able, marked, key, draws, tables, scratch):
         tries += 1
         if able:
             accumulate_priors(draws.priors, able, scratch.cumulative_here)
-            o = choose_operator(to_fraction(draw(key, OPERATOR, tries)), scratch.cumulative_here)
+            o = choose_operator(fraction_of(draw(key, OPERATOR, tries)), scratch.cumulative_here)
         else:
             o = -1
     return o, marked

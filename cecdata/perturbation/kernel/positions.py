@@ -35,7 +35,7 @@ def draw_below(word, n):
 
 
 @inlined
-def to_fraction(word):
+def fraction_of(word):
     """Return a fraction in [0, 1) from a uniform word of 64 bits."""
     return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
@@ -114,7 +114,7 @@ def draw_positions(n, o, wanted, draws, key, scratch):
     """Draw how many positions with a bit of `wanted` are edited, and which; return the number."""
     positions, u, count = (
         count_positions(scratch.mask, n, wanted),
-        to_fraction(draw(key, COUNT, 0)),
+        fraction_of(draw(key, COUNT, 0)),
         1,
     )
     count_cdf = draws.count_cdf
@@ -187,12 +187,12 @@ def draw_mixed_positions(n, able, draws, key, scratch):
         return 0
     for k in range(count):
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able, cumulative)
-        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, k)), cumulative)
+        operators[k] = choose_operator(fraction_of(draw(key, MIXED_OPERATOR, k)), cumulative)
         seen |= np.int64(1) << operators[k]
     if seen & (seen - 1) == 0:
         k = count - 1
         while np.int64(mask[chosen[k]]) & able & ~seen == 0:
             k -= 1
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
-        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, count)), cumulative)
+        operators[k] = choose_operator(fraction_of(draw(key, MIXED_OPERATOR, count)), cumulative)
     return count

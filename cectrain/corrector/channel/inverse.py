@@ -45,11 +45,7 @@ class Channel:
     missing: float | None
 
     def row(self, observed: str) -> list[tuple[str, float]]:
-        """Return (right text, log P(observed | right)) of an observed text, likeliest right first.
-
-        >>> load_shipped_channel().row("在")[0][0]
-        '再'
-        """
+        """Return (right text, log P(observed | right)) of an observed text, likeliest first."""
         place = bisect_left(self.observed, observed)
         if self.observed[place : place + 1] != (observed,):
             return []
@@ -60,9 +56,6 @@ class Channel:
         """Return log P(observed | right) of a change of the text, at least `LEAST`.
 
         It is the greatest that a span around the change has, or else that of its characters.
-
-        >>> round(load_shipped_channel().distortion("转战", 1, 2, "账"), 2)
-        -1.37
         """
         if end - start != len(right):
             chance = self.repeated if end - start > len(right) else self.missing

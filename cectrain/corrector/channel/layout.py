@@ -55,7 +55,7 @@ class ChannelArrays(NamedTuple):
     character's usual syllables, -1 for none, and `near` [syllables, syllables] is 1 where one is
     taken for the other. `repeated` is log P that a character is written twice. `word_points`
     [V, MOST_WORD] and `word_size` [V] are the texts of the n-gram model's words. `kinds`
-    [0x110000]: see `classify_name_characters`.
+    [0x110000]: see `name_kinds`.
     `term_words` are the numbers of the user's terms; those with a character of slot s at place p
     < 3 are [term_bounds[3 * s + p]:term_bounds[3 * s + p + 1]].
     """
@@ -168,7 +168,7 @@ def make_workspace() -> Work:
     return Work._make(np.empty(size, kind) for count, size, kind in kinds for _ in range(count))
 
 
-def classify_name_characters() -> NDArray[np.uint8]:
+def name_kinds() -> NDArray[np.uint8]:
     """Return PERSON for family names, FOREIGN for characters of foreign ones [0x110000]."""
     kind = np.zeros(0x110000, np.uint8)
     kind[[ord(sign) for sign in FAMILY_NAMES]] |= PERSON

@@ -36,12 +36,7 @@ from cecdata.lm.kernels import shift_of, slot_of_key
 from cecdata.lm.ngrams import find_model, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, shipped_channel
-from cectrain.corrector.channel.layout import (
-    HOLE,
-    MOST_WORD,
-    ChannelArrays,
-    classify_name_characters,
-)
+from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, name_kinds
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
@@ -238,7 +233,7 @@ def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         repeated=NEVER if channel.repeated is None else channel.repeated,
         word_points=word_points,
         word_size=word_size,
-        kinds=classify_name_characters(),
+        kinds=name_kinds(),
         term_bounds=np.zeros(3 * len(signs) + 4, np.int64),
         term_words=np.zeros(0, np.int32),
     )

@@ -14,7 +14,7 @@ from cecdata.lm.counting import (
     Segmenter,
     count_words,
     find_words,
-    make_back_off_model,
+    fit_back_off,
     remove_words,
 )
 from cecdata.lm.interpolation import Mixture
@@ -28,7 +28,7 @@ SHARES = np.array([1e-6, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1])
 def model_of(text, words=WORDS, shares=SHARES, **least):
     counts = count_words(Segmenter(words, -np.log(shares)), len(words), [text])
     settings = {"name": "m", "licence": "cc0", "error": 3.0, **least}
-    return make_back_off_model(counts, words, shares / shares.sum(), **settings)
+    return fit_back_off(counts, words, shares / shares.sum(), **settings)
 
 
 def test_pairs_are_counted_within_runs_of_han():

@@ -25,7 +25,7 @@ from cecdata.perturbation.calibrate import (
     Cells,
     Rate,
     calibrate,
-    edit_count_chances,
+    count_chances,
     make_count_table,
 )
 from cecdata.perturbation.engine import Histogram, Perturber
@@ -184,7 +184,7 @@ def exact(positions, rate, most, least=1):
 def test_edit_counts_are_a_truncated_binomial(positions, rate, most, least):
     """The recurrence gives what fractions give, for any number of positions."""
     least = min(least, most)
-    found = edit_count_chances(np.array([positions]), rate, most, least)[0]
+    found = count_chances(np.array([positions]), rate, most, least)[0]
     assert found == pytest.approx(exact(positions, rate, most, least), abs=1e-9)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.common.errors import CecError, UsageError, VerificationError
-from cecdata.perturbation.pairs import code_texts, make_edits_array, make_pair_table, name_codes
+from cecdata.perturbation.pairs import code_texts, edits_array, name_codes, pair_table
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import (
     PAIR,
@@ -129,7 +129,7 @@ def encoded(table: pa.Table) -> pa.Table:
     edits = columns["edits"]
     flat = edits.flatten()
     operators, kinds = (flat.field(n).dictionary_encode() for n in ("operator", "kind"))
-    columns["edits"] = make_edits_array(
+    columns["edits"] = edits_array(
         edits.offsets.to_numpy(),
         flat.field("start").to_numpy(),
         flat.field("end").to_numpy(),
@@ -145,7 +145,7 @@ def encoded(table: pa.Table) -> pa.Table:
     columns["operator"] = name_codes(
         operator.indices.to_numpy().astype(np.int8), operator.dictionary.to_pylist()
     )
-    return make_pair_table(columns)
+    return pair_table(columns)
 
 
 def test_dictionary_arrays_are_read_back_as_plain_text(table, tmp_path):
@@ -236,7 +236,7 @@ def test_no_byte_of_a_dictionary_belongs_to_no_value(table, tmp_path):
     columns = {name: rows[name].combine_chunks() for name in PAIR.names}
     sizes = []
     for made in (code_texts(codes, texts), texts.take(pa.array(codes)).dictionary_encode()):
-        columns["edits"] = make_edits_array(
+        columns["edits"] = edits_array(
             edits.offsets.to_numpy(),
             flat.field("start").to_numpy(),
             flat.field("end").to_numpy(),
@@ -247,7 +247,7 @@ def test_no_byte_of_a_dictionary_belongs_to_no_value(table, tmp_path):
             flat.field("operator").dictionary.to_pylist(),
             flat.field("kind").dictionary.to_pylist(),
         )
-        write_pairs(tmp_path / "x.parquet", make_pair_table(columns))
+        write_pairs(tmp_path / "x.parquet", pair_table(columns))
         group = pq.ParquetFile(tmp_path / "x.parquet").metadata.row_group(0)
         held = [group.column(n) for n in range(group.num_columns)]
         sizes.append({c.path_in_schema: c.total_uncompressed_size for c in held})
