@@ -111,12 +111,7 @@ def compare_scores(first: Score, second: Score) -> Comparison:
 
 
 def correct_by_holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
-    """Return p-values after Holm's step-down correction for many comparisons.
-
-    >>> adjusted = correct_by_holm({"a": 0.01, "b": 0.04, "c": 0.03})
-    >>> {name: round(value, 6) for name, value in adjusted.items()}
-    {'a': 0.03, 'b': 0.06, 'c': 0.06}
-    """
+    """Return p-values after Holm's step-down correction for many comparisons."""
     ordered = sorted(p_values, key=lambda key: p_values[key])
     adjusted: dict[Key, float] = {}
     largest = 0.0

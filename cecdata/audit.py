@@ -182,7 +182,7 @@ def bits_per_error(chance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-np.log2((1 - TAIL) * chance + TAIL / ALPHABET))
 
 
-def substituting_operators(
+def substituters(
     prior: Mapping[str, float],
     weights: Weights | None = None,
     known: Mapping[str, Operator] = OPERATORS,
@@ -212,7 +212,7 @@ def choices_of_recipe(
     running text is proportional to its prior divided by the share of the text that it can edit.
     """
     count, parts = _count(), []
-    for operator in substituting_operators(prior, weights, known):
+    for operator in substituters(prior, weights, known):
         table = table_of(operator)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
         weight = table.weight * prior[operator.name] / editable_share(table)

@@ -86,8 +86,7 @@ def _find_chances(
     each is this error, [E, O]; and the number of occurrences of each error, [E].
     """
     operators = {
-        operator.name: operator
-        for operator in audit.substituting_operators(config.prior, config.weights)
+        operator.name: operator for operator in audit.substituters(config.prior, config.weights)
     }
     columns = {}
     for name, operator in operators.items():

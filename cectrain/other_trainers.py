@@ -35,10 +35,6 @@ def score_group(
     `exact` is 1 for the target, `changed` 1 for anything but the source; the terms are `pair`,
     `consensus` and `useful`, with the constants of `config`. A term without weight may be
     left out: without `pair` and `consensus` no encoder is loaded.
-
-    >>> values = score_group("他己经来了", "他已经来了", ["他已经来了", "他己经走了"], ["useful"])
-    >>> values == {"exact": [1.0, 0.0], "changed": [1.0, 1.0], "useful": [1.0, 0.0]}
-    True
     """
     texts = [encodable(answer.strip()) for answer in answers]
     used = _encoder(encoder_name) if _ENCODED.keys() & set(names) else None

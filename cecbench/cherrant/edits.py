@@ -24,7 +24,7 @@ MOST_CELLS = 1 << 27
 Step = tuple[int, int, int, int, int]
 
 
-def align_texts(
+def align(
     source: str, target: str, dictionaries: Dictionaries, *, first_only: bool = False
 ) -> tuple[list[list[Step]], bool]:
     """Return the cheapest alignments of two strings without whitespace, and whether there are more.
@@ -63,7 +63,7 @@ MARKS = (
 MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
 
 
-def merge_steps(steps: list[Step], source: str, target: str) -> list[Step]:
+def merge(steps: list[Step], source: str, target: str) -> list[Step]:
     """Return the edits, each as (operation, source start, source end, target start, target end).
 
     First, neighbouring steps merge. A run of deletions alone, or of insertions alone, becomes one
@@ -240,15 +240,13 @@ def annotate(
         return Annotation(source, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:
         return Annotation(target, ((NOOP._replace(kind=_NO_EDIT[target]),),), target)
-    paths, capped = align_texts(
-        source, target, dictionaries or NO_DICTIONARIES, first_only=first_only
-    )
-    merged = {tuple(merge_steps(path, source, target)): None for path in paths}
-    readings = (tuple(_to_span_edit(step, source, target) for step in steps) for steps in merged)
+    paths, capped = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
+    merged = {tuple(merge(path, source, target)): None for path in paths}
+    readings = (tuple(_to_span(step, source, target) for step in steps) for steps in merged)
     return Annotation(target, tuple(readings), capped=capped)
 
 
-def _to_span_edit(step: tuple[int, int, int, int, int], source: str, target: str) -> SpanEdit:
+def _to_span(step: tuple[int, int, int, int, int], source: str, target: str) -> SpanEdit:
     """Return a step as an edit, without the characters at its ends that did not change."""
     operation, start, end, t_start, t_end = step
     if operation == SUBSTITUTE:

@@ -20,10 +20,7 @@ from cecdata.common.settings import option
 
 
 def _revert_unequal(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows whose target has the source's length.
-
-    A prediction of another length becomes its source.
-    """
+    """Return rows whose target fits; a prediction of another length becomes its source."""
     if not any_length_differs(rows):
         return list(rows)
     return [

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from cecbench.systems.base import FROM_0, FROM_1, NOT_NEGATIVE, SECONDS, Answer, Kind, PromptOptions
 from cecdata.common.codec import parse
 from cecdata.common.durable import Journal
-from cecdata.common.errors import SHORTEST, UsageError, without_key
+from cecdata.common.errors import SHORTEST, UsageError, hide_key
 from cecdata.common.settings import option
 from cecdata.models import prompts
 from cecdata.models.http import Endpoint, Reply
@@ -186,9 +186,7 @@ def _hide_texts(value: object, key: str | None) -> object:
     if isinstance(value, str):
         return f"sha256:{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     if isinstance(value, Mapping):
-        return {
-            without_key(str(name), key): _hide_texts(inner, key) for name, inner in value.items()
-        }
+        return {hide_key(str(name), key): _hide_texts(inner, key) for name, inner in value.items()}
     return [_hide_texts(item, key) for item in value] if isinstance(value, list | tuple) else value
 
 

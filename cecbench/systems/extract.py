@@ -155,9 +155,7 @@ def _choose_candidate(answer: str, source: str) -> str | None:
     """Return the one candidate; "" where nothing is near the source, None if several are."""
     texts = _split_answer(answer, source)
     candidates = [
-        (number, text)
-        for number, part in enumerate(texts)
-        for text in _find_candidates(part, source)
+        (number, text) for number, part in enumerate(texts) for text in _nearest(part, source)
     ]
     changed = [(number, text) for number, text in candidates if text != source]
     if len(source) <= _FEW:
@@ -214,7 +212,7 @@ def _apply_bracket(match: re.Match[str]) -> str:
     return keep + new if len(new) <= len(old) and (alike or set(new) & set(wrong)) else match[0]
 
 
-def _find_candidates(part: str, source: str) -> list[str]:
+def _nearest(part: str, source: str) -> list[str]:
     """Return the candidates in a text that do not overlap; of those that do, the nearest one."""
     # A short sentence may be mostly wrong: two edits are always allowed.
     limit = int(max(2, _FAR * len(source)))

@@ -58,10 +58,6 @@ def parse_spec(spec: str) -> tuple[Kind[Any], str]:
 
     Raises UsageError for an unknown kind, for a missing argument, and for an address with a user or
     a password, which the message does not repeat.
-
-    >>> kind, argument = parse_spec("api:qwen3@http://127.0.0.1:8000/v1")
-    >>> kind.name, argument
-    ('api', 'qwen3@http://127.0.0.1:8000/v1')
     """
     name, colon, argument = spec.partition(":")
     kind = find_kind(name)

@@ -54,7 +54,7 @@ class Input:
 
     def refuse_changed(self) -> None:
         """Raise InputError for a file that is no longer the one whose SHA-256 was taken."""
-        changed = [str(path) for path, state in self.states if _size_and_time(path) != state]
+        changed = [str(path) for path, state in self.states if _stamp(path) != state]
         if changed:
             raise InputError(
                 f"{', '.join(changed)} changed during the build: when all files are complete, run "
@@ -79,9 +79,7 @@ def open_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
         ]
         sources = [replace(s, label=named or s.label) for s in sources]
         check_columns(config.text_column, sources)
-        states = tuple(
-            (s.path, _size_and_time(s.path)) for s in sources if s.path and not s.problem
-        )
+        states = tuple((s.path, _stamp(s.path)) for s in sources if s.path and not s.problem)
         inputs = tuple(hash_file(source) for source in sources)
         yield Input(
             names=(named,) if named else tuple(names),
@@ -102,7 +100,7 @@ def _spool_stdin(source: Source, stack: ExitStack, encoding: str | None) -> Sour
     return replace(spooled, encoding=encoding_of(spooled)) if encoding in (None, AUTO) else spooled
 
 
-def _size_and_time(path: Path) -> tuple[int, ...]:
+def _stamp(path: Path) -> tuple[int, ...]:
     """Return size, time and number of a file, which change with it; () if it is gone."""
     try:
         status = path.stat()

@@ -49,7 +49,7 @@ class _Output:
     def __init__(self, place: Place, identity: Mapping[str, object]) -> None:
         self.place, self.build = place, hashlib.sha256(fingerprint(identity)).hexdigest()
 
-    def write_document(self, name: str, data: bytes) -> File:
+    def write_file(self, name: str, data: bytes) -> File:
         """Write a file of the finished dataset."""
         return self.place.write(name, lambda path: path.write_bytes(data))
 
@@ -84,7 +84,7 @@ class Folder(_Output):
         super().__init__(Place(str(work.root)), work.identity)
         self._work = work
 
-    def write_document(self, name: str, data: bytes) -> File:
+    def write_file(self, name: str, data: bytes) -> File:
         """Write a file of the finished dataset, which the folder's journal then knows as ours."""
         record = self._work.write_bytes(name, data)
         return File(name, record.sha256, record.bytes, 0)
@@ -139,16 +139,14 @@ class Remote(_Output):
         if begun and not overwrite:
             self._refuse_another()
         elif names and (overwrite or self._store.read(_FINGERPRINT) != fingerprint(identity)):
-            self._remove_dataset(
-                names
-            )  # a run that was killed before its first marker binds no other
-        self.write_document(_FINGERPRINT, fingerprint(self._identity))
+            self._remove(names)  # a run that was killed before its first marker binds no other
+        self.write_file(_FINGERPRINT, fingerprint(self._identity))
 
     def _refuse_another(self) -> None:
         """Raise RefusedError unless the fingerprint there is that of this build."""
         refuse_another(self._store.read(_FINGERPRINT), self._identity, str(self.place))
 
-    def _remove_dataset(self, names: Iterable[str]) -> None:
+    def _remove(self, names: Iterable[str]) -> None:
         """Remove a dataset: the manifest first, and the fingerprint that marks it as ours last."""
         ours = (f"{STATE}/", *(f"{name}/" for name in PUBLISHED))
         foreign = [n for n in names if n not in _DOCUMENTS and not n.startswith(ours)]

@@ -111,12 +111,10 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
     parts = [decode(Part, chunk[split], "part") for chunk in counted for split in SPLITS]
     facts = finished.state(output.build, config)
     facts["extra"] |= {"examples": _choose_examples(parts, config.find_operators())}
-    operators = _sum_by_name(part.operators for part in parts)
-    distance = _sum_by_name(part.relative_distance for part in parts)
+    operators = _add_up(part.operators for part in parts)
+    distance = _add_up(part.relative_distance for part in parts)
     reasons = sorted({reason for part in parts for reason in part.rejected})
-    rejected = {
-        name: _sum_by_name(part.rejected.get(name, {}) for part in parts) for name in reasons
-    }
+    rejected = {name: _add_up(part.rejected.get(name, {}) for part in parts) for name in reasons}
     plain = Manifest(
         **facts,
         configuration=drop_folders(config.as_dict()),
@@ -142,7 +140,7 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
         embeddings=tuple(file for file in files if file.path.startswith(f"{FOLDER}/")),
     )
     for name, filter_of in filters_of(config).items():
-        counts = _sum_by_name(part.counts.get(name, {}) for part in parts)
+        counts = _add_up(part.counts.get(name, {}) for part in parts)
         plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
     return _write_documents(output, finished.run, plain)
 
@@ -151,7 +149,7 @@ def _write_documents(output: Folder | Remote, run: Run, recorded: Manifest) -> M
     """Let the shards appear, and write the documents; return the manifest."""
     output.publish()
     text = json.dumps(encode(run), ensure_ascii=False, indent=2, allow_nan=False)
-    output.write_document(RUN, f"{text}\n".encode())
+    output.write_file(RUN, f"{text}\n".encode())
     return _write_card_and_manifest(output, recorded)
 
 
@@ -164,9 +162,9 @@ def update_about(output: Folder | Remote, finished: Manifest, about: About | Non
 
 def _write_card_and_manifest(output: Folder | Remote, recorded: Manifest) -> Manifest:
     """Write the card, then the manifest with its sum."""
-    written = output.write_document(CARD, make_card(recorded).encode())
+    written = output.write_file(CARD, make_card(recorded).encode())
     whole = replace(recorded, documents=(written,))
-    output.write_document(MANIFEST, encode_manifest(whole))
+    output.write_file(MANIFEST, encode_manifest(whole))
     output.drop_working_files()
     return whole
 
@@ -194,7 +192,7 @@ def drop_folders(value: Any) -> Any:
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
-def _sum_by_name(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
+def _add_up(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
     """Return the sum of each name over all parts."""
     total: dict[str, _Number] = {}
     for part in parts:

@@ -23,9 +23,7 @@ _ABOUT = "about"
 Array = NDArray[np.generic]
 
 
-def save_arrays(
-    path: Path, kind: str, about: Mapping[str, object], arrays: Mapping[str, Array]
-) -> None:
+def save(path: Path, kind: str, about: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
     """Write arrays and a note about them; `kind` names the file's kind and its version."""
     note = json.dumps({"kind": kind, **about}, ensure_ascii=False, sort_keys=True).encode()
     buffer = io.BytesIO()
@@ -40,8 +38,8 @@ def save_arrays(
     write_bytes(path, buffer.getvalue())
 
 
-def load_arrays(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the note and the arrays of a file; `kind` is what `save_arrays` was told.
+def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the note and the arrays of a file; `kind` is what `save` was told.
 
     Raises `InputError`, whose message ends with `mend`, where the file is missing, damaged or of
     another kind.

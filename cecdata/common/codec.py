@@ -169,14 +169,7 @@ def _parse_finite(digits: str) -> float:
 
 
 def seal_object(document: Mapping[str, object], *, indent: int | None = 1) -> bytes:
-    """Return the UTF-8 of a JSON object with its seal; an `indent` of None puts it on one line.
-
-    >>> data = seal_object({"text": "好"}, indent=None)
-    >>> data.decode()[:29]
-    '{"text":"好","seal":"28ed97785'
-    >>> unseal_object(data)
-    {'text': '好'}
-    """
+    """Return the UTF-8 of a JSON object with its seal; an `indent` of None puts it on one line."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(
         {**document, SEAL: _ZEROS},

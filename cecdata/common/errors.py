@@ -1,6 +1,6 @@
 """The error tree: every message says what went wrong, where, and what to do next.
 
-No message has a key or a login: `without_key` and `without_userinfo` remove them.
+No message has a key or a login: `hide_key` and `without_userinfo` remove them.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def without_userinfo(text: str) -> str:
     return _SECRET.sub(r"\1***", USERINFO.sub("", text))
 
 
-def without_key(text: str, key: str | None) -> str:
+def hide_key(text: str, key: str | None) -> str:
     r"""Return the text with stars in place of the key, also where it is escaped for JSON or a URL.
 
-    >>> without_key(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
+    >>> hide_key(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
     'bad key ***, ***, ***'
     """
     if key is None or len(key) < SHORTEST:

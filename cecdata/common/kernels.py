@@ -186,9 +186,7 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
 
     def is_kept(self) -> bool:
         """Return whether a folder has the kernel, for whatever types."""
-        return any(
-            True for folder in _cache_folders(self._source) for _ in folder.glob(f"{self._stem}*")
-        )
+        return any(True for folder in _folders(self._source) for _ in folder.glob(f"{self._stem}*"))
 
     def load_overload(self, sig: object, target_context: object) -> object | None:
         """Return the kernel for these types; None where it must be compiled."""
@@ -196,7 +194,7 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
             with _hide_packages(*_UNUSED):
                 target_context.refresh()  # type: ignore[attr-defined]
         name = self._file_name(sig, target_context.codegen())  # type: ignore[attr-defined]
-        for folder in _cache_folders(self._source):
+        for folder in _folders(self._source):
             if payload := _read_kernel(folder / name, sig):
                 kernel: object = CompileResult._rebuild(target_context, *payload)  # noqa: SLF001
                 return kernel
@@ -210,7 +208,7 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
         """Keep a compiled kernel in the first folder that can be written."""
         name = self._file_name(sig, data.codegen)  # type: ignore[attr-defined]
         body = dumps((sig, data._reduce()))  # type: ignore[attr-defined]  # noqa: SLF001
-        for folder in _cache_folders(self._source):
+        for folder in _folders(self._source):
             with contextlib.suppress(OSError):
                 _write_atomically(folder / name, hashlib.sha256(body).digest() + body)
                 self._remove_older(folder)
@@ -257,7 +255,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
         raise
 
 
-def _cache_folders(source: Path) -> Iterator[Path]:
+def _folders(source: Path) -> Iterator[Path]:
     """Yield where kernels of a file may be: the best place to keep them first."""
     name = f"{source.parent.name}-{hashlib.sha256(bytes(source.parent)).hexdigest()[:16]}"
     if config.CACHE_DIR:  # NUMBA_CACHE_DIR
@@ -273,11 +271,7 @@ def _say_once(text: str) -> None:
 
 
 def splitmix64(values: Uint64s) -> Uint64s:
-    """Mix each value's bits (Steele, Lea and Flood 2014, the finaliser of `nextLong`).
-
-    >>> [hex(value) for value in splitmix64(np.array([1, 2], np.uint64))]
-    ['0x5692161d100b05e5', '0xdbd238973a2b148a']
-    """
+    """Mix each value's bits (Steele, Lea and Flood 2014, the finaliser of `nextLong`)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

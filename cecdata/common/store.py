@@ -50,7 +50,7 @@ class Store:
         from pyarrow import fs
 
         self.uri = without_userinfo(uri.rstrip("/"))
-        with self._naming_errors(""):
+        with self._naming(""):
             try:
                 # Arrow takes a URI as RFC 3986 wants it, and people write names as they are.
                 quoted = quote(uri.rstrip("/"), safe=_RESERVED)
@@ -64,7 +64,7 @@ class Store:
         """Return all objects below the URI by name, sorted; raise CecError if no bucket exists."""
         from pyarrow import fs
 
-        with self._naming_errors(""):
+        with self._naming(""):
             root = fs.FileSelector(self._path, recursive=True, allow_not_found=True)
             files = [f for f in self._files.get_file_info(root) if f.type == fs.FileType.File]
             if not files and self._files.type_name in _FLAT:
@@ -78,14 +78,14 @@ class Store:
         """Return the object `name`, by default the one that the URI itself names, or None."""
         from pyarrow import fs
 
-        with self._naming_errors(name):
-            info = self._files.get_file_info(self._full_path(name))
+        with self._naming(name):
+            info = self._files.get_file_info(self._path_of(name))
         return info if info.type == fs.FileType.File else None
 
     @contextmanager
     def opened(self, name: str) -> Iterator[NativeFile]:
         """Open an object for reading at any place."""
-        with self._naming_errors(name), self._files.open_input_file(self._full_path(name)) as file:
+        with self._naming(name), self._files.open_input_file(self._path_of(name)) as file:
             yield file
 
     def fetch(self, name: str, path: Path, size: int, tmp: Path) -> FileRecord:
@@ -96,8 +96,8 @@ class Store:
 
         def fill(temporary: Path) -> None:
             with (
-                self._naming_errors(name),
-                self._files.open_input_stream(self._full_path(name)) as stream,
+                self._naming(name),
+                self._files.open_input_stream(self._path_of(name)) as stream,
                 temporary.open("wb") as file,
             ):
                 while block := stream.read(_BLOCK):
@@ -112,8 +112,8 @@ class Store:
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
-        full = self._full_path(name)
-        with path.open("rb") as file, self._naming_errors(name):
+        full = self._path_of(name)
+        with path.open("rb") as file, self._naming(name):
             if self._files.type_name not in _FLAT:
                 self._files.create_dir(full.rpartition("/")[0], recursive=True)
             try:
@@ -128,15 +128,15 @@ class Store:
     def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
         with (
-            self._naming_errors(name),
-            self._files.open_input_stream(self._full_path(name)) as stream,
+            self._naming(name),
+            self._files.open_input_stream(self._path_of(name)) as stream,
         ):
             return bytes(stream.read())
 
     def remove(self, name: str) -> None:
         """Remove an object."""
-        with self._naming_errors(name):
-            self._files.delete_file(self._full_path(name))
+        with self._naming(name):
+            self._files.delete_file(self._path_of(name))
 
     def _relative_name(self, name: str) -> str:
         """Return an object's name below the URI; raise CecError for one that may lead elsewhere."""
@@ -148,12 +148,12 @@ class Store:
                 "another place"
             ) from error
 
-    def _full_path(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         """Return the path of the object `name` in the filesystem; "" is the URI itself."""
         return f"{self._path}/{name}" if name else self._path
 
     @contextmanager
-    def _naming_errors(self, name: str) -> Iterator[None]:
+    def _naming(self, name: str) -> Iterator[None]:
         """Turn a client's error into one whose message has the URI, the cause and what to do."""
         from pyarrow import ArrowException  # the base of those that are no OSError or ValueError
 

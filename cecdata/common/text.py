@@ -41,11 +41,11 @@ def decode_text(data: bytes) -> str:
 
     A carriage return ends a line, and becomes a line feed, where the file has no line feed.
     """
-    text = data.decode(detect_text_encoding(data))
+    text = data.decode(guess_encoding(data))
     return text if "\n" in text else text.replace("\r", "\n")
 
 
-def detect_text_encoding(head: bytes) -> str:
+def guess_encoding(head: bytes) -> str:
     """Return the encoding in which a file that begins so is read."""
     marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return "utf-16" if marked else "utf-8-sig"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.text import detect_text_encoding, read_text
+from cecdata.common.text import guess_encoding, read_text
 
 if TYPE_CHECKING:
     from cecdata.corpus.sources import Record
@@ -184,9 +184,7 @@ def _read_records(path: Path, form: str) -> Iterator[Record]:
     if FORMATS[form].stream:
         read_text(path)  # its message has the place of a byte that is not UTF-8
         with path.open("rb") as file:
-            source = replace(
-                source, encoding=detect_text_encoding(file.read(2)).removesuffix("-sig")
-            )
+            source = replace(source, encoding=guess_encoding(file.read(2)).removesuffix("-sig"))
     for record in FORMATS[form].records(source):
         if isinstance(record, Reject):
             where = f"{_UNITS.get(form, 'line')} {record.row}: "

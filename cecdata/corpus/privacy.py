@@ -58,7 +58,7 @@ def mask_text(text: str) -> str:
     '订单号是13812345678901，总共3张。'
     """
     while (
-        masked := _apply_rules(text)
+        masked := _mask_once(text)
     ) != text:  # a placeholder is another neighbour than its number
         text = masked
     return text
@@ -74,7 +74,7 @@ def mask_column(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(text, pa.array(chosen), pa.array(values, pa.string()))
 
 
-def _apply_rules(text: str) -> str:
+def _mask_once(text: str) -> str:
     """Apply the rules once, in their order, and mask each name wherever it occurs."""
     judged = _Judged(text)
     names: set[str] = set()

@@ -102,15 +102,13 @@ def _cut_sentences(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(stops - starts, out=offsets[1:])
     copied = np.empty(int(offsets[-1]), np.uint8)
-    _copy_sentences(data, starts, offsets, copied)
+    _copy(data, starts, offsets, copied)
     buffers = pa.py_buffer(offsets), pa.py_buffer(copied)
     return rows, pa.StringArray.from_buffers(count, *buffers)
 
 
 @compiled
-def _copy_sentences(
-    data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, copied: Bytes
-) -> None:
+def _copy(data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, copied: Bytes) -> None:
     """Copy the bytes of the sentences that begin at `starts` into `copied`, at `offsets`."""
     for i in range(starts.size):
         size = offsets[i + 1] - offsets[i]

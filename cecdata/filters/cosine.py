@@ -86,12 +86,10 @@ def _measure_cosine(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     unknown[chosen] = False
     counts = {"scored": len(chosen)}
     filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
-    return replace(
-        filled, counts={**pairs.counts, "cosine": counts}, embedded=_join_distinct(embedded)
-    )
+    return replace(filled, counts={**pairs.counts, "cosine": counts}, embedded=_join(embedded))
 
 
-def _join_distinct(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats] | None:
+def _join(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats] | None:
     """Return ids and vectors, each sentence once; two slices may share a sentence."""
     if not parts:
         return None

@@ -134,7 +134,7 @@ class Ngrams:
         triples = self.triples
         first = np.searchsorted(key, triples[:, 0].astype(np.int64) * size + triples[:, 1])
         of_triple = np.lexsort((triples[:, 2], first))
-        arrays.save_arrays(
+        arrays.save(
             path,
             KIND,
             {
@@ -162,7 +162,7 @@ def load_ngrams(path: Path) -> Ngrams:
     Raises `InputError` where the file is damaged or of another kind.
     """
     mend = "Name the ARPA file that it was made of, or make it anew"
-    about, columns = arrays.load_arrays(path, KIND, mend)
+    about, columns = arrays.load(path, KIND, mend)
     try:
         pairs = _decode_rows("pair", columns)
         first, third = _decode_rows("triple", columns).T

@@ -30,8 +30,8 @@ from cecdata.common.errors import (
     CecError,
     MissingPackageError,
     UsageError,
+    hide_key,
     how_to_install,
-    without_key,
     without_userinfo,
 )
 from cecdata.common.progress import POLL_S, stop_if_given_up
@@ -160,7 +160,7 @@ class Endpoint:
 
     def hide_key(self, text: str) -> str:
         """Return the text without the key, should an endpoint echo it."""
-        return without_key(text, self._key)
+        return hide_key(text, self._key)
 
     def _check(self) -> None:
         """Raise UsageError for what no request can be sent with."""

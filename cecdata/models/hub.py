@@ -25,8 +25,8 @@ from cecdata.common.errors import (
     InputError,
     MissingPackageError,
     UsageError,
+    hide_key,
     how_to_install,
-    without_key,
     without_userinfo,
 )
 
@@ -61,7 +61,7 @@ def first_line(error: Exception) -> str:
 def redact_hub(text: str) -> str:
     """Return a library's message about the model hub, without the token and the login."""
     for name in _TOKENS:
-        text = without_key(text, os.environ.get(name, "").strip() or None)
+        text = hide_key(text, os.environ.get(name, "").strip() or None)
     login, at, _ = os.environ.get(_ENDPOINT, "").partition("://")[2].rpartition("@")
     if at:  # removed as it was written: a password with a slash would not be parsed as one
         text = text.replace(login + at, "")

@@ -90,13 +90,13 @@ class Operator:
     beside: str = ""
 
 
-def reader_of_shipped(name: str) -> Callable[[], ConfusionSet]:
+def reader_of(name: str) -> Callable[[], ConfusionSet]:
     """Return the cached function that reads the set that `tools/operators/sets.py` made."""
 
     @cache
     def build() -> ConfusionSet:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.confusions")))
-        _, held = arrays.load_arrays(path, KIND, "Reinstall the package")
+        _, held = arrays.load(path, KIND, "Reinstall the package")
         count = len(standard_characters())
         source = np.repeat(np.arange(count, dtype=np.int32), held["size"].astype(np.int64))
         replacement, kind = held["replacement"].astype(np.int32), held["kind"].astype(np.int8)
@@ -139,10 +139,6 @@ def reweigh(operator: Operator, changes: Mapping[str, float]) -> Operator:
 
     what `changes` does not name stays unchanged. The operator must replace one standard character
     with another.
-
-    >>> from cecdata.operators import OPERATORS
-    >>> reweigh(OPERATORS["homophone"], {"tone": 2.0, "power": 0.5}).name
-    'homophone'
     """
     bulk = operator.confusions
     assert isinstance(bulk, CharConfusions)

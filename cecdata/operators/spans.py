@@ -54,13 +54,13 @@ class SpanConfusions:
             yield Confusion(span, new, float(rows.weight[at]), self.kinds[rows.kind[at]])
 
 
-def reader_of_shipped(name: str) -> Callable[[], SpanSet]:
+def reader_of(name: str) -> Callable[[], SpanSet]:
     """Return the cached function that reads the shipped set of an operator."""
 
     @cache
     def build() -> SpanSet:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.spans")))
-        _, held = arrays.load_arrays(path, KIND, "Reinstall the package")
+        _, held = arrays.load(path, KIND, "Reinstall the package")
         return SpanSet(
             sources=arrays.split_texts(held["sources"]),
             texts=arrays.split_texts(held["texts"]),

@@ -136,7 +136,7 @@ def _find_crossing(
     return middle
 
 
-def make_count_table(rates: list[float], mosts: list[int], positions: int) -> Floats:
+def count_table(rates: list[float], mosts: list[int], positions: int) -> Floats:
     """Return P(K ≤ k + 1) for the kernel, [len(rates), positions + 1, max(mosts)].
 
     The last row is that of mixed pairs, which have at least two edits.

@@ -16,7 +16,7 @@ from cecdata.common.kernels import string_buffers
 from cecdata.config import Config, config_of_manifest
 from cecdata.corpus.protect import mark_spans
 from cecdata.perturbation import kernel
-from cecdata.perturbation.calibrate import Rate, calibrate, make_count_table
+from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
 from cecdata.perturbation.pairs import Pairs, code_texts, edits_array, name_codes, pair_table
 from cecdata.perturbation.tables import Compiled, compile_recipe
@@ -93,9 +93,7 @@ class Perturber:
             rates[name].per_position if name in rates else 0.0 for name in tables.operators
         ]
         per_position.append(config.mixed_rate)
-        self._counts = make_count_table(
-            per_position, _most_edits(config, tables), config.max_chars + 1
-        )
+        self._counts = count_table(per_position, _most_edits(config, tables), config.max_chars + 1)
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
 
     @classmethod
@@ -132,9 +130,7 @@ class Perturber:
     def draws(self) -> Draws:
         """Return the inputs of the draws, apart from the sentences' ids."""
         c, counts = self.config, self._counts
-        unchanged = (
-            c.unchanged if c.keep_duplicates else find_unchanged_share(c.unchanged, c.copies)
-        )
+        unchanged = c.unchanged if c.keep_duplicates else unchanged_share(c.unchanged, c.copies)
         return Draws(c.seed, c.copies, c.mixed, unchanged, self._priors, counts, c.proposals)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
@@ -192,7 +188,7 @@ class Perturber:
         )
 
 
-def find_unchanged_share(share: float, copies: int) -> float:
+def unchanged_share(share: float, copies: int) -> float:
     """Return the share of unchanged pairs to draw, so that `share` of the kept ones are unchanged.
 
     Of several unchanged copies of a sentence one is kept, so more must be drawn.

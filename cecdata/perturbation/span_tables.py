@@ -70,9 +70,7 @@ def compile_spans(
         candidates=np.concatenate([*blocks, np.zeros((0, 2), np.uint64)]),
         points=_code_points(texts),
     )
-    hashes = {
-        name: _hash_confusions(part, operator.kinds) for name, (operator, part) in sets.items()
-    }
+    hashes = {name: _hash_set(part, operator.kinds) for name, (operator, part) in sets.items()}
     costs = {name: _measure_cost(part) for name, (_, part) in sets.items()}
     return arrays, texts, hashes, costs
 
@@ -219,7 +217,7 @@ def _code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
     return np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST).copy()
 
 
-def _hash_confusions(part: SpanSet, kinds: Sequence[str]) -> str:
+def _hash_set(part: SpanSet, kinds: Sequence[str]) -> str:
     """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
     row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
     share = part.weight / np.bincount(row, part.weight)[row]

@@ -109,7 +109,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     )
     hashes = {
         operator.name: hashes.get(operator.name)
-        or _hash_confusions(columns, text_table[position_of], kinds)
+        or _hash_set(columns, text_table[position_of], kinds)
         for operator, columns in zip(operators, sets, strict=True)
     }
     costs = tuple(
@@ -250,7 +250,7 @@ def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
     return classes
 
 
-def _hash_confusions(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
+def _hash_set(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
     """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
     total = np.bincount(columns.slot, columns.weight)
     share = columns.weight / total[columns.slot]

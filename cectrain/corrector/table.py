@@ -178,10 +178,6 @@ def find_model(spec: str) -> tuple[Model, str]:
     """Return the kind and the argument of a model; nothing is loaded.
 
     Raises UsageError for an unknown kind or an argument that is missing or too many.
-
-    >>> model, argument = find_model("combined:builtin")
-    >>> model.name, argument
-    ('combined', 'builtin')
     """
     name, colon, argument = spec.partition(":")
     models, points = {model.name: model for model in BUILT_IN}, find_points(GROUP)

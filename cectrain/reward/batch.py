@@ -101,11 +101,6 @@ def cluster_by_dbscan(
     form a cluster; clusters are numbered by their first candidate. Candidates that are not `valid`
     are noise and have no neighbours. It is DBSCAN with two samples, so that no candidate is at a
     border: the paper states no number, and with 5, scikit-learn's default, four form no cluster.
-
-    >>> import numpy as np
-    >>> line = np.array([0.0, 0.1, 5.0, 0.2])
-    >>> cluster_by_dbscan(abs(line[None, :, None] - line[None, None, :]), 0.15).tolist()
-    [[0, 0, -1, 0]]
     """
     size = distances_P_L_L.shape[1]
     linked = distances_P_L_L <= radius

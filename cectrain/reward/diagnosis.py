@@ -219,9 +219,6 @@ def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
     """Return how often a right candidate earns more than a wrong one of its group.
 
     Ties count half. None if no group has both.
-
-    >>> pair_accuracy(np.array([[0.9, 0.8, 0.9]]), np.array([[True, False, False]]))
-    0.75
     """
     better, pairs = 0.0, 0
     for rewards, right in zip(rewards_P_L, right_P_L, strict=True):

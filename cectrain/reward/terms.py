@@ -86,9 +86,6 @@ def useful_rewards(
     It is the share of the edits made that bring the text nearer to the reference, less that of
     edits that lead away from it. A candidate without edits earns 1 where its source has no error,
     else 0. This term is ours: the paper's reward has none.
-
-    >>> useful_rewards(["他己经来啦"], ["他已经来了"], [["他已经来了", "他已经来啦", "她已经来啦"]])
-    array([[1., 1., 0.]])
     """
     before_P_1 = _edit_distances(sources, [[target] for target in targets])
     after_P_L = _edit_distances(targets, candidates_P_L)

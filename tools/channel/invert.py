@@ -47,7 +47,7 @@ def save(channel: Channel, path: Path) -> None:
         "right": arrays.join_texts(channel.right),
         "log_prob": channel.log_prob.astype(np.float16),
     }
-    arrays.save_arrays(path, KIND, about, columns)
+    arrays.save(path, KIND, about, columns)
 
 
 def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:

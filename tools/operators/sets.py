@@ -40,7 +40,7 @@ def main() -> None:
         }
         held = {key: column.astype(np.uint16) for key, column in columns.items()}
         held |= {"weight": found.weight, "kind": found.kind.astype(np.uint8)}
-        arrays.save_arrays(FOLDER / f"{name}.confusions", KIND, {}, held)
+        arrays.save(FOLDER / f"{name}.confusions", KIND, {}, held)
 
 
 @cache

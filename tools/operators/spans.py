@@ -57,7 +57,7 @@ def save(name: str, found: SpanSet) -> None:
     columns["size"] = np.diff(found.bounds).astype(np.uint16)
     columns["replacement"] = found.replacement.astype(np.uint32)
     columns |= {"kind": found.kind.astype(np.uint8), "cost": found.cost.astype(np.uint8)}
-    arrays.save_arrays(FOLDER / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
+    arrays.save(FOLDER / f"{name}.spans", KIND, {}, {**columns, "weight": found.weight})
 
 
 def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:

@@ -119,7 +119,7 @@ def read_channel(path: Path) -> Channel:
 
     Raises `InputError` where the file is damaged or of another kind.
     """
-    about, columns = arrays.load_arrays(path, KIND, "Reinstall the package")
+    about, columns = arrays.load(path, KIND, "Reinstall the package")
     return Channel(
         recipe=str(about["recipe"]),
         observed=arrays.split_texts(columns["observed"]),

@@ -79,10 +79,10 @@ def make_tables(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `typed`."""
     channel = channel or load_shipped_channel()
     counts = len(model.words), len(model.pairs), len(model.triples)
-    model = _restore_lost_words(model)
+    model = _with_lost_words(model)
     with ThreadPoolExecutor() as threads:
         ngrams = threads.submit(model.tables)
-        arrays = make_channel_arrays(channel, model)
+        arrays = channel_arrays(channel, model)
     return ChannelTables(
         model.name,
         channel.recipe,
@@ -181,7 +181,7 @@ def _digest_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> str:
     return digest.hexdigest()
 
 
-def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
+def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     """Return the channel's arrays, without spans whose right text is not a word of the model."""
     size = np.diff(channel.bounds)
     single = np.array([len(text) == 1 for text in channel.observed])
@@ -350,13 +350,8 @@ def reluctance(pair: tuple[str, str]) -> float:
     return ELSEWHERE if any({*pair} <= {*group} for group in POSITIONS) else 0.0
 
 
-def _restore_lost_words(model: Ngrams) -> Ngrams:
-    """Return the model with the words that a conversion of its texts replaced, as likely as those.
-
-    >>> from cecdata.lm.ngrams import load_shipped
-    >>> "哪吒" in load_shipped().words, "哪吒" in _restore_lost_words(load_shipped()).words
-    (False, True)
-    """
+def _with_lost_words(model: Ngrams) -> Ngrams:
+    """Return the model with the words that a conversion of its texts replaced, as likely."""
     lost = [
         (word.replace(character, form), number)
         for form, character in sorted(_find_converted_pairs(model))

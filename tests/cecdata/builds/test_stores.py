@@ -366,7 +366,7 @@ def test_a_store_that_fails_is_given_up(
 def test_any_error_of_a_client_names_the_store(bucket):
     """Also those of Arrow's own base: of Azure over plain HTTP without a signature, for one."""
     said = f"{bucket}/x: the store gave an error.*no TLS"
-    with pytest.raises(CecError, match=said), Store(bucket)._naming_errors("x"):
+    with pytest.raises(CecError, match=said), Store(bucket)._naming("x"):
         raise pa.ArrowException("no TLS")
 
 

@@ -141,14 +141,14 @@ def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
 def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
     """Whatever bit it is, the arrays are those that were written, or the error names the file."""
     path, held = tmp_path / "x.ngram", {"a": np.arange(30), "b": np.ones((3, 4), np.float32)}
-    arrays.save_arrays(path, "kind", {"name": "x"}, held)
+    arrays.save(path, "kind", {"name": "x"}, held)
     data = path.read_bytes()
     for bit in range(0, 8 * len(data), 5):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         try:
-            about, found = arrays.load_arrays(path, "kind", "Make it anew.")
+            about, found = arrays.load(path, "kind", "Make it anew.")
         except InputError:
             continue
         assert (about["name"], found.keys()) == ("x", held.keys())

@@ -26,7 +26,7 @@ from cecdata.perturbation.calibrate import (
     Rate,
     calibrate,
     count_chances,
-    make_count_table,
+    count_table,
 )
 from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.perturbation.kernel.layout import SHARED
@@ -195,7 +195,7 @@ def test_edit_counts_are_a_truncated_binomial(positions, rate, most, least):
 )
 def test_no_draw_asks_for_more_edits_than_places(rates, most, positions):
     """P(K ≤ n) is exactly 1, so that no draw below 1 passes it; mixed pairs have two edits."""
-    table = make_count_table(rates, [most] * len(rates), positions)
+    table = count_table(rates, [most] * len(rates), positions)
     for n in range(1, positions + 1):
         assert (table[:, n, min(n, most) - 1 :] == 1.0).all()
         if n > 1 and most > 1:
