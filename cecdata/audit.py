@@ -217,12 +217,13 @@ def choices_of_recipe(
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
         weight = table.weight * prior[operator.name] / editable_share(table)
         parts.append((rows * count + table.replacement, weight))
-    key, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((-weight, key))
-    key, weight = key[order], weight[order]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
-    mass, rows = np.add.reduceat(weight, first), key[first] // count
-    return Choices(key[first], mass / np.bincount(rows, mass, count)[rows])
+    keys, weights_of_keys = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((-weights_of_keys, keys))
+    keys, sorted_weights = keys[order], weights_of_keys[order]
+    # the weights of each distinct key are added up, then each row's shares add up to 1
+    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    mass, rows = np.add.reduceat(sorted_weights, first), keys[first] // count
+    return Choices(keys[first], mass / np.bincount(rows, mass, count)[rows])
 
 
 @dataclass(frozen=True, slots=True)

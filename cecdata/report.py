@@ -138,9 +138,7 @@ def _add_shares(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]
 def _make_rejects(manifest: Manifest, sample: Sample) -> str:
     """Return the section on rejected rows and pairs, and on files that were not read."""
     counted = {"rows of the corpus": manifest.rows, "pairs": manifest.pairs}
-    parts = [
-        _reject_table(what, count, sample.examples_by_reason()) for what, count in counted.items()
-    ]
+    parts = [_reject_table(what, count, sample.examples()) for what, count in counted.items()]
     files = report_unread(manifest.inputs)
     parts += (f"<p>{escape(str(file))}</p>" for file in files[:_UNREAD])
     if len(files) > _UNREAD:
@@ -218,17 +216,15 @@ class Sample:
     rejected_rows: pl.DataFrame
     whole: bool
 
-    def examples_by_reason(self) -> dict[str, tuple[str, ...]]:
+    def examples(self) -> dict[str, tuple[str, ...]]:
         """Return examples of rejected texts and pairs for each reason."""
         pairs = self.rejected_pairs.with_columns(text=pl.format("{} → {}", "target", "source"))
-        examples_by_reason: dict[str, tuple[str, ...]] = {}
+        examples: dict[str, tuple[str, ...]] = {}
         for rejected in (self.rejected_rows, pairs):
             grouped = rejected.group_by("reason", maintain_order=True)
             texts = grouped.agg(pl.col("text").head(EXAMPLES).alias("texts"))
-            examples_by_reason |= {
-                reason: tuple(examples) for reason, examples in texts.iter_rows()
-            }
-        return examples_by_reason
+            examples |= {reason: tuple(some) for reason, some in texts.iter_rows()}
+        return examples
 
 
 def draw_sample(dataset: Dataset, most: int) -> Sample:

@@ -130,9 +130,7 @@ def _find_numbered(parent: Path) -> Iterator[tuple[int, Path]]:
             yield int(name[1]), path
 
 
-def list_optimizer_tensors(
-    optimizer: torch.optim.Optimizer, prefix: str
-) -> dict[str, torch.Tensor]:
+def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, torch.Tensor]:
     """Return the state by name, PREFIX.PARAMETER.NAME, on the CPU; learning rates are not in it."""
     return {
         f"{prefix}.{parameter}.{name}": value.detach().cpu().contiguous()
@@ -144,7 +142,7 @@ def list_optimizer_tensors(
 def load_optimizer(
     optimizer: torch.optim.Optimizer, prefix: str, tensors: Mapping[str, torch.Tensor]
 ) -> None:
-    """Set the state from tensors of that prefix; the reverse of `list_optimizer_tensors`."""
+    """Set the state from tensors of that prefix; the reverse of `optimizer_tensors`."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for key, value in tensors.items():
         head, _, rest = key.partition(".")

@@ -161,7 +161,7 @@ class Server:
             document = read_document(name, text.encode(), Reading("utf-8"))
             return edits_of(correct_document(self._reader, document))
 
-    def _workspace_root(self) -> Path:
+    def _root(self) -> Path:
         """Return the folder of the workspace."""
         return Path(self.editor.workspace.root_path or ".")
 
@@ -170,7 +170,7 @@ class Server:
 
         Raises UsageError for an unknown setting, and for one of another type.
         """
-        root = self._workspace_root()
+        root = self._root()
         settings: dict[str, Any] = {}
         if (root / PROTECTED).exists():
             settings["protect"] = root / PROTECTED
@@ -184,7 +184,9 @@ class Server:
             if not all(isinstance(part, kind) for part in parts):
                 raise UsageError(f"the setting {key} must be {meant}, not {value!r}")
             paths = [root / str(part) for part in parts]
-            settings[key] = paths if key in _LISTS else paths[0] if key == "protect" else value
+            settings[key] = value
+            if key in _LISTS or key == "protect":
+                settings[key] = paths if key in _LISTS else paths[0]
         return settings
 
     def _publish(self, uri: str, number: int | None, findings: list[_Finding]) -> None:
@@ -220,9 +222,7 @@ class Server:
 
     def _keep(self, word: str) -> None:
         """Protect a word in the file of the project, and check again."""
-        keep_word(
-            self._rooted_settings().get("protect") or self._workspace_root() / PROTECTED, word
-        )
+        keep_word(self._rooted_settings().get("protect") or self._root() / PROTECTED, word)
         self._reader = None
         self._check_all()
 

@@ -19,7 +19,7 @@ from cecbench.systems.base import STATUSES
 from cecbench.systems.table import parse_spec
 from cecdata.common.command_group import SectionCommand
 from cecdata.common.html import percent
-from cecdata.common.progress import Progress, suggest_commands
+from cecdata.common.progress import Progress, suggest
 
 
 @click.command(
@@ -94,7 +94,7 @@ def run(
     else:
         print_run(values)
         if out is not None:
-            suggest_commands(report, f"cecbench compare {quote(str(out))} OTHER")
+            suggest(report, f"cecbench compare {quote(str(out))} OTHER")
 
 
 def print_run(values: RunScore) -> None:

@@ -173,6 +173,7 @@ def _join_licences(rows: pa.RecordBatch, again: npt.NDArray[np.bool_]) -> pa.Rec
     """Give the first of equal sentences, which are next to each other, the licences of all."""
     column = rows.column("licence")
     codes = np.asarray(column.fill_null(NOT_STATED).dictionary_encode().indices)
+    # of each row, the row of the first of its equals
     first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))
     others = np.flatnonzero(codes != codes[first]).tolist()
     if not others:

@@ -11,7 +11,7 @@ import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.errors import VerificationError
-from cecdata.common.progress import Progress, print_lines, suggest_commands
+from cecdata.common.progress import Progress, print_lines, suggest
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
@@ -69,7 +69,7 @@ def report(dataset: Path, out: Path | None) -> None:
     page = write_report(dataset, out)
     click.echo(page)
     name = quote(str(dataset))
-    suggest_commands(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
+    suggest(f"cectrain train {name} --out out/train", f"cecdata export {name} FILE.jsonl")
 
 
 @click.command()

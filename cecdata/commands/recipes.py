@@ -96,7 +96,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     from cecdata.audit import read_errors
     from cecdata.common.durable import sha256_of, write_text
     from cecdata.common.errors import UsageError
-    from cecdata.common.progress import suggest_commands
+    from cecdata.common.progress import suggest
     from cecdata.config import load
     from cecdata.fit import STRENGTH, recipe_text
     from cecdata.fit import fit as estimate
@@ -125,7 +125,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
         print_json(facts)
     else:
         print_facts(facts)
-        suggest_commands(f"cecdata build CORPUS --recipe {quote(str(out))} --out OUT")
+        suggest(f"cecdata build CORPUS --recipe {quote(str(out))} --out OUT")
 
 
 def _make_notes(fitted: Fitted) -> list[str]:

@@ -88,7 +88,7 @@ def say(text: str) -> None:
         print_lines(text)
 
 
-def suggest_commands(*commands: str) -> None:
+def suggest(*commands: str) -> None:
     """Print commands to type next on stderr, if that is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         click.echo(f"next: {'   ·   '.join(commands)}", err=True)

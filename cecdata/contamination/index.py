@@ -149,12 +149,13 @@ def _hash_parts(keys: Keys, rows: npt.NDArray[np.int64]) -> Uint64s:
     """Return the hashes of these rows' keys, and of all their windows."""
     starts, sizes = keys.offsets[rows], np.diff(keys.offsets)[rows]
     counts = np.maximum(sizes - WINDOW + 1, 0)  # of windows, by key
-    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    widths = np.r_[sizes, np.full_like(places, WINDOW)]
-    salts = np.r_[sizes, np.full_like(places, _WINDOW_SALT)]
+    # 0, 1, 2 … within each key
+    window_starts = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    widths = np.r_[sizes, np.full_like(window_starts, WINDOW)]
+    salts = np.r_[sizes, np.full_like(window_starts, _WINDOW_SALT)]
     hashes = np.zeros(len(widths), np.uint64)
     _hash_stretches(
-        keys.codes, np.r_[starts, np.repeat(starts, counts) + places], widths, salts, hashes
+        keys.codes, np.r_[starts, np.repeat(starts, counts) + window_starts], widths, salts, hashes
     )
     return hashes
 

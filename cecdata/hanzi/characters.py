@@ -127,7 +127,7 @@ class Words:
 
 
 @cache
-def words_of_length(length: int) -> Words:
+def words_of(length: int) -> Words:
     """Return all words of `length` characters, 2 to 4."""
     chosen = [row for row in _read_lexicon() if len(row[0]) == length]
     points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)

@@ -171,7 +171,7 @@ def copy_trie(keys, nodes, from_keys, from_nodes):
 
 
 @inlined
-def find_child(keys, nodes, marks, shift, node, point):
+def child_of(keys, nodes, marks, shift, node, point):
     """Return the node after this character, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
     to = -1
@@ -216,7 +216,7 @@ def score_rows(data, bounds, tables, longest, nats):
                     size[start + 1], number[start + 1] = 1, 0
                 node = 0
                 for stop in range(start, min(start + longest, last)):
-                    node = find_child(
+                    node = child_of(
                         tables.edge_keys,
                         tables.edge_nodes,
                         tables.edge_marks,
@@ -277,7 +277,7 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
                     best[i + 1], back[i + 1], chosen[i + 1] = best[i] + 25.0, i, 0
                 node = 0
                 for j in range(i, min(n, i + longest)):
-                    node = find_child(keys, nodes, marks, shift, node, points[begin + j])
+                    node = child_of(keys, nodes, marks, shift, node, points[begin + j])
                     if node < 0:
                         break
                     w = word[node]

@@ -212,10 +212,11 @@ def _decode_rows(name: str, columns: Mapping[str, NDArray[np.generic]]) -> Ints:
     """Return the pairs of numbers (first, last), [N, 2], that `_encode_rows` encoded."""
     counts = columns[f"{name}_counts"].astype(np.int64)
     planes = np.ascontiguousarray(columns[f"{name}s"].T, np.uint8)
-    last = np.cumsum(planes.view("<u4").ravel().astype(np.int64))
-    before = np.concatenate([np.zeros(1, np.int64), last])[np.cumsum(counts) - counts]
+    sums = np.cumsum(planes.view("<u4").ravel().astype(np.int64))
+    # what each sum has of the rows before its own is taken off
+    before = np.concatenate([np.zeros(1, np.int64), sums])[np.cumsum(counts) - counts]
     first = np.repeat(np.arange(len(counts)), counts)
-    return np.column_stack([first, last - np.repeat(before, counts)]).astype(np.int32)
+    return np.column_stack([first, sums - np.repeat(before, counts)]).astype(np.int32)
 
 
 def _make_slots(count: int) -> Longs:

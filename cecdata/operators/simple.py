@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import is_standard, traditional_forms, variant_forms, words_of_length
+from cecdata.hanzi.characters import is_standard, traditional_forms, variant_forms, words_of
 from cecdata.hanzi.components import BESIDE, UNDERLINED, looks_like, splits, two_parts
 from cecdata.operators import base, spans
 from cecdata.operators.base import CharConfusions, Confusion, Operator
@@ -120,7 +120,7 @@ VARIANT = Operator("variant", "substitute", 1, ("traditional", "variant"), _chan
 @cache
 def _swap_words() -> SpanSet:
     """Return frequent words of two characters, each with the characters swapped."""
-    listed = words_of_length(2)
+    listed = words_of(2)
     often = zip(listed.texts, listed.counts, strict=True)
     right = [word for word, count in often if count >= _LEAST_COUNT and word[0] != word[1]]
     wrong = sorted(word[::-1] for word in right)

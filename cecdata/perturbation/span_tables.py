@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.kernels import compiled
-from cecdata.hanzi.characters import words_of_length
+from cecdata.hanzi.characters import words_of
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet
 from cecdata.perturbation.kernel import layout
@@ -122,7 +122,7 @@ def _measure_cost(part: SpanSet) -> Cost:
         text: count
         for length in range(SHORTEST, LONGEST + 1)
         for text, count in zip(
-            words_of_length(length).texts, words_of_length(length).counts.tolist(), strict=True
+            words_of(length).texts, words_of(length).counts.tolist(), strict=True
         )
     }
     often = np.array([known.get(source, 1.0) for source in part.sources])

@@ -38,7 +38,7 @@ _AHEAD = 2  # parts of a process that wait
 Source = tuple[str, Sequence[str]]  # what texts are called, and the texts
 
 
-def _correct_sources(
+def _correct_all(
     corrector: Corrector, sources: Iterable[Source]
 ) -> Iterator[tuple[str, Correction]]:
     """Yield the correction of each text, with what the text is called."""
@@ -109,7 +109,7 @@ def print_corrections(
     # Where the corrections appear on the terminal, they are the progress.
     seen = sys.stderr.isatty() and not sys.stdout.isatty()
     with Progress() if seen else contextlib.nullcontext() as progress:
-        spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct_sources
+        spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct_all
         for origin, correction in spread(corrector, sources):
             reviewed = memory.review(correction, corrector.least)
             number[origin] += 1

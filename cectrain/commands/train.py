@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 
 from cecdata.common.codec import Json
-from cecdata.common.progress import print_lines, suggest_commands
+from cecdata.common.progress import print_lines, suggest
 from cectrain.config import RECIPES, Config, load
 from cectrain.corrector.folder import BUILTIN
 from cectrain.data.shards import TRAIN, LabelledPairs
@@ -119,9 +119,7 @@ def _show_results(out: Path, summary: dict[str, Json], *, as_json: bool) -> None
         return
     click.echo(result_tables(out, summary))
     model = quote(str(out))
-    suggest_commands(
-        f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …"
-    )
+    suggest(f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …")
 
 
 @click.command()
@@ -276,4 +274,4 @@ def diagnose(
     as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
     click.echo(as_text if as_json else write_report(diagnosis))
     if not as_json:
-        suggest_commands(f"cectrain train {quote(str(data))} --out out/train")
+        suggest(f"cectrain train {quote(str(data))} --out out/train")

@@ -152,8 +152,8 @@ def fit_calibration(found: Judged, plain: Weights) -> Calibration:
         raise InputError("no proposed change is right, or none is wrong: raise --sentences")
     features = np.column_stack([found.features[known], np.clip(model, -TRUSTED, TRUSTED)])
     model_auc, ngrams_auc = measure_auc(model, right), measure_auc(found.ngrams[known], right)
-    loss, f1 = _judge_held_out(features, right, found.errors)
-    loss_without, f1_without = _judge_held_out(features[:, :-1], right, found.errors)
+    loss, f1 = _cross_fit(features, right, found.errors)
+    loss_without, f1_without = _cross_fit(features[:, :-1], right, found.errors)
     gain = loss_without - loss
     least = round(plain.least + (f1 - f1_without) / 2, 2)
     fitted = Weights(*fit_logistic(features, right).tolist())._replace(least=least)
@@ -163,9 +163,7 @@ def fit_calibration(found: Judged, plain: Weights) -> Calibration:
     return Calibration(weights, model_auc, ngrams_auc, gain, f1, f1_without, *counts)
 
 
-def _judge_held_out(
-    features: Doubles, right: NDArray[np.bool_], errors: int
-) -> tuple[float, float]:
+def _cross_fit(features: Doubles, right: NDArray[np.bool_], errors: int) -> tuple[float, float]:
     """Return the loss of a change and the greatest F1, by weights fitted to the other half."""
     logits = np.zeros(len(right))
     for half in (0, 1):

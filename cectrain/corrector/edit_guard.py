@@ -3,7 +3,7 @@
 1. `Plain`: a space stands for what is no prose; invisible characters and single spaces between Han
    characters are left out, because they part words; radicals and compatibility forms are read as
    the characters that they stand for, and what the user's dictionary lists as what it becomes.
-2. `find_stand_in`: what a model reads in place of a character that it cannot read.
+2. `stand_in`: what a model reads in place of a character that it cannot read.
 3. `cut_pieces`: a line that fits is one piece, else each of its sentences is, because policies are
    trained on single sentences: reading several together made the built-in policy leave 40 % more
    errors alone. The clauses of a sentence that is too long are read with the end of the piece
@@ -157,10 +157,10 @@ def _decode_form(form: str) -> str:
     return meant if meant != form and len(meant) == 1 and is_han(ord(meant)) else ""
 
 
-def find_stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
+def stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
     """Return the one character that a model reads in place of an unreadable one.
 
-    >>> [find_stand_in(c, lambda text: [not text.isascii()]) for c in "３㻂💪"]
+    >>> [stand_in(c, lambda text: [not text.isascii()]) for c in "３㻂💪"]
     ['3', '某', '·']
     """
     plain = unicodedata.normalize("NFKC", character)
@@ -175,9 +175,7 @@ def put_stand_ins(text: str, unread: Callable[[str], Sequence[bool]]) -> str:
     if not any(marks):
         return text
     pairs = zip(text, marks, strict=True)
-    return "".join(
-        find_stand_in(character, unread) if mark else character for character, mark in pairs
-    )
+    return "".join(stand_in(character, unread) if mark else character for character, mark in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,14 +132,14 @@ def write_answers(
     with evaluating(model):
         for start in range(0, len(prompts), at_once):
             rows = slice(start, start + at_once)
-            branches = _start_branches(prompts[rows], drafts[rows], size)
+            branches = _start(prompts[rows], drafts[rows], size)
             written += _write_branches(
                 model, branches, size, end, ends, longest, (temperature, top_p)
             )
     return written
 
 
-def _start_branches(
+def _start(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
     """Return a branch for each prompt, with the draft and `size` candidates."""
@@ -249,7 +249,7 @@ def _judge_drafts(
     accepted &= torch.arange(width) < lengths[:, None]
     count = accepted.long().cumprod(dim=1).sum(dim=1)  # leading acceptances
     at = count.clamp(max=width - 1)
-    others = _draw_others(logp[owner, at], target[owner, at], temperature)
+    others = _redraw(logp[owner, at], target[owner, at], temperature)
     log_probs_of_others = logp[owner, at, others.to(logp.device)].tolist()
     lines, verdicts = of_target.tolist(), []
     members = [member for branch in branches for member in branch.members]
@@ -281,9 +281,7 @@ def keep_nucleus(logp: torch.Tensor, top_p: float) -> torch.Tensor:
     return inside - inside.logsumexp(-1, keepdim=True)
 
 
-def _draw_others(
-    logp: torch.Tensor, rejected: torch.Tensor, temperature: float | None
-) -> torch.Tensor:
+def _redraw(logp: torch.Tensor, rejected: torch.Tensor, temperature: float | None) -> torch.Tensor:
     """Draw a token in place of each rejected one [N], from p [N, V] without it, renormalised."""
     import torch
 

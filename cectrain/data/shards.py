@@ -112,8 +112,8 @@ def sample(
         batch = stored.filter(usable)
         ids = ids_of(batch)
         copy = np.asarray(batch.column("copy")).astype(np.uint64)
-        turn = (copy + _mix_with_seed(ids, seed)) % turns
-        draw = (turn << np.uint64(48)) | (_mix_with_seed(ids + copy, seed + 1) >> np.uint64(16))
+        turn = (copy + _mix(ids, seed)) % turns
+        draw = (turn << np.uint64(48)) | (_mix(ids + copy, seed + 1) >> np.uint64(16))
         least = np.argsort(draw, kind="stable")[:count]
         rows = batch.take(least).to_pydict()
         pairs = (Pair(*row) for row in zip(*(rows[name] for name in COLUMNS), strict=True))
@@ -160,21 +160,19 @@ def is_in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
     It is the same for every seed, so that no run trains on sentences that chose its settings.
     """
-    part: npt.NDArray[np.bool_] = (
-        _mix_with_seed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
-    )
+    part: npt.NDArray[np.bool_] = _mix(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
     return part
 
 
 def draw_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:
     """Return `count` of the different ids, the same whatever their order."""
     ids = np.unique(ids)
-    return np.asarray(ids[np.argsort(_mix_with_seed(ids, _TUNING), kind="stable")[:count]])
+    return np.asarray(ids[np.argsort(_mix(ids, _TUNING), kind="stable")[:count]])
 
 
 def is_for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Return which sentences no supervised step sees, drawn by (seed, id)."""
-    drawn = _mix_with_seed(np.asarray(ids, np.uint64), seed + _PPO_ONLY) >> np.uint64(11)
+    drawn = _mix(np.asarray(ids, np.uint64), seed + _PPO_ONLY) >> np.uint64(11)
     return drawn < np.uint64(share * 2**53)
 
 
@@ -201,7 +199,7 @@ def longest_sides(batch: pa.RecordBatch | pa.Table) -> npt.NDArray[np.int32]:
     return np.asarray(np.maximum(*(np.asarray(side) for side in sides)), np.int32)
 
 
-def _mix_with_seed(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+def _mix(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
     """Return the finaliser of SplitMix64 (Steele et al. 2014) of each value and the seed."""
     step = (seed * 0x9E3779B97F4A7C15) % 2**64
     mixed = (values ^ np.uint64(step)) + np.uint64(0x9E3779B97F4A7C15)

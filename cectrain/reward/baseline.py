@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cectrain.checkpoints import list_optimizer_tensors, load_optimizer
+from cectrain.checkpoints import load_optimizer, optimizer_tensors
 from cectrain.config import PpoConfig
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Baseline:
         # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
         if self.value is not None and features_P_D is not None:
             self.value.fit(features_P_D, rewards_P_L.mean(dim=1))
-        subtracted = compute_baselines(rewards_P_L, ppo.baseline, values_P)
+        subtracted = baselines(rewards_P_L, ppo.baseline, values_P)
         return advantages_P_L, {
             "zero_advantage_share": zero_advantage_share(rewards_P_L),
             "explained_variance": explained_variance(rewards_P_L, subtracted),
@@ -86,7 +86,7 @@ def compute_advantages(
     >>> compute_advantages(torch.tensor([[1.0, 0.0]]), "leave_one_out", torch.zeros(1)).tolist()
     [[1.0, -1.0]]
     """
-    centred = rewards_P_L - compute_baselines(rewards_P_L, baseline, values_P)
+    centred = rewards_P_L - baselines(rewards_P_L, baseline, values_P)
     if whiten == "batch":
         spread = centred.std(correction=0)
         shifted = centred - centred.mean()
@@ -94,9 +94,7 @@ def compute_advantages(
     return centred
 
 
-def compute_baselines(
-    rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor
-) -> torch.Tensor:
+def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> torch.Tensor:
     """Return the values that are subtracted, broadcastable to [P, L]."""
     if baseline == "value":
         return values_P[:, None]
@@ -156,7 +154,7 @@ class ValueNetwork:
         from safetensors.torch import save_file
 
         tensors = {f"net.{name}": value for name, value in self._net.state_dict().items()}
-        tensors |= list_optimizer_tensors(self._adam, "adam")
+        tensors |= optimizer_tensors(self._adam, "adam")
         save_file(tensors, folder / FILE)
 
     def load(self, folder: Path) -> None:

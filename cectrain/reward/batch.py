@@ -53,17 +53,13 @@ class Batch:
     def cosines_P_L(self) -> FloatArray:
         """The cosine of each candidate to its reference."""
         embeddings, references = self.vectors
-        cosines: FloatArray = np.einsum(
-            "pld,pd->pl", scale_to_unit(embeddings), scale_to_unit(references)
-        )
+        cosines: FloatArray = np.einsum("pld,pd->pl", to_unit(embeddings), to_unit(references))
         return cosines
 
     @cached_property
     def labels_P_L(self) -> IntArray:
         """The DBSCAN cluster of each candidate in its group; −1 is noise."""
-        return cluster_by_dbscan(
-            cosine_distances(self.vectors[0]), self.config.epsilon, self.counted_P_L
-        )
+        return dbscan(distances_of(self.vectors[0]), self.config.epsilon, self.counted_P_L)
 
     @cached_property
     def members_P_L(self) -> BoolArray:
@@ -71,19 +67,19 @@ class Batch:
         return find_largest_cluster(self.labels_P_L, self.vectors[0])
 
 
-def scale_to_unit(vectors: Vectors) -> FloatArray:
+def to_unit(vectors: Vectors) -> FloatArray:
     """Return the vectors scaled to length 1 along the last axis; a zero vector stays zero."""
     wide = np.asarray(vectors, dtype=np.float64)
     length = np.linalg.norm(wide, axis=-1, keepdims=True)
     return wide / np.where(length == 0, 1.0, length)
 
 
-def cosine_distances(embeddings_P_L_D: Vectors) -> FloatArray:
+def distances_of(embeddings_P_L_D: Vectors) -> FloatArray:
     """Return 1 − cos within each group, [P, L, L], symmetric and 0 on the diagonal.
 
     The paper does not name its metric (docs/paper.md row 19).
     """
-    units = scale_to_unit(embeddings_P_L_D)
+    units = to_unit(embeddings_P_L_D)
     cosines = np.clip(units @ units.swapaxes(-1, -2), -1.0, 1.0)
     cosines = (cosines + cosines.swapaxes(-1, -2)) / 2
     apart: FloatArray = 1.0 - cosines
@@ -92,7 +88,7 @@ def cosine_distances(embeddings_P_L_D: Vectors) -> FloatArray:
     return apart
 
 
-def cluster_by_dbscan(
+def dbscan(
     distances_P_L_L: FloatArray, radius: float, valid_P_L: BoolArray | None = None
 ) -> IntArray:
     """Return the cluster of each candidate, shape [P, L]; −1 is noise.
@@ -131,7 +127,7 @@ def find_largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> Boo
     counts_P_C = member_P_C_L.sum(axis=2)
     most = counts_P_C.max(axis=1, initial=0)
     is_best = (counts_P_C == most[:, None]) & (counts_P_C > 0)
-    mean = member_P_C_L.astype(np.float64) @ scale_to_unit(embeddings_P_L_D)
+    mean = member_P_C_L.astype(np.float64) @ to_unit(embeddings_P_L_D)
     mean /= np.maximum(counts_P_C, 1)[:, :, None]
     # Rounded, so that the order of summation does not break a tie.
     score = is_best * (1.0 + np.round(np.linalg.norm(mean, axis=2), 9))

@@ -17,7 +17,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.embed import Encoder
 from cectrain.config import RewardConfig
 from cectrain.data.shards import HELD_OUT, Pair
-from cectrain.reward.batch import Batch, FloatArray, cosine_distances, scale_to_unit
+from cectrain.reward.batch import Batch, FloatArray, distances_of, to_unit
 from cectrain.reward.candidates import KINDS, PROFILES, Bank, draw_groups, make_bank
 from cectrain.reward.terms import Rewards, find_alpha_star, total_reward
 
@@ -136,7 +136,7 @@ def choose_radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
 
     It is a low quantile of the distances between a right answer, a copy and wrong ones.
     """
-    apart_P_K_K = cosine_distances(vectors_P_K_D)
+    apart_P_K_K = distances_of(vectors_P_K_D)
     kinds = [bank.columns(kind) for kind in KINDS[:4]]
     between = [
         apart_P_K_K[:, a, b]
@@ -149,7 +149,7 @@ def choose_radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
 def _encode(bank: Bank, encoder: Encoder) -> FloatArray:
     """Return the unit vectors of all candidates, shape [P, K, D]."""
     texts, numbers_P_K = np.unique(bank.texts_P_K, return_inverse=True)
-    vectors = scale_to_unit(encoder.encode(texts.tolist()))
+    vectors = to_unit(encoder.encode(texts.tolist()))
     return vectors[numbers_P_K.reshape(len(bank.pairs), -1)]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from cectrain.config import RewardConfig
-from cectrain.reward.batch import Batch, FloatArray, Term, scale_to_unit
+from cectrain.reward.batch import Batch, FloatArray, Term, to_unit
 from cectrain.reward.function import FUNCTION, FUNCTIONS
 
 
@@ -39,9 +39,9 @@ PAIR = Term(
 
 def consensus_rewards(batch: Batch) -> FloatArray:
     """Return r_cons of each candidate; 0 for a group without a cluster (docs/paper.md row 19)."""
-    units, members_P_L = scale_to_unit(batch.vectors[0]), batch.members_P_L
+    units, members_P_L = to_unit(batch.vectors[0]), batch.members_P_L
     # A cosine does not depend on scale: the sum serves as the mean.
-    centroid_P_D = scale_to_unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
+    centroid_P_D = to_unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
     term = clip_cosines(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)
     return np.where(members_P_L.any(axis=1, keepdims=True), term, 0.0) * batch.counted_P_L
 

@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from cecdata.common.errors import CecError
 from cectrain import checkpoints, distributed
-from cectrain.checkpoints import list_optimizer_tensors, load_optimizer
+from cectrain.checkpoints import load_optimizer, optimizer_tensors
 from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
@@ -172,7 +172,7 @@ def save_state(
 
     moments: dict[str, torch.Tensor] = {}
     for number, optimizer in enumerate(optimizers):
-        moments |= list_optimizer_tensors(optimizer, str(number))
+        moments |= optimizer_tensors(optimizer, str(number))
     weights = {n: p.detach().cpu().contiguous() for n, p in policy.model.named_parameters()}
 
     def fill(staged: Path) -> None:

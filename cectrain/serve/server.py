@@ -132,7 +132,7 @@ class Server:
     async def _correct(self, request: Request) -> Response:
         """Answer a request for the corrections of texts."""
         return await self._work(
-            request, "application/json", lambda body: partial(self._answer, *_read_wishes(body))
+            request, "application/json", lambda body: partial(self._answer, *_read_request(body))
         )
 
     async def _correct_file(self, request: Request) -> Response:
@@ -149,14 +149,14 @@ class Server:
         A confidence below that of the corrector, as the slider has at first, changes nothing.
         """
         query = request.query_params
-        wishes: dict[str, Any] = dict(query)
-        name, encoding, column = (wishes.pop(key, None) for key in _PLACES)
-        if "protect" in wishes:
-            wishes["protect"] = query.getlist("protect")
+        arguments: dict[str, Any] = dict(query)
+        name, encoding, column = (arguments.pop(key, None) for key in _PLACES)
+        if "protect" in arguments:
+            arguments["protect"] = query.getlist("protect")
         with contextlib.suppress(KeyError, ValueError):  # text that is no number is refused below
-            wishes["confidence"] = max(float(wishes["confidence"]), self._corrector.least)
-        _check_wishes(wishes, (*_PLACES, "confidence", "protect"))
-        return name or "", Reading(encoding, column), wishes
+            arguments["confidence"] = max(float(arguments["confidence"]), self._corrector.least)
+        _check_arguments(arguments, (*_PLACES, "confidence", "protect"))
+        return name or "", Reading(encoding, column), arguments
 
     async def _work(
         self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
@@ -223,11 +223,11 @@ class Server:
         return await asyncio.wrap_future(future)
 
     def _answer(
-        self, texts: list[str], wishes: dict[str, Any], given_up: Callable[[], bool]
+        self, texts: list[str], arguments: dict[str, Any], given_up: Callable[[], bool]
     ) -> str:
         """Return the answer to a request."""
         with asking_whether_given_up(given_up):
-            corrections = self._corrector.also(**wishes).correct(texts)
+            corrections = self._corrector.also(**arguments).correct(texts)
             records = []
             for correction in corrections:  # no other thread runs while a text is encoded
                 stop_if_given_up()
@@ -238,14 +238,14 @@ class Server:
         self,
         name: str,
         reading: Reading,
-        wishes: dict[str, Any],
+        arguments: dict[str, Any],
         body: bytes,
         given_up: Callable[[], bool],
     ) -> bytes:
         """Return a file with its corrections; its name tells the format."""
         try:
             with asking_whether_given_up(given_up):
-                corrector = self._corrector.also(**wishes)
+                corrector = self._corrector.also(**arguments)
                 document = read_document(name, body, reading)
                 return document.write(edits_of(correct_document(corrector, document)))
         except InputError as error:
@@ -285,7 +285,7 @@ def _check_type(request: Request, kind: str) -> None:
         raise HTTPException(415, "send the body without Content-Encoding")
 
 
-def _read_wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
+def _read_request(body: bytes) -> tuple[list[str], dict[str, Any]]:
     """Return the texts of a request, and its arguments for `Corrector.also`."""
     try:
         document = json.loads(body)
@@ -294,13 +294,13 @@ def _read_wishes(body: bytes) -> tuple[list[str], dict[str, Any]]:
     texts = document.pop("texts", None) if isinstance(document, dict) else None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, 'send {"texts": ["…", …]}')
-    _check_wishes(document, _REQUEST)
+    _check_arguments(document, _REQUEST)
     return texts, document
 
 
-def _check_wishes(wishes: dict[str, Any], known: Collection[str]) -> None:
+def _check_arguments(arguments: dict[str, Any], known: Collection[str]) -> None:
     """Raise HTTPException for an unknown argument of `Corrector.also`, or another type."""
-    for name, value in wishes.items():
+    for name, value in arguments.items():
         if name not in known:
             raise HTTPException(400, f"unknown key {name!r:.80}: known are {', '.join(known)}")
         kind = _REQUEST[name]["type"]
@@ -319,26 +319,24 @@ def _to_response(value: object, status: int = 200) -> Response:
     return Response(json.dumps(value), status, media_type="application/json")
 
 
-def _to_error(status: int, message: str) -> Response:
+def _error(status: int, message: str) -> Response:
     return _to_response({"error": message}, status)
 
 
 async def _refuse(_: Request, error: Exception) -> Response:
     """Answer with the status and the message of an exception."""
     assert isinstance(error, HTTPException)
-    response = _to_error(error.status_code, error.detail)
+    response = _error(error.status_code, error.detail)
     response.headers.update(error.headers or {})  # Allow, with 405
     return response
 
 
 async def _find_nothing(request: Request, _: Exception) -> Response:
-    return _to_error(
-        404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /"
-    )
+    return _error(404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /")
 
 
 async def _fail(_: Request, error: Exception) -> Response:
-    return _to_error(500, f"{type(error).__name__}: this is a bug in the server")
+    return _error(500, f"{type(error).__name__}: this is a bug in the server")
 
 
 async def _show_page(request: Request) -> Response:

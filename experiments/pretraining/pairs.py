@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cecdata import config as recipes
 from cecdata.corpus.ids import id_column
-from cecdata.hanzi.characters import LENGTHS, standard_characters, words_of_length
+from cecdata.hanzi.characters import LENGTHS, standard_characters, words_of
 from cecdata.shards.schema import SENTENCE
 from cectrain.data import shards
 from cectrain.data.shards import Pair
@@ -217,7 +217,7 @@ def _row(length: int, generator: np.random.Generator) -> str:
         draw = generator.random(3)
         size = LENGTHS[int(np.searchsorted(np.cumsum(_LENGTHS), draw[0]))]
         upto = _chances(size)
-        text += words_of_length(size).texts[int(np.searchsorted(upto, draw[1] * upto[-1]))]
+        text += words_of(size).texts[int(np.searchsorted(upto, draw[1] * upto[-1]))]
         if draw[2] < 0.25:
             text += _SMALL[int(generator.integers(len(_SMALL)))]
         elif draw[2] < 0.4:
@@ -232,5 +232,5 @@ def _row(length: int, generator: np.random.Generator) -> str:
 @cache
 def _chances(size: int) -> npt.NDArray[np.float64]:
     """Return cumulated weights of the words of this length."""
-    counts: npt.NDArray[np.float64] = words_of_length(size).counts
+    counts: npt.NDArray[np.float64] = words_of(size).counts
     return np.cumsum(np.maximum(counts, 1.0) ** _POWER)

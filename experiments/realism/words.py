@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import LENGTHS, frequency, standard_characters, words_of_length
+from cecdata.hanzi.characters import LENGTHS, frequency, standard_characters, words_of
 from cecdata.lm.ngrams import load_shipped
 from experiments.realism.characters import shipped_pairs
 
@@ -77,7 +77,7 @@ def lexicon() -> dict[str, float]:
         text: count
         for length in LENGTHS
         for text, count in zip(
-            words_of_length(length).texts, words_of_length(length).counts.tolist(), strict=True
+            words_of(length).texts, words_of(length).counts.tolist(), strict=True
         )
     }
     total = sum(counts.values()) / (1 - _SINGLE)

@@ -17,7 +17,7 @@ from cecdata.common.errors import InputError, UsageError
 from cectrain import config
 from cectrain.config import RewardConfig
 from cectrain.other_trainers import compute_score
-from cectrain.reward.batch import Batch, cluster_by_dbscan, cosine_distances, find_largest_cluster
+from cectrain.reward.batch import Batch, dbscan, distances_of, find_largest_cluster
 from cectrain.reward.function import RewardFunctionError, call_function, load_function
 from cectrain.reward.terms import (
     CONSENSUS,
@@ -266,7 +266,7 @@ def test_labels_equal_scikit_learns(seed, groups, size, radius):
     points = rng.integers(0, 12, (groups, size)) * 0.05
     distances = np.abs(points[:, :, None] - points[:, None, :]).round(6)
     valid = rng.random((groups, size)) < 0.8
-    ours = cluster_by_dbscan(distances, radius, valid)
+    ours = dbscan(distances, radius, valid)
     np.testing.assert_array_equal(ours, by_sklearn(distances, radius, valid))
 
 
@@ -276,9 +276,9 @@ def test_labels_equal_scikit_learns_on_embeddings(size):
     rng = np.random.default_rng(size)
     centres = rng.normal(size=(4, 16))
     vectors = centres[rng.integers(0, 4, (6, size))] + 0.15 * rng.normal(size=(6, size, 16))
-    apart = cosine_distances(vectors)
+    apart = distances_of(vectors)
     for radius in (0.02, 0.1, 0.5):
-        ours = cluster_by_dbscan(apart, radius)
+        ours = dbscan(apart, radius)
         np.testing.assert_array_equal(ours, by_sklearn(apart, radius))
 
 
@@ -287,7 +287,7 @@ def test_ties_are_defined():
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
-    labels = cluster_by_dbscan(cosine_distances(group), 0.1)
+    labels = dbscan(distances_of(group), 0.1)
     assert labels.tolist() == [[0, 0, 1, 1]]
     assert find_largest_cluster(labels, group).tolist() == [[False, False, True, True]]
 
@@ -295,7 +295,7 @@ def test_ties_are_defined():
 def test_equal_ties_take_the_lower_number():
     """Of two equally tight clusters the first is taken, whatever the direction of their vectors."""
     group = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
-    labels = cluster_by_dbscan(cosine_distances(group), 0.1)
+    labels = dbscan(distances_of(group), 0.1)
     assert find_largest_cluster(labels, group).tolist() == [[True, False, True, False]]
 
 

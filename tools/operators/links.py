@@ -21,7 +21,7 @@ from cecdata.hanzi.characters import (
     code_point_slots,
     frequency,
     standard_characters,
-    words_of_length,
+    words_of,
 )
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.operators.base import Positions, Weights
@@ -183,12 +183,12 @@ def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     with a probability in proportion to the square root of its count.
     """
     count = len(standard_characters())
-    parts = [_of_length(words_of_length(length), syllables(length)) for length in LENGTHS]
+    parts = [_of_length(words_of(length), syllables(length)) for length in LENGTHS]
     keys, inverse = np.unique(np.concatenate([key for key, _ in parts]), return_inverse=True)
     mass = np.bincount(inverse, np.concatenate([weight for _, weight in parts]))
     occurrences = np.full(count, 0.0)
     for length in LENGTHS:
-        listed = words_of_length(length)
+        listed = words_of(length)
         each = np.repeat(listed.counts, length)
         occurrences += np.bincount(listed.characters.ravel(), each, count)
     return keys, mass / np.maximum(occurrences[keys // count], LEAST_OCCURRENCES)

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import read_rows, standard_characters, words_of_length
+from cecdata.hanzi.characters import read_rows, standard_characters, words_of
 from cecdata.hanzi.readings import common_readings, readings, similar_syllables
 
 
@@ -68,9 +68,9 @@ def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def syllables(length: int) -> NDArray[np.int32]:
-    """Return [words, length] the positions in `spoken().syllables` of `words_of_length(length)`."""
+    """Return [words, length] the positions in `spoken().syllables` of `words_of(length)`."""
     sounds = spoken()
-    found = sounds.usual[words_of_length(length).characters]
+    found = sounds.usual[words_of(length).characters]
     held = (row for row in read_rows("lexicon") if len(row[0]) == length)
     for position, (_, _, reading) in enumerate(held):
         if reading:

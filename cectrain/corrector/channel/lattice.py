@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from cecdata.common.kernels import called, inlined
-from cecdata.lm.kernels import BYTE, LOWER, STEP, find_bigram, find_child, find_trigram, slot_of_key
+from cecdata.lm.kernels import BYTE, LOWER, STEP, child_of, find_bigram, find_trigram, slot_of_key
 from cectrain.corrector.channel.layout import COMPLETED, FOREIGN, HOLE, MOST_KEPT, MOST_WORD, PERSON
 from cectrain.corrector.channel.tables import span_key
 
@@ -56,7 +56,7 @@ def log_prob_of_triple(lm, slot, left, right):
 @inlined
 def next_node(lm, node, point):
     """Return the node of the trie of words after this character, or -1."""
-    return find_child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
+    return child_of(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
 
 
 @inlined

@@ -11,7 +11,7 @@ import numpy as np
 from cecdata.common.kernels import Interpreted
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.channel.decode import Edits, correct_sentences
-from cectrain.corrector.channel.layout import Settings, fill_guards, make_workspace
+from cectrain.corrector.channel.layout import Settings, guards, make_workspace
 from cectrain.corrector.channel.tables import NUMERALS, ChannelTables, reluctance
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, make_edits
@@ -101,7 +101,7 @@ class ChannelProposer(Proposer):
                 len(points),
                 points,
                 offsets,
-                fill_guards(pieces, offsets, self.settings.title),
+                guards(pieces, offsets, self.settings.title),
                 self.tables.ngrams,
                 self.tables.channel,
                 self.settings,

@@ -206,7 +206,7 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         chance = np.append(chance, np.full(len(forms), channel.missing + MISSING, np.float32))
     order = np.argsort(key, kind="stable")
     spans, count = np.unique(key, return_counts=True)
-    keys, rows = make_span_table(len(spans))
+    keys, rows = empty_spans(len(spans))
     fill_spans(keys, rows, spans, np.arange(len(spans), dtype=np.int32))
     bounds = np.cumsum([0, *size[single]]).astype(np.int64)
     form_keys, form_rows, form_bounds, form_words = _index_forms(model, word_points, word_size)
@@ -261,7 +261,7 @@ def _index_forms(
     key, word = np.concatenate(keys), np.concatenate(numbers)
     order = np.argsort(key, kind="stable")
     forms, count = np.unique(key, return_counts=True)
-    slots, rows = make_span_table(len(forms))
+    slots, rows = empty_spans(len(forms))
     fill_spans(slots, rows, forms, np.arange(len(forms), dtype=np.int32))
     return slots, rows, np.cumsum([0, *count]).astype(np.int64), word[order]
 
@@ -308,11 +308,12 @@ def _keep_likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, In
     first = np.ones(len(key), np.bool_)
     first[1:] = key[1:] != key[:-1]
     begin = np.flatnonzero(first)
+    # 0, 1, 2 … within each key, from its likeliest word on
     rank = np.arange(len(key)) - np.repeat(begin, np.diff(np.append(begin, len(key))))
     return key[rank < FORMS_KEPT], word[rank < FORMS_KEPT]
 
 
-def make_span_table(count: int) -> tuple[Longs, Ints]:
+def empty_spans(count: int) -> tuple[Longs, Ints]:
     """Return a hash table with room for this number of spans, and their rows."""
     keys = np.zeros(1 << max(4, (2 * count).bit_length()), np.uint64)
     return keys, np.zeros(len(keys), np.int32)
@@ -390,6 +391,7 @@ def to_points(texts: Sequence[str]) -> tuple[Ints, Ints]:
     short = [text if len(text) <= MOST_WORD else "" for text in texts]
     size = np.array([len(text) for text in short], np.int32)
     points = np.zeros((len(short), MOST_WORD), np.int32)
+    # 0, 1, 2 … within each text
     within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
     flat = np.frombuffer("".join(short).encode("utf-32-le"), np.uint32)
     points[np.repeat(np.arange(len(short)), size), within] = flat

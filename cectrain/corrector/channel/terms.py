@@ -19,11 +19,11 @@ from cectrain.corrector.channel.tables import (
     MISSING,
     ChannelTables,
     Ints,
+    empty_spans,
     fill_spans,
     find_listed,
     find_rows,
     list_forms,
-    make_span_table,
     reluctance,
     to_points,
 )
@@ -97,7 +97,7 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
     spans, of_span = np.unique(key[row < 0], return_inverse=True)
     row[row < 0] = len(bounds) - 1 + of_span
     more, present = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans)), np.flatnonzero(keys)
-    keys, rows = make_span_table(len(present) + len(spans))
+    keys, rows = empty_spans(len(present) + len(spans))
     fill_spans(keys, rows, channel.span_keys[present], channel.span_rows[present])
     fill_spans(keys, rows, spans, more.astype(np.int32))
     bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
