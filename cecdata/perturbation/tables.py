@@ -81,15 +81,14 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     """Compile these operators' confusion sets over these characters into flat arrays."""
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
-    texts = {"": 0} | {character: position for position, character in enumerate(characters, 1)}
+    numbers = {"": 0} | {character: number for number, character in enumerate(characters, 1)}
     slots = len(characters) + 1
     slot_of = _number_slots(characters)
-    sets = [_list_candidates(operator, tuple(characters), kinds, texts) for operator in operators]
+    sets = [_list_candidates(operator, tuple(characters), kinds, numbers) for operator in operators]
     # From here on a text's number is its position, and that of a character its slot.
-    position_of = np.r_[slot_of, slots : len(texts)]
-    texts = {
-        text: position for position, text in sorted(zip(position_of.tolist(), texts, strict=True))
-    }
+    position_of = np.r_[slot_of, slots : len(numbers)]
+    ranked = sorted(zip(position_of.tolist(), numbers, strict=True))
+    texts = {text: position for position, text in ranked}
     placed = [_renumber(columns, position_of) for columns in sets]
     rows, eligible = _make_rows(placed, slots)
     named = {character: texts[character] for character in characters}

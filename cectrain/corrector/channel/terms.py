@@ -6,6 +6,7 @@ Making them takes hundredths of a second, so that each request may have terms of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -57,8 +58,8 @@ def _split_terms(terms: Sequence[Term]) -> dict[str, float]:
     words: dict[str, float] = {}
     for term in terms:
         count = -(-len(term.text) // MOST_WORD)
-        for part in range(count):
-            low, high = (len(term.text) * bound // count for bound in (part, part + 1))
+        cuts = [len(term.text) * part // count for part in range(count + 1)]
+        for low, high in pairwise(cuts):
             word = term.text[low:high]
             words[word] = max(words.get(word, -np.inf), TERM_LOG_PROB + term.weight)
     return words
