@@ -170,11 +170,7 @@ def flag_rows(rows: Sequence[Row]) -> Flags:
 
 
 def flatten_keys(report: Mapping[str, object], prefix: str = "") -> Report:
-    """Return nested keys joined with dots; `counts_tp_pred_gold` also stays one object.
-
-    >>> flatten_keys({"run": {"f1": 0.5}, "rows": 2})
-    {'run.f1': 0.5, 'rows': 2}
-    """
+    """Return nested keys joined with dots; `counts_tp_pred_gold` also stays one object."""
     flat: Report = {}
     for key, value in report.items():
         name = f"{prefix}{key}"

@@ -98,7 +98,7 @@ ERROR: Report = {
 
 
 def _count_sentences(where: Positions) -> tuple[IntArray | BoolArray, ...]:
-    """Return the counts of sentences, in the order of the scripts' fields."""
+    """Return counts of sentences: all, wrong, changed, detected, corrected (also: and changed)."""
     pred = where.has_changed
     return (
         where.gold >= 0,

@@ -137,11 +137,7 @@ def print_facts(facts: Mapping[str, Json]) -> None:
 
 
 def format_value(value: Json) -> str:
-    """Return a JSON value as text: an object as `name value` pairs, thousands separated.
-
-    >>> format_value({"empty": 1200, "share": 0.25}), format_value({}), format_value("all")
-    ('empty 1,200, share 0.25', 'none', 'all')
-    """
+    """Return a JSON value as text: an object as `name value` pairs, thousands separated."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {format_value(part)}" for name, part in value.items()) or "none"
     if isinstance(value, float):

@@ -81,11 +81,7 @@ def without_userinfo(text: str) -> str:
 
 
 def hide_key(text: str, key: str | None) -> str:
-    r"""Return the text with stars in place of the key, also where it is escaped for JSON or a URL.
-
-    >>> hide_key(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
-    'bad key ***, ***, ***'
-    """
+    r"""Return the text with stars in place of the key, also one escaped for JSON or a URL."""
     if key is None or len(key) < SHORTEST:
         return text
     for written in (key, key.replace("/", "\\/"), urllib.parse.quote(key, safe="")):

@@ -17,11 +17,7 @@ class Markdown(str):
 
 
 def escape_text(value: object) -> Markdown:
-    r"""Return text from outside as one line of Markdown that shows it letter by letter.
-
-    >>> print(escape_text("*a* <i>"))
-    \*a\* \<i\>
-    """
+    """Return text from outside as one line of Markdown that shows it letter by letter."""
     return Markdown(_SIGNS.sub(r"\\\g<0>", to_one_line(str(value))))
 
 

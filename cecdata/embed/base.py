@@ -70,11 +70,7 @@ class Encoder(ABC):
 
 
 def folder_of(encoder: str) -> str:
-    """Return the name of an encoder's folder below `embeddings`.
-
-    >>> folder_of("usem3"), folder_of("BAAI/bge-large-zh-v1.5")
-    ('usem3', 'bge-large-zh-v1.5')
-    """
+    """Return the name of an encoder's folder below `embeddings`."""
     name, at, revision = encoder.partition("@")
     name = name.rstrip("/").rpartition("/")[2] + at + revision
     return re.sub(r"[^\w.@-]", "-", name).lstrip(".") or "encoder"

@@ -158,6 +158,7 @@ def _change_weights(
     """Return a table with weights as `reweigh` says; shares are of each source's heaviest."""
     size = np.diff(table.bounds)
     source = np.repeat(np.arange(len(size), dtype=np.int32), size)
+    # each source's first weight is its heaviest; it is repeated for all of the source
     heaviest = np.repeat(table.weight[table.bounds[:-1][size > 0]], size[size > 0])
     # Python's power and not numpy's, whose last digit depends on the processor
     power = changes.get(POWER, 1.0)

@@ -234,9 +234,6 @@ def make_alias_tables(
     """Return Walker's alias tables of rows of weights: (probability of keeping j, alias of j).
 
     Row r is weights[bounds[r]:bounds[r + 1]]; the second array holds positions among all weights.
-
-    >>> [column.tolist() for column in make_alias_tables(np.array([0, 2]), np.array([1.0, 3.0]))]
-    [[0.5, 1.0], [1, 1]]
     """
     keep, alias = np.ones(len(weights)), np.arange(len(weights))
     share, small, large = np.empty((3, len(weights)))

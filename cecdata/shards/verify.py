@@ -176,9 +176,11 @@ def _find_astray(
     layout without ranges has the ids in the order of the corpus.
     """
     before, copy_before = last or (None, 0)
-    same = ids == np.r_[ids[:1] if before is None else before, ids[:-1]]
-    same[:1] &= before is not None
-    astray = same & (copies <= np.r_[copy_before, copies[:-1]])
+    ids_before = np.r_[ids[:1] if before is None else before, ids[:-1]]
+    copies_before = np.r_[copy_before, copies[:-1]]
+    is_same_sentence = ids == ids_before
+    is_same_sentence[:1] &= before is not None
+    astray = is_same_sentence & (copies <= copies_before)
     if record.ids is None:
         return np.asarray(astray)
     low, high = record.ids

@@ -158,11 +158,7 @@ def _decode_form(form: str) -> str:
 
 
 def stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
-    """Return the one character that a model reads in place of an unreadable one.
-
-    >>> [stand_in(c, lambda text: [not text.isascii()]) for c in "３㻂💪"]
-    ['3', '某', '·']
-    """
+    """Return the one character that a model reads in place of an unreadable one."""
     plain = unicodedata.normalize("NFKC", character)
     if len(plain) == 1 and not any(unread(plain)):
         return plain

@@ -81,10 +81,6 @@ def compute_advantages(
     `value`: V(x), paper §3.4. `leave_one_out`: the mean of the group's other
     candidates. `group`: the group's mean. `none`: 0. `whiten = "batch"` normalises the result to
     mean 0 and standard deviation 1. Equal values are not divided.
-
-    >>> import torch
-    >>> compute_advantages(torch.tensor([[1.0, 0.0]]), "leave_one_out", torch.zeros(1)).tolist()
-    [[1.0, -1.0]]
     """
     centred = rewards_P_L - baselines(rewards_P_L, baseline, values_P)
     if whiten == "batch":

@@ -43,7 +43,7 @@ class Bank:
     texts_P_K: tuple[tuple[str, ...], ...]
 
     def columns(self, kind: str) -> list[int]:
-        """Return the columns of a kind."""
+        """Return the columns of the candidates of a kind."""
         return [position for position, name in enumerate(self.kinds) if name == kind]
 
     def right(self) -> npt.NDArray[np.bool_]:
@@ -71,11 +71,7 @@ def make_bank(pairs: Sequence[Pair], seed: int) -> Bank:
 
 
 def list_variants(pair: Pair) -> list[str]:
-    """Return right texts other than the target: second valid corrections, other punctuation.
-
-    >>> list_variants(Pair(1, 0, "他非长高兴，来了。", "他非常高兴，来了。", "homophone"))
-    ['他十分高兴，来了。', '他非常高兴,来了。', '他非常高兴，来了']
-    """
+    """Return right texts other than the target: second valid corrections, other punctuation."""
     text = pair.target
     others = [text.replace(a, b, 1) for a, b in _SAME if a in text][:1]
     others += [text.translate(_HALF_WIDTH), text[:-1] if text[-1] == "。" else f"{text}。"]

@@ -81,7 +81,8 @@ def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialec
         others = [mark for mark in _DELIMITERS if len(_split_header(header, mark)) > 1]
         named = [mark for mark in others if text in _split_header(header, mark)]
         alike = [mark for mark in others if _is_regular(lines, mark)]
-        delimiter, guessed = next(iter((*named, *alike)), usual), not named and bool(alike)
+        delimiter = next(iter((*named, *alike)), usual)
+        guessed = not named and bool(alike)
     spaces = delimiter != "\t" and f"{delimiter} " in header
     spaces = spaces and not re.search(rf"{re.escape(delimiter)}(?! )", header)
     quoted = delimiter != "\t" or _is_quoted(lines)
