@@ -69,7 +69,8 @@ def fit(errors: audit.Errors, config: Config) -> Fitted:
         counted = {**other, **dict(zip(names, made.tolist(), strict=True))}
         total = sum(counted.values()) + STRENGTH
         share = {n: (counted[n] + STRENGTH * part) / total for n, part in usual.items()}
-    prior = {name: _round_to_4_digits(share.get(name, 0.0)) for name in config.prior}
+    # four significant digits: a sample supports no more
+    prior = {name: float(f"{share.get(name, 0.0):.4g}") for name in config.prior}
     before, after = (
         audit.score_recipe(audit.choices_of_recipe(shares, config.weights), errors)
         for shares in (config.prior, prior)
@@ -134,11 +135,6 @@ def _count_others(
     if "word" in counts:
         counts["word"] = min(errors.words / TWO_IN_A_ROW, float(errors.tokens))
     return counts, unanswered
-
-
-def _round_to_4_digits(value: float) -> float:
-    """Round to four significant digits; a sample supports no more."""
-    return float(f"{value:.4g}")
 
 
 def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:

@@ -65,13 +65,7 @@ class DistinctNear(Distinct):
 
 
 class NearDuplicates:
-    """The sentences that were kept so far.
-
-    >>> seen = NearDuplicates()
-    >>> seen.find_or_add("我们明天一起去公园看花")
-    >>> seen.find_or_add("我们明天一起去公园看画")
-    ('我们明天一起去公园看花', 1)
-    """
+    """The sentences that were kept so far."""
 
     def __init__(self) -> None:
         # by the hash of a sentence's length, a segment's number and the segment

@@ -59,11 +59,7 @@ def how_to_install(extra: str) -> str:
 
 
 def did_you_mean(name: object, known: list[str]) -> str:
-    """Return what follows an unknown name in a message: the nearest known one, then all.
-
-    >>> did_you_mean("homofone", ["homophone", "noise"])
-    "did you mean 'homophone'? available: homophone, noise"
-    """
+    """Return what follows an unknown name in a message: the nearest known one, then all."""
     import difflib
 
     near = difflib.get_close_matches(str(name), known, n=1)

@@ -87,9 +87,5 @@ def to_html(value: object) -> str:
 
 
 def percent(fraction: float | None, digits: int = 2, unit: str = "") -> str:
-    """Return a fraction as a percentage, followed by `unit`; an en dash for None.
-
-    >>> percent(0.4358), percent(0.4358, 1, " %"), percent(None, 1, " %")
-    ('43.58', '43.6 %', '–')
-    """
+    """Return a fraction as a percentage, followed by `unit`; an en dash for None."""
     return "–" if fraction is None else f"{100 * fraction:.{digits}f}{unit}"

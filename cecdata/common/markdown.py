@@ -22,11 +22,7 @@ def escape_text(value: object) -> Markdown:
 
 
 def make_code_span(value: object) -> Markdown:
-    """Return text from outside as a code span, in which no renderer looks for links.
-
-    >>> print(make_code_span("a`b"), make_code_span("`"))
-    ``a`b`` `` ` ``
-    """
+    """Return text from outside as a code span, in which no renderer looks for links."""
     line = to_one_line(str(value))
     if not line.strip():
         return Markdown(line)
