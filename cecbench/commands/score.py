@@ -23,13 +23,7 @@ from cecdata.common.command_group import SectionCommand
 @click.argument("file", type=click.Path(path_type=Path))
 @scoring_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def score(
-    file: Path,
-    scorer: str,
-    *,
-    as_json: bool,
-    **arguments: object,
-) -> None:
+def score(file: Path, scorer: str, *, as_json: bool, **arguments: object) -> None:
     """Score FILE, a table or JSON with id, source, target and prediction.
 
     The columns of a table have this order, unless its first line names them.

@@ -19,13 +19,7 @@ from cecdata.config import load
 @click.option("--recipe", default="paper", help="Name of a recipe, or a path to a TOML file.")
 @click.option("--operator", help="Show the replacements of TEXT by this operator.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def preview(
-    text: str,
-    copies: int,
-    recipe: str,
-    operator: str | None,
-    as_json: bool,
-) -> None:
+def preview(text: str, copies: int, recipe: str, operator: str | None, as_json: bool) -> None:
     """Show copies of the sentence TEXT with the errors that a build would make.
 
     \b

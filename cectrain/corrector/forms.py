@@ -7,14 +7,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from cecdata.hanzi.characters import (
-    TABLES,
-    is_han,
-    is_standard,
-    standard_characters,
-    traditional_forms,
-    variant_forms,
-)
+from cecdata.hanzi import characters
 from cectrain.corrector.correction import Edit, make_edit
 from cectrain.corrector.edit_guard import Plain, Protected
 
@@ -69,7 +62,7 @@ def _map_forms() -> dict[str, str]:
 @cache
 def read_lexicon() -> frozenset[str]:
     """Return the words of the lexicon."""
-    lines = (TABLES / "lexicon.tsv").read_text("utf-8").split("\n")
+    lines = (characters.TABLES / "lexicon.tsv").read_text("utf-8").split("\n")
     return frozenset(line.partition("\t")[0] for line in lines[1:-1])
 
 
