@@ -176,6 +176,8 @@ def _with_our_limits(files: S3FileSystem) -> S3FileSystem:
     stated = {name: value for name, value in settings.items() if value not in ("", None)}
     if not stated["proxy_options"]["host"]:
         del stated["proxy_options"]
+    if "allow_delayed_open" in stated:  # one request for a small object in place of three
+        stated["allow_delayed_open"] = True
     limits = {"connect_timeout": _CONNECT_S, "request_timeout": _ANSWER_S}
     tries = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
     return fs.S3FileSystem(**{**stated, **limits, "retry_strategy": tries})

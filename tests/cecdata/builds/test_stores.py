@@ -345,6 +345,13 @@ def ailing(monkeypatch, tmp_path):
         server.server_close()
 
 
+def test_a_small_object_is_one_request(ailing):
+    """Each request costs time and money: one that is put whole is not put in parts."""
+    asked = ailing(200)
+    put_bytes(Store("s3://bucket"), "marker.json", b"{}")
+    assert asked == ["PUT /bucket/marker.json HTTP/1.1"]
+
+
 @pytest.mark.parametrize(("status", "wait_s"), [(500, 0.0), (503, 0.0), (200, 60.0)])
 @pytest.mark.parametrize("place", ["in", "out"])
 def test_a_store_that_fails_is_given_up(
