@@ -181,6 +181,7 @@ class Endpoint:
             raise UsageError(f"{strip_secrets(self._url)} is not a URL: {error}") from None
 
     def _open_client(self) -> httpx.AsyncClient:
+        """Return a client for this endpoint, through the proxy of the environment."""
         import ssl
 
         import httpx
@@ -279,6 +280,7 @@ class Endpoint:
             return answer.status_code, answer.headers, bytes(body)
 
     def _refuse(self, status: int, headers: httpx.Headers, body: bytes) -> Reply:
+        """Return a filtered reply, or raise the error of a status that is not 200."""
         if status in RETRIED:
             raise _TroubleError(f"HTTP {status}", _retry_after(headers.get("Retry-After")))
         text = escape_controls(self.hide_key(body[:ERROR_BYTES].decode("utf-8", "replace")))
@@ -294,6 +296,7 @@ class Endpoint:
         raise EndpointError(f"{said} — {hint}" if hint else said, status)
 
     def _parse(self, data: bytes) -> Reply:
+        """Return the reply in a body; raise _TroubleError where it has no answer."""
         try:
             body = parse(data)
         except ValueError:
@@ -321,6 +324,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _close(client: httpx.AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
+    """Close a client in the thread of its event loop."""
     loop.call_soon_threadsafe(lambda: loop.create_task(client.aclose()))
 
 

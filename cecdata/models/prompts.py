@@ -100,5 +100,6 @@ def sha256(version: str = DEFAULT) -> str:
 
 
 def _fill_frame(text: Prompt, sentence: str) -> str:
+    """Return the frame with a sentence in its place."""
     # No str.format: a sentence may hold braces.
     return text.frame.replace(_PLACE, sentence)

@@ -118,6 +118,7 @@ class Tagger:
         return self._id_of(character) is not None or character.isspace()
 
     def _id_of(self, character: str) -> int | None:
+        """Return the id of a character; None where the vocabulary lacks it."""
         if character not in self._ids:
             ids = self._tokenizer.encode(character, add_special_tokens=False)
             known = len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id

@@ -23,13 +23,7 @@ from cecdata.builds.build import build
 from cecdata.common.durable import write_text
 from cecdata.common.progress import advance_bar
 from cecdata.config import load as load_data
-from cecdata.lm.counting import (
-    Segmenter,
-    count_words,
-    find_words,
-    fit_back_off,
-    remove_words,
-)
+from cecdata.lm.counting import Segmenter, count_words, find_words, fit_back_off, remove_words
 from cecdata.lm.interpolation import Mixture
 from cecdata.lm.ngrams import WEIGHTS, default_models
 from cecdata.lm.table import Ngrams

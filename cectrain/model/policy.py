@@ -40,10 +40,7 @@ def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
     from peft import LoraConfig, get_peft_model
 
     adapter = LoraConfig(
-        r=config.lora_rank,
-        lora_alpha=32,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
+        r=config.lora_rank, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
     )
     return replace(policy, model=get_peft_model(policy.model, adapter))
 
@@ -77,7 +74,7 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     template = bool(getattr(policy.tokenizer, "chat_template", None))
     prompt = json.dumps({"version": policy.prompt, "template": template})
     (folder / PROMPT_FILE).write_text(prompt + "\n", encoding="utf-8")
-    (folder / CARD).write_text(card(policy, facts), encoding="utf-8")
+    (folder / CARD).write_text(make_card(policy, facts), encoding="utf-8")
 
 
 def greedy(policy: Policy) -> GenerationConfig:
@@ -100,10 +97,12 @@ def greedy(policy: Policy) -> GenerationConfig:
     )
 
 
-def card(policy: Policy, facts: Mapping[str, Json]) -> str:
+def make_card(policy: Policy, facts: Mapping[str, Json]) -> str:
     """Return the model card: how to prompt the policy, and the facts of its training."""
     count = sum(parameter.numel() for parameter in policy.model.parameters())
-    rows = markdown.make_table(("", ""), ((name, _cell(value)) for name, value in facts.items()))
+    rows = markdown.make_table(
+        ("", ""), ((name, _format_cell(value)) for name, value in facts.items())
+    )
     return f"""---
 language: zh
 library_name: transformers
@@ -127,7 +126,8 @@ The licence depends on the starting weights and the training data; state it here
 """
 
 
-def _cell(value: Json) -> str:
+def _format_cell(value: Json) -> str:
+    """Return a fact as a cell of the card's table."""
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, (dict, list)):

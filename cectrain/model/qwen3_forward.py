@@ -26,6 +26,7 @@ class Norm(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx, states, weight, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        """Return states [..., width] divided by their root mean square, times the weight."""
         wide = states.float()
         scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
         unit = wide * scale
@@ -34,6 +35,7 @@ class Norm(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        """Return the gradients of the states and of the weight."""
         unit, scale, weight = ctx.saved_tensors
         wide, unit = gradient.float(), unit.float()
         of_weight = (wide * unit).reshape(-1, unit.shape[-1]).sum(0)
@@ -47,6 +49,7 @@ class Head(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        """Return log-probabilities [rows] of the tokens `wanted`, and entropies."""
         log_probs, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
         slope = torch.empty(len(wanted), len(head), dtype=states.dtype)
         for start in range(0, len(wanted), ROWS):
@@ -65,6 +68,7 @@ class Head(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx, gradient, _entropies):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+        """Return the gradients of the states and of the head."""
         states, head, slope = ctx.saved_tensors
         factor = (gradient / -ctx.temperature).to(slope.dtype)[:, None]
         return (slope @ head) * factor, slope.t() @ (states * factor), None, None
@@ -189,6 +193,7 @@ def _angles(
 
 
 def _rotate(states: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    """Return states turned by the cosines and sines of `angles`."""
     first, second = states.chunk(2, -1)
     return states * angles[0] + torch.cat([-second, first], -1) * angles[1]
 

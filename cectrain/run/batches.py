@@ -92,6 +92,7 @@ class View:
         return self._pairs.table.with_transform(self._rows)
 
     def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
+        """Return rows of the table as TRL reads them: the prompt, the source and the target."""
         pairs = self._pairs.materialise(rows, self.epoch)
         return {
             "prompt": [asked(self._policy, pair.source) for pair in pairs],

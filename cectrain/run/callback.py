@@ -43,11 +43,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
     """
 
     def __init__(
-        self,
-        ppo: PpoConfig,
-        metrics: MetricsLog,
-        evaluate: Callable[[int], object],
-        log: Logger,
+        self, ppo: PpoConfig, metrics: MetricsLog, evaluate: Callable[[int], object], log: Logger
     ) -> None:
         """`evaluate` scores the policy after a batch, and every rank calls it."""
         self._ppo, self._metrics, self._evaluate, self._log = ppo, metrics, evaluate, log

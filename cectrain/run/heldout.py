@@ -66,7 +66,7 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
     read = make_reader(policy)
     sources = [read(text) for text in (*(pair.source for pair in pairs), *clean)]
     targets = [read(text) for text in (*(pair.target for pair in pairs), *clean)]
-    return _score(pairs, sources, targets, correct_texts(policy, sources))
+    return _score_answers(pairs, sources, targets, correct_texts(policy, sources))
 
 
 def evaluate_as_used(policy: Policy, pairs: Sequence[Pair]) -> HeldOut:
@@ -75,12 +75,13 @@ def evaluate_as_used(policy: Policy, pairs: Sequence[Pair]) -> HeldOut:
 
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     corrected = Corrector(PolicyProposer(policy)).correct(sources)
-    return _score(pairs, sources, targets, [correction.target for correction in corrected])
+    return _score_answers(pairs, sources, targets, [correction.target for correction in corrected])
 
 
-def _score(
+def _score_answers(
     pairs: Sequence[Pair], sources: Sequence[str], targets: Sequence[str], answers: Sequence[str]
 ) -> HeldOut:
+    """Return the scores of answers to pairs, of which `targets` are the right answers."""
     rows = [
         Row(str(n), s, t, a)
         for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))
@@ -94,7 +95,7 @@ def _score(
         copied=_share([row.prediction == row.source for row in wrong]),
         over_correction=_share([row.prediction != row.target for row in right]),
         length_differs=_share([len(row.prediction) != len(row.source) for row in rows]),
-        f1=_f1(rows),
+        f1=_sentence_f1(rows),
         by_operator=exact_by_operator(pairs, exact),
         answers=tuple(answers),
     )
@@ -109,12 +110,14 @@ def exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str,
     return {name: sum(some) / len(some) for name, some in sorted(hits.items())}
 
 
-def _f1(rows: Sequence[Row]) -> float | None:
+def _sentence_f1(rows: Sequence[Row]) -> float | None:
+    """Return the sentence-level F1 as a fraction; None where it is not defined."""
     percent = score(rows, "cscd").values.get("S_C_f1")
     return percent / 100 if isinstance(percent, (int, float)) else None
 
 
 def _share(hits: Sequence[bool]) -> float | None:
+    """Return the share of hits; None without any case."""
     return sum(hits) / len(hits) if hits else None
 
 
@@ -139,7 +142,7 @@ class BestPolicy:
     def compare(self, batch: int, scores: HeldOut, policy: Policy) -> None:
         """Save the policy after this batch if it is better than the best before."""
         allowed = (scores.over_correction or 0.0) <= self._limit
-        if allowed and _rank(batch, scores) > _rank(self.batch, self.scores):
+        if allowed and _rank_scores(batch, scores) > _rank_scores(self.batch, self.scores):
             self._save(batch, scores, policy)
 
     def restore(self, policy: Policy) -> None:
@@ -154,6 +157,7 @@ class BestPolicy:
                     parameter.copy_(weights[name])
 
     def _save(self, batch: int, scores: HeldOut, policy: Policy) -> None:
+        """Write the trained weights of a policy with its scores, in place of earlier ones."""
         from safetensors.torch import save_file
 
         weights = {
@@ -171,5 +175,6 @@ class BestPolicy:
         self.batch, self.scores = batch, scores
 
 
-def _rank(batch: int, scores: HeldOut) -> tuple[float, float, int]:
+def _rank_scores(batch: int, scores: HeldOut) -> tuple[float, float, int]:
+    """Return the key by which the best policy has the most: F1, few over-corrections, late."""
     return scores.f1 or 0.0, -(scores.over_correction or 0.0), batch

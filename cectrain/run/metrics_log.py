@@ -193,9 +193,11 @@ class Stopwatch:
         self.start()
 
     def start(self) -> None:
+        """Read the clocks."""
         self._began = {name: clock() for name, clock in self._clocks.items()}
 
     def stop(self) -> None:
+        """Add the time since the start to the sums."""
         for name, clock in self._clocks.items():
             self._sums[name] += clock() - self._began[name]
 

@@ -91,7 +91,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run.callback import EvalCallback
 
-    trainer = _trainer(job, GroupReward(job.encoder, reward, job.config.ppo.candidates))
+    trainer = _make_trainer(job, GroupReward(job.encoder, reward, job.config.ppo.candidates))
     before = job.score_before_ppo()
     best = None
     if distributed.is_rank0():
@@ -117,7 +117,8 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     return Trained(batches, before, after, best.batch, best.scores)
 
 
-def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
+def _make_trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
+    """Return the trainer of a run, with the callbacks that seal and score it."""
     import torch
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging

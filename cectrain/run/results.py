@@ -262,5 +262,6 @@ def _change(summary: Mapping[str, Json]) -> str:
 
 
 def _percent(scores: Mapping[str, Json], name: str) -> str:
+    """Return a score in percent with one decimal, as text."""
     rate = scores.get(name)
     return html.percent(rate if isinstance(rate, float) else None, 1)

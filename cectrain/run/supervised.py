@@ -89,14 +89,15 @@ def schedule(step: int, config: SftConfig) -> float:
 
 def supervised_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
     """Return a step's pairs, of similar lengths, from a pool of batches."""
-    pool = _pool(pairs, step // _POOL, size * _POOL)
+    pool = _sort_pool(pairs, step // _POOL, size * _POOL)
     # Steps take the pool's batches with a stride, so that lengths do not rise from step to step.
     turn = step % _POOL * 7 % _POOL
     return list(pool[turn * size : (turn + 1) * size])
 
 
 @lru_cache(maxsize=1)  # steps are in order, so one pool is needed at a time
-def _pool(pairs: TrainingPairs, number: int, size: int) -> tuple[Pair, ...]:
+def _sort_pool(pairs: TrainingPairs, number: int, size: int) -> tuple[Pair, ...]:
+    """Return pool `number` of `size` pairs, sorted by the lengths of their sources."""
     batch = pairs.batch(number, size)
     return tuple(sorted(batch, key=lambda pair: (len(pair.source), pair.id % 2**64, pair.copy)))
 
@@ -222,7 +223,7 @@ def set_gradient(
     mean_loss = torch.zeros((), device=model.device)
     distributed.add_up([all_tokens])
     model.zero_grad()
-    for part in split(batch, passes):
+    for part in split_batch(batch, passes):
         loss = loss_of(part)
         if check:
             refuse_nan(loss, step)
@@ -233,7 +234,7 @@ def set_gradient(
     return mean_loss, tokens
 
 
-def split(batch: Batch, passes: int) -> list[Batch]:
+def split_batch(batch: Batch, passes: int) -> list[Batch]:
     """Return the rows in this many parts, each as `collate` makes it of its pairs alone."""
     size = -(-len(batch["labels"]) // passes)
     parts = []

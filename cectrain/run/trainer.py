@@ -132,6 +132,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         return replace(self._policy, model=self._bare_model())
 
     def _get_train_sampler(self, dataset: datasets.Dataset | None = None) -> GroupSampler:  # noqa: ARG002
+        """Return the order of the sources, each repeated for its candidates."""
         ppo = self._ppo
         return GroupSampler(
             self._pairs,
@@ -143,6 +144,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         )
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return TRL's batch with our choice of sources, and our advantages."""
         started, size = time.perf_counter(), self.num_generations
         oversampling, policy = self._ppo.oversampling, self.current_policy()
         inputs, figures = select(policy, inputs, size, oversampling, self.temperature)
@@ -187,6 +189,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         return out
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return candidates, written from drafts where the model allows that."""
         started = time.perf_counter()
         if self._drafts:
             made = self._write_drafts(prompt_ids), None
@@ -197,6 +200,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         return made
 
     def _write_drafts(self, prompt_ids: Any) -> list[list[int]]:
+        """Return the tokens of candidates, for which the sources are the drafts."""
         size = self.num_generations
         # The fast pass computes the ratios anew, so drawing may round as it does.
         rounds = self._fast_forward and qwen3_forward.fast_dtype() is torch.bfloat16
@@ -217,6 +221,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **kwargs: Any
     ) -> Any:
+        """Return log-probabilities by the fastest pass; zeros where they are computed later."""
         if self._cycle.old_log_probs_later:
             later = torch.zeros(len(input_ids), logits_to_keep, device=self.accelerator.device)
             return later, None, None
