@@ -111,7 +111,7 @@ class Server:
     def _check_soon(
         self, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams
     ) -> None:
-        """Check a document that was opened or changed after a while."""
+        """After a short wait, check a document that was opened or changed."""
         self._check_soon_in(params.text_document.uri)
 
     def _check_soon_in(self, uri: str) -> None:

@@ -347,7 +347,7 @@ class CausalScorer(LanguageModel):
         return self._torch.cat(parts, 1)
 
     def _log_probs(self, states: Tensor, asked: Tensor) -> Doubles:
-        """Return log P of tokens behind states [rows, places, D], among those that compete."""
+        """Return log P of each (row, place, token) asked, by states [rows, places, D]."""
         torch = self._torch
         places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
         weight, bias = self._output

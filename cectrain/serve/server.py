@@ -206,7 +206,7 @@ class Server:
             )
 
     async def _run_in_thread(self, work: Callable[[], str | bytes]) -> str | bytes:
-        """Return what a thread returns; another one may begin when it ends, awaited or not."""
+        """Return what `work` returns in a thread; the next starts when it ends, awaited or not."""
         await self._free.acquire()
         loop, future = asyncio.get_running_loop(), Future[str | bytes]()
 
