@@ -28,7 +28,7 @@ FIRST, FURTHER = 1, 2  # marks: a span begins here; within a span; 0 is outside
 
 
 def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
-    """Return a mark for each code point of the sentences; an empty array if all are free.
+    """Return 0, FIRST or FURTHER per code point of the sentences; nothing if all would be 0.
 
     The bytes between the first and the last offset must be valid UTF-8.
     """

@@ -218,7 +218,7 @@ def _refer_to(comment: Element, pieces: list[Element]) -> list[Element]:
 
 
 def _add_comments(parts: Mapping[str, bytes], comments: list[Element]) -> dict[str, Element]:
-    """Return the parts that hold comments: they themselves, and what a file says of a new part."""
+    """Add comments; return the changed parts by path, with those that must name a new part."""
     main = next(name for name in parts if name.startswith("word/document"))
     relations = f"word/_rels/{posixpath.basename(main)}.rels"
     empty = f'<Relationships xmlns="{_PACKAGE}/relationships"/>'.encode()

@@ -157,6 +157,7 @@ def _measure_reward(
     bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
 ) -> RewardFigures:
     """Return the figures of a reward, in groups of `size` candidates of the bank."""
+    # a group of one right answer, column 0 of the bank, and copies of the source, column 1
     alone = _compute_rewards(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
     lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
     labels_P_L = alone.batch.labels_P_L

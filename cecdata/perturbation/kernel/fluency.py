@@ -192,7 +192,8 @@ def _first_point(tables, text):
 def redraw_edits(tables, draws, scratch, n, o, mixed, count, key):
     """Redraw the `count` edits in `scratch.chosen` and `words`, each as one of its proposals.
 
-    A mixed pair keeps its positions.
+    The more one lowers the cost of the sentence, the likelier it is drawn. A mixed pair keeps its
+    positions.
     """
     model, proposals = tables.model, draws.proposals
     for k in range(count):

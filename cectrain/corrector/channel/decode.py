@@ -47,7 +47,10 @@ def _merge_edges(n, work, used):
 
 @called
 def _number_states(work, used):
-    """Number the states (edge before, edge); return how many, or -1 where not all fit."""
+    """Number the pairs (edge before, edge), those of an edge in sequence; return how many.
+
+    It is -1 where they, or the steps from one to the next, are too many for the arrays.
+    """
     total = steps = 0
     for place in range(used):
         edge = work.sorted[place]
