@@ -18,7 +18,7 @@ from cecdata.common.settings import (
     settings_from_tree,
 )
 
-RECIPES = ("warm-consensus", "exact-match", "consensus", "paper")
+RECIPES = ("warm-consensus", "exact-match", "consensus", "paper", "paper-calibrated")
 BASELINES = ("value", "leave_one_out", "group", "none")
 WHITEN = ("batch", "none")
 CONSTANTS = ("auto", "given", "calibrated")

@@ -150,7 +150,7 @@ def train(
     constants of the reward are calibrated to the encoder. `consensus` has no supervised steps.
     `exact-match` rewards exact answers alone: supervised steps come first, then RLOO (PPO with one
     epoch and a leave-one-out baseline), which also learns from supervised pairs. `paper` has the
-    policy, encoder and constants of the paper, which --set constants=calibrated calibrates.
+    policy, encoder and constants of the paper; `paper-calibrated` has calibrated constants.
 
     The same command resumes a run that was killed. For several GPUs, train with `accelerate
     launch --config_file configs/accelerate/ddp.yaml -m cectrain train …`.

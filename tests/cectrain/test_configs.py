@@ -36,7 +36,7 @@ def test_a_shipped_configuration_loads_and_divides(path, tmp_path):
         assert args.per_device_train_batch_size * args.steps_per_generation % 4 == 0
 
 
-@pytest.mark.parametrize("name", ["consensus", "paper"])
+@pytest.mark.parametrize("name", ["consensus", "paper", "paper-calibrated"])
 def test_the_papers_recipes_have_nothing_else(name):
     """Both terms of the reward, K = 2, a value head, the nucleus and the schedule, but no
     supervised steps or pairs, no choice of sources by the reference and no reward of copies."""
