@@ -22,14 +22,27 @@ from cecdata.common.command_group import SectionCommand
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @scoring_options
+@click.option(
+    "--benchmark",
+    help="Name of the benchmark in the signature; if FILE belongs to a run, the default is "
+    "the benchmark of that run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def score(file: Path, scorer: str, *, as_json: bool, **arguments: object) -> None:
+def score(
+    file: Path,
+    scorer: str,
+    benchmark: str | None,
+    *,
+    as_json: bool,
+    **arguments: object,
+) -> None:
     """Score FILE, a table or JSON with id, source, target and prediction.
 
     The columns of a table have this order, unless its first line names them.
     """
     options = choose_scoring(arguments)
-    values = score_file(file, scorer, options=options, benchmark=name_in_signature(file))
+    name = name_in_signature(file) if benchmark is None else benchmark
+    values = score_file(file, scorer, options=options, benchmark=name)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:

@@ -16,10 +16,20 @@ from cecdata.config import load
 @click.command()
 @click.argument("text")
 @click.option("--copies", type=click.IntRange(1, 1000), default=12, help="Number of copies.")
+@click.option(
+    "--seed", type=int, show_default="the seed of the recipe", help="Seed of all random draws."
+)
 @click.option("--recipe", default="paper", help="Name of a recipe, or a path to a TOML file.")
 @click.option("--operator", help="Show the replacements of TEXT by this operator.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def preview(text: str, copies: int, recipe: str, operator: str | None, as_json: bool) -> None:
+def preview(
+    text: str,
+    copies: int,
+    seed: int | None,
+    recipe: str,
+    operator: str | None,
+    as_json: bool,
+) -> None:
     """Show copies of the sentence TEXT with the errors that a build would make.
 
     \b
@@ -32,7 +42,7 @@ def preview(text: str, copies: int, recipe: str, operator: str | None, as_json: 
     if operator:
         rows, lines = _list_replacements(operator, text, load(recipe))
     else:
-        rows, lines = _list_copies(text, load(recipe, copies=copies))
+        rows, lines = _list_copies(text, load(recipe, copies=copies, seed=seed))
     if as_json:
         print_json(rows)
     else:

