@@ -37,7 +37,6 @@ def make_page(runs: Sequence[Run]) -> str:
 
 
 def _make_head(runs: Sequence[Run]) -> str:
-    """Return the title, what the numbers are, and the warnings."""
     warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in find_warnings(runs))
     return (
         f"<header><h1>{TITLE}</h1><p>Scores are sentence-level F1 in percent unless a name says "
@@ -48,7 +47,6 @@ def _make_head(runs: Sequence[Run]) -> str:
 
 
 def _make_scores(runs: Sequence[Run]) -> str:
-    """Return the section with the score of each system on each benchmark."""
     benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
     rows = [
         [system, *(_score_cell(cells.get(benchmark)) for benchmark in benchmarks)]
@@ -58,7 +56,6 @@ def _make_scores(runs: Sequence[Run]) -> str:
 
 
 def _score_cell(cell: Cell | None) -> Html:
-    """Return a score with its interval below; empty without a run."""
     if cell is None or cell.value is None:
         return Html("" if cell is None else "–")
     ends = "" if cell.low is None else f"<small>{cell.low:.1f}–{cell.high:.1f}</small>"
@@ -94,7 +91,6 @@ def _make_behaviour(runs: Sequence[Run]) -> str:
 
 
 def _clean_cell(run: Run) -> Html:
-    """Return the share of clean sentences that a run changed, and their numbers."""
     clean = run.values["breakdown"]["clean"]
     share = percent(clean["over_correction_rate"], unit=" %")
     return Html(f"{share}<small>{clean['changed']} of {clean['sentences']}</small>")
@@ -118,7 +114,6 @@ def _make_categories(runs: Sequence[Run]) -> str:
 
 
 def _category_cell(part: dict[str, float] | None) -> Html:
-    """Return the F of a category with its interval and number of sentences."""
     if part is None or part["f"] is None:
         return Html("–")
     low, high = percent(part["low"], 1), percent(part["high"], 1)

@@ -41,15 +41,13 @@ class Interval:
     value: float
     low: float
     high: float
-    level: float
     draws: int
-    seed: int
     detectable: float
 
     @property
     def signature(self) -> str:
         """The interval's part of a score's signature."""
-        return f"{self.draws}/{self.level:g}/seed{self.seed}"
+        return f"{self.draws}/{LEVEL:g}/seed{SEED}"
 
     def as_dict(self, measure: str) -> dict[str, object]:
         """Return the interval for JSON, as fractions."""
@@ -58,7 +56,7 @@ class Interval:
             "value": self.value,
             "low": self.low,
             "high": self.high,
-            "level": self.level,
+            "level": LEVEL,
             "detectable": self.detectable,
             "unit": "fraction",
         }
@@ -77,7 +75,7 @@ def make_f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> S
 
 
 def bootstrap(
-    kinds: IntArray, times: IntArray, statistic: Statistic, *, draws: int = DRAWS, seed: int = SEED
+    kinds: IntArray, times: IntArray, statistic: Statistic, draws: int = DRAWS
 ) -> Interval:
     """Return the 95 % percentile interval of a statistic over sentences drawn with replacement.
 
@@ -85,7 +83,7 @@ def bootstrap(
     """
     refuse_no_sentences(kinds)
     sentences = int(times.sum())
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(SEED)
     values = np.empty(draws, dtype=np.float64)
     step = max(1, CELLS_AT_ONCE // len(kinds))
     for start in range(0, draws, step):
@@ -96,7 +94,7 @@ def bootstrap(
     low, high = np.quantile(values, (tail, 1 - tail))
     value = float(statistic(sum_draws(times[None, :], kinds))[0])
     detectable = STANDARD_ERRORS * math.sqrt(2) * float(values.std())
-    return Interval(value, float(low), float(high), LEVEL, draws, seed, detectable)
+    return Interval(value, float(low), float(high), draws, detectable)
 
 
 class Triples:

@@ -69,7 +69,6 @@ class Run:
 
 
 def _read_score(file: Path) -> RunScore:
-    """Return the object of a score.json; raise an error for one that no run wrote so."""
     try:
         data = file.read_bytes()
         values: Any = parse(data)

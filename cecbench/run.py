@@ -148,7 +148,6 @@ def collect_answers(
 
 
 def _key_of(start: int, part: Sequence[Example]) -> str:
-    """Return the name of a block of rows in the journal."""
     return f"{start}+{len(part)}:{part[0].id}"
 
 
@@ -167,7 +166,6 @@ def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[A
 
 
 def _to_record(row: Row, answer: Answer) -> Mapping[str, object]:
-    """Return a row and its answer as a line of predictions.jsonl."""
     return {
         "id": row.id,
         "source": row.source,

@@ -177,10 +177,7 @@ def _place_rows(path: Path) -> Iterator[tuple[str, _Four]]:
 
 
 def _check_rows(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
-    """Yield the rows without their places.
-
-    Raises InputError if one is not of texts, or if two have the same id.
-    """
+    """Yield the rows without their places."""
     places: dict[str, str] = {}
     for where, row in rows:
         if not all(isinstance(text, str) for text in row):
@@ -211,8 +208,7 @@ class Tally:
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
         scored_rows = base.select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
-        nothing = np.zeros((0, len(self.scorer.fields)), dtype=np.int64)
-        counts = self.scorer.count(scored_rows) if scored_rows else nothing
+        counts = self.scorer.count(scored_rows)
         self._add_counts(len(block), counts, base.count_behaviour(block))
         return scored_rows, counts
 
@@ -275,7 +271,6 @@ class Tally:
         return self.scorer.fallback
 
     def _add_counts(self, read: int, counts: IntArray, behaved: IntArray) -> None:
-        """Add the counts of `read` rows: those of the scorer, and those of behaviour."""
         self.read += read
         self.kept += len(counts)
         self._counts += counts.sum(axis=0)

@@ -60,6 +60,5 @@ opencc:none|beta:1|bs:none|v:0
         return tuple(entry for entry in pairs if entry[1] != entry[2])
 
     def _text(self, field: str) -> str:
-        """Return the value of a field as text."""
         value = getattr(self, field)
         return f"{value:g}" if isinstance(value, float) else str(value)

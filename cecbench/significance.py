@@ -45,12 +45,7 @@ class Comparison:
 
 
 def paired_randomisation(
-    first: IntArray,
-    second: IntArray,
-    statistic: resampling.Statistic,
-    *,
-    draws: int = 10_000,
-    seed: int = resampling.SEED,
+    first: IntArray, second: IntArray, statistic: resampling.Statistic, *, draws: int = 10_000
 ) -> Comparison:
     """Compare two systems by approximate randomisation.
 
@@ -59,18 +54,13 @@ def paired_randomisation(
     and denominator, so that it is never 0.
     """
     resampling.refuse_no_sentences(first)
-    if first.shape != second.shape:
-        raise UsageError(
-            f"paired counts must come from the same sentences; the shapes are {first.shape}, "
-            f"{second.shape}"
-        )
     together, times = np.unique(np.hstack([first, second]), axis=0, return_counts=True)
     width = first.shape[1]
     moved = together[:, width:] - together[:, :width]
     sums_first, sums_second = first.sum(axis=0), second.sum(axis=0)
     values = [float(statistic(sums[None, :] * 1.0)[0]) for sums in (sums_first, sums_second)]
     observed = abs(values[0] - values[1])
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(resampling.SEED)
     extreme = 0
     step = max(1, resampling.CELLS_AT_ONCE // len(together))
     for start in range(0, draws, step):
@@ -83,7 +73,7 @@ def paired_randomisation(
     def difference(sums: resampling.Floats) -> resampling.Floats:
         return statistic(sums[:, :width]) - statistic(sums[:, width:])
 
-    interval = resampling.bootstrap(together, times, difference, draws=DIFFERENCE_DRAWS, seed=seed)
+    interval = resampling.bootstrap(together, times, difference, DIFFERENCE_DRAWS)
     return Comparison(
         first=values[0],
         second=values[1],

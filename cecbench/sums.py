@@ -38,7 +38,6 @@ class RunSums:
             yield rows, answers
 
     def _add_rows(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Add rows with their answers to all sums."""
         scored_rows, counts = self._tally.add_block(rows)
         by_id = {row.id: row for row in rows}
         # Of another length it may count as its source; the breakdown counts the answer itself.

@@ -129,7 +129,6 @@ def _is_swap(first: Corruption, second: Corruption, target: str) -> bool:
 
 
 def _is_one_han(edit: Corruption) -> bool:
-    """Return whether an edit replaces one Han character by another."""
     single = len(edit.target) == len(edit.source) == 1
     return single and is_han(ord(edit.target)) and is_han(ord(edit.source))
 
@@ -166,14 +165,15 @@ class Choices:
         """Return P(wrong | right), or 0 if the wrong character is no candidate."""
         slots = code_point_slots()
         row, column = int(slots[ord(right)]) - 1, int(slots[ord(wrong)]) - 1
-        key = row * _count() + column
+        key = row * len(standard_characters()) + column
         at = int(np.searchsorted(self.key, key))
         known = min(row, column) >= 0 and at < len(self.key) and self.key[at] == key
         return float(self.chance[at]) if known else 0.0
 
     def mean_candidates(self) -> float:
         """Return the mean number of candidates of a character of running text."""
-        per_character = np.bincount(self.key // len(standard_characters()), minlength=_count())
+        count = len(standard_characters())
+        per_character = np.bincount(self.key // count, minlength=count)
         return float(np.average(per_character, weights=_character_frequencies()))
 
 
@@ -211,7 +211,7 @@ def choices_of_recipe(
     An operator edits all positions that it can edit equally often: its rate at such a position of
     running text is proportional to its prior divided by the share of the text that it can edit.
     """
-    count, parts = _count(), []
+    count, parts = len(standard_characters()), []
     for operator in substituters(prior, weights, known):
         table = table_of(operator)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
@@ -257,11 +257,6 @@ def table_of(operator: Operator) -> ConfusionSet:
     """Return the confusion set of an operator that replaces single characters."""
     assert isinstance(operator.confusions, CharConfusions)
     return operator.confusions.build()
-
-
-def _count() -> int:
-    """Return C, the number of standard characters."""
-    return len(standard_characters())
 
 
 def _character_frequencies() -> NDArray[np.float64]:

@@ -97,7 +97,6 @@ class Config:
         return [*self.operators.values(), *(name for name in self.filters if ":" in name)]
 
     def _check_numbers(self) -> None:
-        """Raise UsageError for a number that is out of its range."""
         require_fractions(self, "mixed", "unchanged", "holdout", "mixed_rate", "min_cosine")
         counts = ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance")
         require_at_least(1, self, *counts)

@@ -103,7 +103,6 @@ def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
 
 
 def _find_place(out: object) -> Path | str:
-    """Return the folder that `out` names, or the URI of a store."""
     known = isinstance(out, (str, os.PathLike))
     require(known, "out", out, "a folder or the URI of a store, as a str or a path")
     return str(out) if is_remote(out) else Path(str(out))
@@ -113,11 +112,7 @@ def _find_place(out: object) -> Path | str:
 def _name_corpus(
     paths: Paths | None, texts: Iterable[str | None] | None, frame: Any, column: str | None
 ) -> Iterator[list[str]]:
-    """Yield the names of a corpus of what the caller gave; a list or frame is a file meanwhile.
-
-    Raises UsageError for anything that cannot be read, and InputError where a frame has no such
-    column.
-    """
+    """Yield the names of a corpus of what the caller gave; a list or frame is a file meanwhile."""
     every = {"paths": paths, "texts": texts, "frame": frame}
     stated = [name for name, value in every.items() if value is not None]
     if len(stated) != 1:
@@ -138,7 +133,6 @@ def _name_corpus(
 
 
 def _texts_to_frame(texts: Iterable[str | None]) -> pl.LazyFrame:
-    """Return texts as the column `text`; raise UsageError for what is no list of texts."""
     listed = _check_list("texts", texts, (str, type(None)))
     try:
         return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})
@@ -165,9 +159,7 @@ def _to_lazy_frame(frame: Any) -> pl.LazyFrame:
     """Return a table of any library as a lazy frame of Polars; raise UsageError for others."""
     if isinstance(frame, pl.LazyFrame):
         return frame
-    if isinstance(frame, pl.Series):
-        frame = frame.alias("text").to_frame()
-    elif hasattr(frame, "to_polars"):  # of the package `datasets`
+    if hasattr(frame, "to_polars"):  # of the package `datasets`
         frame = frame.to_polars()
     try:
         if hasattr(frame, "__dataframe__") or hasattr(frame, "__arrow_c_stream__"):
@@ -181,10 +173,7 @@ def _to_lazy_frame(frame: Any) -> pl.LazyFrame:
 
 
 def _select_columns(lazy: pl.LazyFrame, column: str | None) -> pl.LazyFrame:
-    """Return the texts, origins and licences of a frame.
-
-    `column` is by default `text`, or the only string column.
-    """
+    """Return the texts, origins and licences of a frame."""
     schema = lazy.collect_schema()
     strings = [name for name, kind in schema.items() if kind in _TEXT]
     name = column or ("text" if "text" in strings or len(strings) != 1 else strings[0])

@@ -247,7 +247,6 @@ def draw_sample(dataset: Dataset, most: int) -> Sample:
 
 
 def _read_first(out: Path, paths: Sequence[str], schema: pa.Schema, most: int) -> pl.DataFrame:
-    """Return the first `most` rows of Parquet files of one schema."""
     if not paths:
         return pl.DataFrame(pl.from_arrow(schema.empty_table()))
     try:

@@ -52,7 +52,6 @@ class CorrectorSystem:
         self._corrector = corrector
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        """Return one answer for each source, in order."""
         for first in range(0, len(sources), _TOGETHER):
             block = sources[first : first + _TOGETHER]
             started = time.perf_counter()

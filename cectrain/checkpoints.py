@@ -84,7 +84,6 @@ def step_of(folder: Path) -> int | None:
 
 
 def _is_whole(path: Path, proof: Json) -> bool:
-    """Return whether a file has the SHA-256 and the size of its proof."""
     record = durable.sha256_of(path)
     return proof == [record.sha256, record.bytes]
 

@@ -111,7 +111,6 @@ class Server:
     def _check_soon(
         self, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams
     ) -> None:
-        """After a short wait, check a document that was opened or changed."""
         self._check_soon_in(params.text_document.uri)
 
     def _check_soon_in(self, uri: str) -> None:
@@ -162,14 +161,10 @@ class Server:
             return edits_of(correct_document(self._reader, document))
 
     def _root(self) -> Path:
-        """Return the folder of the workspace."""
         return Path(self.editor.workspace.root_path or ".")
 
     def _rooted_settings(self) -> dict[str, Any]:
-        """Return the settings with names of files below the root of the workspace.
-
-        Raises UsageError for an unknown setting, and for one of another type.
-        """
+        """Return the settings with names of files below the root of the workspace."""
         root = self._root()
         settings: dict[str, Any] = {}
         if (root / PROTECTED).exists():

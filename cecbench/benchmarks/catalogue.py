@@ -32,7 +32,7 @@ ENVIRONMENT = "CECBENCH_DATA"
 READER_OF_SUFFIX = {
     **dict.fromkeys((".tsv", ".csv", ".txt", ".jsonl", ".ndjson", ".json"), "table"),
     ".parquet": "parquet",
-    ".m2": "m2",
+    ".m2": "table",
 }
 
 

@@ -118,7 +118,6 @@ def _correct_text(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
 
 
 def _bad_line(path: Path, number: int, what: str) -> InputError:
-    """Return the error for a line of a benchmark; `what` is wrong with it."""
     return InputError(f"{path}, line {number} {what}")
 
 
@@ -127,6 +126,5 @@ READERS: dict[str, Reader] = {
     "table": read_table,
     "parallel": read_parallel,
     "sighan_truth": read_sighan_truth,
-    "m2": read_table,
     "parquet": read_parquet,
 }

@@ -15,12 +15,12 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,9 @@ from numpy.typing import NDArray
 from cecdata.common.errors import InputError, how_to_install
 
 
-class _Converter(Protocol):
-    def convert(self, text: str, /) -> str: ...
-
-
 @cache
-def _load_converter() -> _Converter:
-    """Return OpenCC's converter from traditional to simplified characters, loaded once."""
+def _load_converter() -> Callable[[str], str]:
+    """Return OpenCC's conversion of traditional to simplified characters, loaded once."""
     try:
         import opencc
     except ImportError as error:
@@ -42,8 +38,8 @@ def _load_converter() -> _Converter:
             "the scorer cherrant needs OpenCC, which is not installed: "
             f"{how_to_install('bench')}, or use --mode nosimp"
         ) from error
-    converter: _Converter = opencc.OpenCC("t2s")
-    return converter
+    convert: Callable[[str], str] = opencc.OpenCC("t2s").convert
+    return convert
 
 
 def opencc_version() -> str:
@@ -57,10 +53,9 @@ def simplify(texts: Sequence[str]) -> list[str]:
 
     All texts without a line break are converted in one call.
     """
-    converter = _load_converter()
-    together = converter.convert("\n".join(text for text in texts if "\n" not in text)).split("\n")
-    rest = iter(together)
-    return [converter.convert(text) if "\n" in text else next(rest) for text in texts]
+    convert = _load_converter()
+    together = iter(convert("\n".join(text for text in texts if "\n" not in text)).split("\n"))
+    return [convert(text) if "\n" in text else next(together) for text in texts]
 
 
 def remove_whitespace(text: str) -> str:
@@ -222,10 +217,7 @@ def _read_cilin(path: Path) -> dict[str, int]:
 
 
 def _read_confusion(path: Path) -> dict[str, set[str]]:
-    """Return each character's confusable ones, in both directions.
-
-    Of several lines that begin with a character the last one holds, as published.
-    """
+    """Return each character's confusable ones, in both directions."""
     lines: dict[str, list[str]] = {}
     for line in _read_lines(path, "confusion list"):
         characters = [c for c in line if is_chinese(c)]

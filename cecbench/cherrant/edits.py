@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
@@ -45,13 +45,8 @@ def align(
     points = code_points_of(source), code_points_of(target)
     operations, widths = kernels.fill_grid(*points, read_attributes(dictionaries))
     steps, lengths, capped = kernels.find_paths(operations, widths, first_only, MOST_STEPS)
-    listed = [tuple(step) for step in steps.tolist()]
-    alignments: list[list[Step]] = []
-    start = 0
-    for length in lengths.tolist():
-        alignments.append(listed[start : start + length])
-        start += length
-    return alignments, capped
+    listed = map(tuple, steps.tolist())
+    return [list(islice(listed, length)) for length in lengths.tolist()], capped
 
 
 #: The marks of the merging rules, in order: a text counts as marks if it is part of this string.
@@ -89,7 +84,6 @@ def merge(steps: list[Step], source: str, target: str) -> list[Step]:
 
 
 def _merge_neighbours(steps: list[Step]) -> list[Step]:
-    """Return the steps with neighbouring ones merged."""
     merged: list[Step] = []
     run: list[Step] = []
     for step in steps:
@@ -223,7 +217,11 @@ class Annotation:
 
 
 def annotate(
-    source: str, target: str, dictionaries: Dictionaries | None = None, *, first_only: bool = False
+    source: str,
+    target: str,
+    dictionaries: Dictionaries = NO_DICTIONARIES,
+    *,
+    first_only: bool = False,
 ) -> Annotation:
     """Return the edits from source to target, which have no whitespace.
 
@@ -240,7 +238,7 @@ def annotate(
         return Annotation(source, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:
         return Annotation(target, ((NOOP._replace(kind=_NO_EDIT[target]),),), target)
-    paths, capped = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
+    paths, capped = align(source, target, dictionaries, first_only=first_only)
     merged = {tuple(merge(path, source, target)): None for path in paths}
     readings = (tuple(_to_span(step, source, target) for step in steps) for steps in merged)
     return Annotation(target, tuple(readings), capped=capped)

@@ -39,7 +39,6 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
 
 
 def _describe_all(data: Path | None) -> dict[str, object]:
-    """Return the benchmarks with the paths of their files, and the forms of systems."""
     from cecbench.systems.table import list_kinds
 
     listed = {}

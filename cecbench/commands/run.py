@@ -92,20 +92,10 @@ def run(
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
-        print_run(values)
+        for line in (describe_headline(values), *describe_parts(values), values["signature"]):
+            click.echo(line)
         if out is not None:
             suggest(report, f"cecbench compare {quote(str(out))} OTHER")
-
-
-def print_run(values: RunScore) -> None:
-    """Print a score: the headline with its interval, remarks, parts, and the signature."""
-    click.echo(describe_headline(values))
-    for line in describe_parts(values):
-        click.echo(line)
-    identity = values["system_identity"]
-    if "matched_by" in identity:
-        click.echo(f"predictions and rows were matched by {identity['matched_by']}")
-    click.echo(values["signature"])
 
 
 def describe_headline(values: RunScore) -> str:
@@ -144,6 +134,8 @@ def describe_parts(values: RunScore) -> Iterator[str]:
         rate = percent(clean["over_correction_rate"], unit=" %")
         yield f"  clean sentences changed: {counts} ({rate})"
     yield from _list_parts("by category", parts["category"])
+    if matched := values["system_identity"].get("matched_by"):
+        yield f"predictions and rows were matched by {matched}"
 
 
 def _list_parts(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

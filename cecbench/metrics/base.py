@@ -114,8 +114,8 @@ class Metric(ABC):
     stop_error: ClassVar[str] = ""
     fallback: ClassVar[str] = "revert"
 
-    def __init__(self, options: Options | None = None) -> None:
-        self.options = options or self.options_type()
+    def __init__(self, options: Options) -> None:
+        self.options = options
         self.normalisation = "none"  # for the signature
         self.details: dict[str, str] = {}  # for the score
 
@@ -242,12 +242,10 @@ def _has_other_width(row: Row) -> bool:
 
 
 def _fold_width(character: str) -> str:
-    """Return the half-width form of a character."""
     return unicodedata.normalize("NFKC", character).translate(_NARROW)
 
 
 def _count_characters(texts: Sequence[str]) -> IntArray:
-    """Return the number of characters of each text, [texts]."""
     return np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
 
@@ -281,5 +279,4 @@ def describe_behaviour(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _divide(part: int, whole: int) -> float | None:
-    """Return a fraction; None where the denominator is 0."""
     return part / whole if whole else None

@@ -100,7 +100,6 @@ def annotate_rows(
 
 
 def _count_pair(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
-    """Return the counts of a sentence, in the order of FIELDS."""
     mine, right = hypothesis.edits, reference.edits
     levels = [compare_edits(mine, right, level) for level in LEVELS]
     kinds = compare_types(mine, right)
@@ -176,9 +175,7 @@ class Cherrant(Metric):
     options_type = CherrantOptions
     beta = 0.5
 
-    def __init__(self, options: CherrantOptions | None = None) -> None:
-        """Raise UsageError for an unknown mode."""
-        options = options or CherrantOptions()
+    def __init__(self, options: CherrantOptions) -> None:
         super().__init__(options)
         mode = options.mode or MODES[0]
         dictionaries = self._dictionaries = options.dictionaries
@@ -195,7 +192,6 @@ class Cherrant(Metric):
         }
 
     def count(self, rows: Sequence[Row]) -> IntArray:
-        """Return the counts of each row."""
         counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
         annotated = annotate_rows(rows, self._mode, self._dictionaries)
         for index, (reference, hypothesis) in enumerate(annotated):

@@ -55,14 +55,14 @@ class Cscd(Metric):
     unequal_lengths = ("revert", "strict", "drop", "revert_ignore_punct")
     stop_error = "AssertionError"
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: Options) -> None:
         super().__init__(options)
         self._ignored = PUNCTUATION if self.unequal_length == "revert_ignore_punct" else ""
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row, whose three strings have one length."""
         where = count_positions(rows, ignored_source=self._ignored)
-        gold, changed = where.has_gold, where.has_changed
+        gold, changed = where.gold > 0, where.changed > 0
         return stack_columns(
             *(changed & where.same_places, changed, gold),
             *(changed & where.all_right, changed, gold),
@@ -163,9 +163,7 @@ class Cllm(Cscd):
     options_type = CllmOptions
     fallback = "project"
 
-    def __init__(self, options: CllmOptions | None = None) -> None:
-        """Raise UsageError for an unknown projection."""
-        options = options or CllmOptions()
+    def __init__(self, options: CllmOptions) -> None:
         super().__init__(options)
         projection = options.projection or PROJECTIONS[0]
         dictionaries = self._dictionaries = options.dictionaries

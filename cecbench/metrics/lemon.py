@@ -66,7 +66,6 @@ class Lemon(Metric):
     unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
-        """Return the counts of each row."""
         error, changed, right = flag_rows(rows)
         return stack_columns(
             *(error & right, changed, error),

@@ -80,7 +80,7 @@ FASPELL_FIELDS = (
 
 def count_for_faspell(rows: Sequence[Row], where: Positions) -> tuple[IntArray | BoolArray, ...]:
     """Return one array, shape (rows,), for each of FASPELL_FIELDS."""
-    gold, pred = where.has_gold, where.has_changed
+    gold, pred = where.gold > 0, where.changed > 0
     equal = flag_rows(rows)[2]
     return (
         where.gold >= 0,
@@ -109,7 +109,6 @@ def report_faspell(sums: Totals, prefix: str) -> Report:
 
 
 def _report_port(at: Totals, mode: str) -> Report:
-    """Return the numbers of the port of FASPell's evaluation, in one mode."""
     rows = at["rows"]
     table: Report = {"all_sent_count": rows}
     for name, hits, pred, gold in (
@@ -175,7 +174,6 @@ def _read_line(row: Row) -> Row | None:
 
 
 def _report_sentences(sums: Totals, prefix: str) -> Report:
-    """Return the numbers by sentence, or the error that ends the script."""
     tp, fp, fn, tn = (sums[f"{prefix}{name}"] for name in SENTENCE_FIELDS)
     rows = tp + fp + fn + tn
     if rows == 0:
@@ -224,7 +222,6 @@ class Pycorrector(Metric):
     unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
-        """Return the counts of each row."""
         where = count_positions(rows)
         error, _, right = flag_rows(rows)
         lines = [_read_line(row) for row in rows]

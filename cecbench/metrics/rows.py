@@ -23,19 +23,16 @@ class Row(NamedTuple):
     prediction: str
 
 
-def chunk_rows(
-    rows: Iterable[tuple[str, str, str, str]], size: int = CHUNK_ROWS
-) -> Iterator[list[Row]]:
-    """Yield the rows in lists of at most `size`."""
+def chunk_rows(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[list[Row]]:
+    """Yield the rows in lists of at most `CHUNK_ROWS`."""
     iterator = iter(rows)
-    while block := [Row._make(row) for row in islice(iterator, size)]:
+    while block := [Row._make(row) for row in islice(iterator, CHUNK_ROWS)]:
         yield block
 
 
 def columns_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
     """Return ids, sources, targets and predictions of one or more rows."""
-    ids, sources, targets, predictions = zip(*rows, strict=True)
-    return ids, sources, targets, predictions
+    return tuple(zip(*rows, strict=True))
 
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -59,16 +56,6 @@ class Positions:
     changed: IntArray
     detected: IntArray
     corrected: IntArray
-
-    @property
-    def has_gold(self) -> BoolArray:
-        """Whether G is not empty."""
-        return self.gold > 0
-
-    @property
-    def has_changed(self) -> BoolArray:
-        """Whether H is not empty."""
-        return self.changed > 0
 
     @property
     def same_places(self) -> BoolArray:
@@ -99,9 +86,7 @@ def count_positions(
     return Positions(*np.concatenate(parts, axis=1)) if parts else Positions(*_NOTHING)
 
 
-def _count_block(
-    rows: Sequence[Row], ignored_source: str, ignored_answer: str
-) -> NDArray[np.int64]:
+def _count_block(rows: Sequence[Row], ignored_source: str, ignored_answer: str) -> IntArray:
     """Return the four counts of a block of sentences, shape (4, sentences)."""
     # Most sentences of most systems are clean and unchanged, and need no comparison by position.
     touched = [at for at, (_, s, t, p) in enumerate(rows) if not s == t == p]
@@ -155,5 +140,4 @@ def _to_codes(texts: list[str]) -> list[Codes]:
 
 
 def _to_code_list(characters: str) -> NDArray[np.uint32]:
-    """Return the code point of each character, [characters]."""
     return np.array([ord(character) for character in characters], dtype=np.uint32)

@@ -99,10 +99,10 @@ ERROR: Report = {
 
 def _count_sentences(where: Positions) -> tuple[IntArray | BoolArray, ...]:
     """Return counts of sentences: all, wrong, changed, detected, corrected (also: and changed)."""
-    pred = where.has_changed
+    pred = where.changed > 0
     return (
         where.gold >= 0,
-        where.has_gold,
+        where.gold > 0,
         pred,
         where.same_places,
         where.same_places & pred,
@@ -155,7 +155,6 @@ def _sentence_prf(sums: Totals, prefix: str, level: str) -> pycorrector.Prf | No
 
 
 def _f1(precision: float, recall: float) -> float:
-    """Return the F1 of two fractions; 0 where both are 0."""
     total = precision + recall
     return 2 * precision * recall / total if total > 0 else 0.0
 
@@ -199,7 +198,6 @@ def _report_cltc(sums: Totals) -> Report:
 
 
 def _to_percent(values: pycorrector.Prf) -> Report:
-    """Return precision, recall and F1 by their names, in percent."""
     names = ("Precision", "Recall", "F1")
     return {name: value * 100 for name, value in zip(names, values, strict=True)}
 
@@ -221,7 +219,7 @@ class Sighan(Metric):
         return stack_columns(
             *_count_sentences(where),
             *_count_sentences(count_positions(rows, ignored_answer="地得")),
-            *(error, ~error & changed, error & where.has_changed & where.same_places),
+            *(error, ~error & changed, error & (where.changed > 0) & where.same_places),
             *judge_as_paddle(rows, error & right),
             *count_blank_ends(rows),
             *pycorrector.count_characters(rows, where),

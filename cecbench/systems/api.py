@@ -153,7 +153,6 @@ class ApiSystem:
             wait([f for f in asked.values() if not f.cancelled()], _PATIENCE_S)
 
     def _answer(self, source: str) -> Answer:
-        """Return the answer to one source, from the cache where it is recorded."""
         body = self._make_request(source)
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         entry = self._cache.get("reply", name) if self._cache else None
@@ -167,7 +166,6 @@ class ApiSystem:
         return answer
 
     def _make_request(self, source: str) -> dict[str, object]:
-        """Return the body of the request for a source."""
         options = self._options
         body: dict[str, object] = {
             "model": self._model,
@@ -265,7 +263,6 @@ def split_model_and_url(rest: str) -> tuple[str, str]:
 
 
 def _read_key(base: str, options: ApiOptions) -> str | None:
-    """Return the key of the endpoint; raise UsageError where it is missing or no key."""
     variable = options.key_variable
     if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):
         # The message does not repeat it: it may be the key.

@@ -184,7 +184,6 @@ def _split_answer(answer: str, source: str) -> Sequence[str]:
 
 
 def _find_json_texts(answer: str, source: str) -> list[str]:
-    """Return the texts in the JSON of an answer; [] where it has none."""
     if answer[:1] == source[:1] and answer[-1:] == source[-1:]:
         return []  # the source is written so itself
     begin = min((at for at in map(answer.find, "{[") if at >= 0), default=0)
@@ -196,7 +195,6 @@ def _find_json_texts(answer: str, source: str) -> list[str]:
 
 
 def _list_strings(value: object) -> Iterator[str]:
-    """Yield the texts in a value of JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -241,7 +239,6 @@ def _is_balanced(text: str, source: str) -> bool:
 
 
 def _keep_ends(text: str, source: str) -> str:
-    """Return a text with the white space of the source's ends."""
     head = source[: len(source) - len(source.lstrip())]
     tail = source[len(source.rstrip()) :]
     return f"{head}{text.strip()}{tail}"

@@ -53,7 +53,6 @@ class LlmSystem:
         }
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        """Return one answer a source, in the order of the sources."""
         asked = [prompt_ids(self._policy, source) for source in sources]
 
         def run(chosen: list[int]) -> list[Answer]:
@@ -62,7 +61,6 @@ class LlmSystem:
         return in_batches([len(ids) for ids in asked], self._options.batch, run)
 
     def _generate_answers(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
-        """Return the answers to sources; `asked` are the tokens of their prompts."""
         import torch
 
         from cecbench.systems.extract import extract_correction

@@ -26,7 +26,6 @@ class CopySystem:
     block = 0
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        """Return the sources themselves."""
         return (Answer(source, source) for source in sources)
 
 
@@ -159,7 +158,6 @@ def _refuse_ids(
     rows: Sequence[Example],
     path: Path,
 ) -> None:
-    """Raise InputError for ids that the benchmark does not have, or that occur twice."""
     if unknown:
         raise InputError(
             f"{path}: {len(unknown)} of {len(predictions)} ids (first: "
@@ -176,7 +174,6 @@ def _refuse_ids(
 
 
 def _refuse_others(predictions: Sequence[Prediction], rows: Sequence[Example], path: Path) -> None:
-    """Raise InputError where a prediction has another source than its row."""
     for p, row in zip(predictions, rows, strict=True):
         if p.source is not None and p.source != row.source:
             raise InputError(
@@ -188,7 +185,6 @@ def _refuse_others(predictions: Sequence[Prediction], rows: Sequence[Example], p
 def _match_by_source(
     predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
 ) -> dict[str, Prediction]:
-    """Return the prediction of each row by its id, found by the source alone."""
     by_source: dict[str, Prediction] = {}
     for p in predictions:
         source = p.source or ""

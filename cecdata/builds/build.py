@@ -19,7 +19,6 @@ from cecdata.builds.read import Read, find_sentence
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.reading import empty_corpus
-from cecdata.perturbation.engine import Histogram
 from cecdata.shards.manifest import About, Manifest
 
 
@@ -67,7 +66,10 @@ def build(
             except (InputError, UsageError):
                 output.forget()
                 raise
-            stage = run.last_stage(found, config, histogram)
+            fields = (run.place, run.build, 1, found.buckets, found.sentences)
+            stage: Chunks = Publish(*fields, config.shard_sentences)
+            if histogram is not None:
+                stage = Corrupt(*fields, config.shard_sentences, config, histogram.rates())
             chunks = run.all(stage, stage.count)
             facts = describe_run(started, workers, command)
             done = Finished(source, found, chunks, facts, about)
@@ -104,11 +106,3 @@ class Run:
             damage = [record.damage for record in pool.inputs if record.damage]
             raise empty_corpus(source.names, pool.rejected, damage)
         return pool
-
-    def last_stage(self, pool: Pool, config: Config, histogram: Histogram | None) -> Chunks:
-        """Return the stage that makes pairs with these rates, or publishes the sentences."""
-        size = config.shard_sentences
-        chunks = (self.place, self.build, 1, pool.buckets, pool.sentences, size)
-        if histogram is None:
-            return Publish(*chunks)
-        return Corrupt(*chunks, config, histogram.rates())

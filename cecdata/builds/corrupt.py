@@ -121,7 +121,6 @@ class Corrupt(Chunks):
         return files, {"ids": _id_range(chunk), "parts": parts}
 
     def _write_embeddings(self, number: int, parts: Sequence[Embedded]) -> File:
-        """Write the vectors of a chunk's targets."""
         ids, vectors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         data = make_index(ids, vectors)
         name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
@@ -135,7 +134,6 @@ def _id_range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
 
 
 def _count_part(kept: Pairs, rejected: pa.Table) -> Part:
-    """Return the counts of the kept and the rejected pairs of one split of a chunk."""
     coded = kept.column("operator")
     codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
     share = np.asarray(kept.column("distance")) / np.maximum(kept.lengths, 1)
@@ -154,7 +152,6 @@ def _count_part(kept: Pairs, rejected: pa.Table) -> Part:
 
 
 def _count_by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
-    """Count rejected pairs by reason and operator."""
     columns = (rejected.column(n).cast(pa.string()).to_pylist() for n in ("reason", "operator"))
     counts: dict[str, dict[str, int]] = {}
     for (reason, operator), n in sorted(Counter(zip(*columns, strict=True)).items()):

@@ -94,7 +94,6 @@ class Distinct(Step):
 
 
 def _count_origins(kept: pa.RecordBatch) -> list[Json]:
-    """Count sentences and characters by origin and licence."""
     columns = [kept.column("origin"), kept.column("licence"), pc.utf8_length(kept.column("text"))]
     names = ["origin", "licence", "length"]
     grouped = pa.table(columns, names).group_by(names[:2], use_threads=False)

@@ -180,7 +180,9 @@ class Cluster:
 
     def _run_tasks(self, ray: Any, step: Step, numbers: Sequence[int]) -> Iterator[Done]:
         """Yield markers as tasks are done, at most `workers` under way."""
-        gpu = _share_of_gpu(ray, step)
+        resources = ray.cluster_resources()
+        gpus = resources.get("GPU", 0.0) if step.encoder else 0.0
+        gpu = float(min(1.0, gpus / resources["CPU"]))  # each is shared by as many as possible
         task = ray.remote(num_cpus=1, num_gpus=gpu, max_retries=_RETRIES)(_make_task)
         shared = ray.put(step)
         waiting = iter(numbers)
@@ -195,13 +197,6 @@ class Cluster:
             for reference in ready:
                 progress.advance_bar(step.name, 1, len(numbers))
                 yield ray.get(reference)
-
-
-def _share_of_gpu(ray: Any, step: Step) -> float:
-    """Return the share of a GPU that a task gets: each GPU is shared by as many tasks as it can."""
-    resources = ray.cluster_resources()
-    gpus = resources.get("GPU", 0.0) if step.encoder else 0.0
-    return float(min(1.0, gpus / resources["CPU"]))
 
 
 def _make_task(step: Step, number: int) -> Done:

@@ -146,7 +146,6 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
 
 
 def _write_documents(output: Folder | Remote, run: Run, recorded: Manifest) -> Manifest:
-    """Let the shards appear, and write the documents; return the manifest."""
     output.publish()
     text = json.dumps(encode(run), ensure_ascii=False, indent=2, allow_nan=False)
     output.write_file(RUN, f"{text}\n".encode())
@@ -161,7 +160,6 @@ def update_about(output: Folder | Remote, finished: Manifest, about: About | Non
 
 
 def _write_card_and_manifest(output: Folder | Remote, recorded: Manifest) -> Manifest:
-    """Write the card, then the manifest with its sum."""
     written = output.write_file(CARD, make_card(recorded).encode())
     whole = replace(recorded, documents=(written,))
     output.write_file(MANIFEST, encode_manifest(whole))
@@ -193,7 +191,6 @@ def drop_folders(value: Any) -> Any:
 
 
 def _add_up(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
-    """Return the sum of each name over all parts."""
     total: dict[str, _Number] = {}
     for part in parts:
         for name, value in part.items():

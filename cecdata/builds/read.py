@@ -31,7 +31,7 @@ from cecdata.corpus.privacy import mask_column
 from cecdata.corpus.quality import reject_failing
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
 from cecdata.corpus.sentences import split_texts
-from cecdata.corpus.sources import Rows, Source
+from cecdata.corpus.sources import Rows
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import REJECTED_ROW, count_values
 
@@ -134,19 +134,16 @@ def _read_block(
     block: Block, config: Config, report: Callable[[FileReport], object]
 ) -> Iterator[Rows]:
     """Yield the rows of a block, fetching a file of a store that this machine lacks."""
-    sources = [_fetch_source(source) for source in block.sources]
+    sources = [
+        replace(source, path=fetch_copies(source.label)[""])
+        if source.path and not source.path.exists() and is_remote(source.label)
+        else source
+        for source in block.sources
+    ]
     return read_sources(sources, config.text_column, limit=block.limit, report=report)
 
 
-def _fetch_source(source: Source) -> Source:
-    """Return a file of a store with a local copy, fetched where this machine lacks it."""
-    if source.path is None or source.path.exists() or not is_remote(source.label):
-        return source
-    return replace(source, path=fetch_copies(source.label)[""])
-
-
 def _make_cleaner(config: Config) -> Callable[[Rows], Normalised]:
-    """Return the function that cleans rows as the settings say."""
     known = load_index(config.decontaminate) if config.decontaminate else None
     return partial(clean_rows, config=config, known=known)
 

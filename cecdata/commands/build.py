@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +18,6 @@ from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
     from cecdata.corpus.reading import FileReport
-from collections.abc import Callable
 
 _READING: dict[str, Any] = {"cls": SectionOption, "section": "Options of reading"}
 _SENTENCES: dict[str, Any] = {"cls": SectionOption, "section": "Options of sentences"}
@@ -41,15 +40,15 @@ def option_of(name: str, kind: type | None, help: str, **more: Any) -> Callable[
     return click.option(flag, type=kind, help=help, **more)
 
 
-def repeatable(name: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
-    """Return an option that may be repeated."""
+def repeatable(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
+    """Return an option of sentences that may be repeated."""
     return click.option(
         name,
         metavar=metavar,
         multiple=True,
         callback=lambda _context, _option, given: given or None,
         help=f"{help}; repeatable.",
-        **more,
+        **_SENTENCES,
     )
 
 
@@ -99,7 +98,6 @@ _OPTIONS = (
         "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
         "(characters that are not simplified), signs (many digits or signs), repeated (the same "
         "characters again and again), mojibake (wrong encoding), boilerplate (of web pages)",
-        **_SENTENCES,
     ),
     option_of(
         "near_duplicates",
@@ -112,7 +110,6 @@ _OPTIONS = (
         "--decontaminate",
         "FILE",
         "Leave out sentences of this benchmark or folder of benchmarks",
-        **_SENTENCES,
     ),
     click.option("--title", help="Title of the dataset in its card, README.md.", **_CARD),
     click.option(
@@ -215,7 +212,6 @@ def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, A
 
 
 def _build(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool: bool) -> None:
-    """Build pairs or a pool, and print the warnings and the summary."""
     from cecdata.builds.build import build as make
     from cecdata.corpus.reading import report_unread
     from cecdata.shards.manifest import About

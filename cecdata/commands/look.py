@@ -50,7 +50,6 @@ def preview(
 
 
 def _list_copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the copies of a sentence as rows, and as lines to print."""
     from cecdata.builds.pairs import pairs_of
 
     rows, lines = pairs_of(sentence, config), []
@@ -66,7 +65,6 @@ def _list_copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list
 
 
 def _list_replacements(name: str, text: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the replacements of a text by an operator as rows, and as lines to print."""
     from cecdata.operators.named import add_installed, find_operators
     from cecdata.operators.spans import LONGEST, SHORTEST
 

@@ -129,7 +129,6 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
 
 
 def _make_notes(fitted: Fitted) -> list[str]:
-    """Return the comments at the top of a recipe that was fitted."""
     bits = f"{fitted.before.bits_per_error:.3f} before, {fitted.after.bits_per_error:.3f} after"
     return [
         "Written by `cecdata fit`. LABELS WERE USED: real errors with their corrections.",

@@ -103,7 +103,6 @@ def _decode_as(hint: Any, value: Json, where: str) -> Any:
 
 
 def _require_object(value: Json, where: str) -> dict[str, Json]:
-    """Return a value that is an object; raise MalformedError for another one."""
     if not isinstance(value, dict):
         raise MalformedError(f"{where} must be an object, not {_abridge(value)}")
     return value
@@ -135,18 +134,12 @@ def parse(data: bytes | str) -> Json:
     """
     text = data if isinstance(data, str) else data.decode("utf-8-sig")
     try:
-        value: Json = _make_decoder().decode(text)
+        value: Json = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if _SURROGATE.search(text):  # rare, so that the walk costs nothing otherwise
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
-
-
-@functools.cache
-def _make_decoder() -> json.JSONDecoder:
-    """Return a decoder that refuses NaN, infinities and numbers beyond a float."""
-    return json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_finite)
 
 
 def _refuse_constant(name: str) -> float:
@@ -159,6 +152,9 @@ def _parse_finite(digits: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"the number {digits[:20]} is too large")
     return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_finite)
 
 
 def seal_object(document: Mapping[str, object], *, indent: int | None = 1) -> bytes:

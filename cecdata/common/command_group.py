@@ -271,7 +271,6 @@ def _check_arguments(words: list[str]) -> None:
 
 
 def _print_interruption(error: BaseException) -> None:
-    """Print that the command was interrupted, and what the error adds."""
     text = " ".join(["Interrupted.", *error.args])
     click.secho(text, fg="yellow", err=True, color=choose_colour())
 

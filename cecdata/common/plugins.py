@@ -11,22 +11,12 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError
 
-
-class Named(Protocol):
-    """An entry of a table."""
-
-    @property
-    def name(self) -> str:
-        """The name by which a user asks for it."""
-        ...
-
-
-Entry = TypeVar("Entry", bound=Named)
+Entry = TypeVar("Entry")
 _OURS = {"cecdata", "cecbench", "cectrain"}
 _loaded: set[str] = set()  # packages that plug-ins were loaded from
 find_packages = cache(packages_distributions)  # which reads a file of each package
@@ -53,7 +43,7 @@ def load_point(point: EntryPoint, kind: type[Entry], what: str) -> Entry:
             f"{origin} cannot be loaded ({type(error).__name__}: {error}): update or uninstall "
             "that package"
         ) from error
-    if not isinstance(entry, kind) or entry.name != point.name:
+    if not isinstance(entry, kind) or getattr(entry, "name", "") != point.name:
         raise UsageError(
             f"{origin}: {point.value} is not a {kind.__name__} of this name (see "
             f"{kind.__module__}): update or uninstall that package"

@@ -85,7 +85,6 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
 
 
 def _is_dataset(folder: Path) -> bool:
-    """Return whether a folder is a dataset of this package."""
     return (folder / MANIFEST).is_file() and (folder / "data").is_dir()
 
 
@@ -124,7 +123,6 @@ def _build_index(files: tuple[tuple[str, Path, str], ...]) -> Index:
 
 
 def _without_text(name: str) -> InputError:
-    """Return the error for a benchmark in which nothing can be compared."""
     return InputError(
         f"{name}: no text to compare. Texts are lines, strings of columns and of JSON, of at least "
         f"{SHORTEST} letters, digits or Han characters; no texts are bytes, numbers, and columns "
@@ -208,7 +206,6 @@ def count_hits(corpus: str, benchmarks: Index) -> Report:
 
 
 def _add_hits(hits: Hits, flags: Flags) -> None:
-    """Add the rows with these flags of one benchmark, [rows], to its counts."""
     exact = (flags & EXACT) != 0
     overlap = ~exact & ((flags & OVERLAP) != 0)
     counted = exact | overlap

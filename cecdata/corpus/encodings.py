@@ -62,7 +62,6 @@ def _read_sample(stream: object) -> bytes:
 
 
 def _count_beyond(data: bytes) -> int:
-    """Return the number of bytes that are not ASCII."""
     return int((np.frombuffer(data, np.uint8) >= 0x80).sum())
 
 

@@ -79,7 +79,6 @@ def _find_named(name: str, form: str | None) -> list[Source]:
 
 
 def _check_file(path: Path, label: str | None = None, form: str | None = None) -> Source:
-    """Return a file with its format; raise InputError if it cannot be read as one."""
     if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
     format_name, compression, suffix = format_of_name(path)
@@ -129,12 +128,10 @@ def format_of_name(path: Path) -> tuple[str, str, str]:
 
 
 def _formats_by_suffix() -> dict[str, str]:
-    """Return the format's name for each suffix."""
     return {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
 
 
 def _match_glob(pattern: str, form: str | None) -> list[Source]:
-    """Return the files that match a glob; raise InputError if none can be read."""
     # pathlib's glob takes no absolute pattern
     folder, rest = split_at_folder(pattern)
     names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
@@ -152,10 +149,7 @@ def _match_glob(pattern: str, form: str | None) -> list[Source]:
 
 
 def _fetch_remote(uri: str, form: str | None) -> list[Source]:
-    """Return local copies of an object, or of all below a name.
-
-    Of a dataset they are `data/*.parquet`, as of a local folder.
-    """
+    """Return local copies of an object, or of all below a name."""
     label, copies = without_userinfo(uri.rstrip("/")), fetch_copies(uri)
     if shards := [name for name in copies if re.fullmatch(r"data/[^/]+\.parquet", name)]:
         copies = {name: copies[name] for name in shards}
@@ -171,7 +165,6 @@ def _fetch_remote(uri: str, form: str | None) -> list[Source]:
 
 
 def _list_sample() -> list[Source]:
-    """Return the files of the corpus that ships with the package."""
     from importlib.resources import files
 
     folder = Path(str(files("cecdata"))) / "sample"

@@ -65,7 +65,6 @@ def split_blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) 
 
 
 def _reject_long_line(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
-    """Return the rejection of a line of `size` bytes that begins with `head`."""
     detail = f"{size} bytes, at most {limit}"
     return Reject(line, source.origin, excerpt_of(head), "too_long", detail)
 

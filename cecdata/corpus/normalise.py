@@ -182,7 +182,6 @@ def fold_for_judging(text: pa.Array) -> pa.Array:
 
 @functools.cache
 def _compile_once(pattern: str) -> re.Pattern[str]:
-    """Return the compiled form of a pattern."""
     return re.compile(pattern)
 
 
@@ -237,7 +236,6 @@ def _add_length_faults(
 
 
 def _length_fault(length: int, min_chars: int, max_chars: int) -> Fault:
-    """Return what is wrong with a length that is not allowed, in code points."""
     if length == 0:
         return Fault("empty", "nothing but whitespace")
     if length < min_chars:

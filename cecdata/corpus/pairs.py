@@ -135,7 +135,6 @@ def _are_labels(cells: Sequence[str]) -> bool:
 
 
 def _find_id_and_source(record: Mapping[str, object]) -> dict[str, str]:
-    """Return the id and the source of a record, where it has them."""
     source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
     fields = {"id": id_of_record(record), "source": source}
     return {role: text for role, text in fields.items() if text is not None}
@@ -176,7 +175,6 @@ def _find_format(path: Path) -> str:
 
 
 def _read_records(path: Path, form: str) -> Iterator[Record]:
-    """Yield the rows of a file; raise InputError for one that is not sound."""
     from cecdata.corpus.formats import FORMATS
     from cecdata.corpus.sources import Reject, Source
 

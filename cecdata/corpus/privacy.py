@@ -115,7 +115,6 @@ def _to_ascii_digits(text: str) -> str:
 
 
 def _is_date(digits: str) -> bool:
-    """Return whether eight digits YYYYMMDD are a date."""
     try:
         return bool(date(int(digits[:4]), int(digits[4:6]), int(digits[6:])))
     except ValueError:

@@ -40,7 +40,6 @@ def _shorten_signs(text: pl.Expr) -> pl.Expr:
 
 
 def _share_matching(text: pl.Expr, pattern: str) -> pl.Expr:
-    """Return the share of a text's characters that match a pattern."""
     return text.str.count_matches(pattern) / text.str.len_chars()
 
 

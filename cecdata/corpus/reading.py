@@ -155,7 +155,6 @@ def _read_source(
 
 
 def _join_rows(parts: Sequence[Rows]) -> Rows:
-    """Return several steps of reading as one."""
     if len(parts) == 1:
         return parts[0]
     return Rows(

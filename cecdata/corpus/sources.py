@@ -48,7 +48,6 @@ def excerpt_of(value: bytes) -> str:
 
 
 def _open_zstd(path: Path) -> Any:
-    """Open a file that zstd compressed."""
     import pyarrow as pa
 
     # Arrow's own `read` loses the memory for the bytes that it cannot read.

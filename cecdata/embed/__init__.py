@@ -15,7 +15,6 @@ __all__ = ["ENCODERS", "Encoder", "Scored", "encoder", "folders_of"]
 
 @cache
 def _load_usem3() -> Encoder:
-    """Return the encoder that ships, loaded once."""
     from cecdata.embed.usem3 import Usem3
 
     return Usem3()
@@ -31,7 +30,6 @@ def folders_of(name: str) -> list[str]:
 
 @lru_cache(maxsize=1)  # a model may take gigabytes
 def _load_sentence_transformer(name: str, alone: bool) -> Encoder:
-    """Return a model of sentence-transformers; the last one stays loaded."""
     from cecdata.embed.transformer import SentenceTransformerEncoder
 
     return SentenceTransformerEncoder(name, one_by_one=alone)

@@ -83,10 +83,7 @@ def scale_to_unit(vectors: Floats, name: str) -> Floats:
 
 
 def _load_model(name: str) -> tuple[Any, str]:
-    """Return the model and its revision: a folder's SHA-256, or the commit on a hub.
-
-    Raises UsageError if HF_ENDPOINT is no address: the libraries cannot be imported then.
-    """
+    """Return the model and its revision: a folder's SHA-256, or the commit on a hub."""
     if importlib.util.find_spec("sentence_transformers") is None:
         raise MissingPackageError(
             f"{name} needs sentence-transformers: {how_to_install('embed')}, or use the "
@@ -114,10 +111,7 @@ def _load_model(name: str) -> tuple[Any, str]:
 
 
 def _fetch_folder(name: str) -> Path:
-    """Return the folder of a model of a hub, which is named after its commit.
-
-    Without a network it is the one that was downloaded before.
-    """
+    """Return the folder of a model of a hub, which is named after its commit."""
     where, _, commit = name.partition("@")
     hub.refuse_missing_folder(where)
     from huggingface_hub import snapshot_download

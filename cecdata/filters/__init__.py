@@ -12,10 +12,8 @@ from cecdata.common.plugins import import_object
 from cecdata.common.settings import require, require_known
 from cecdata.config import Config
 from cecdata.filters import cosine
-from cecdata.filters.base import DISTANCE, Filter, Tally
+from cecdata.filters.base import DISTANCE, Filter
 from cecdata.perturbation.pairs import Pairs
-
-__all__ = ["FILTERS", "Filter", "Tally", "active_filters", "measure_pairs"]
 
 # A pair that several rules reject gets the reason of the first.
 FILTERS: Mapping[str, Filter] = MappingProxyType(

@@ -49,10 +49,7 @@ class Filter:
     reads: Callable[[Config], Sequence[str]] = lambda _: ()
 
 
-def _is_too_far(pairs: Pairs, config: Config) -> Mask:
-    """Return which pairs are more than `max_distance` edits apart."""
-    return np.asarray(np.asarray(pairs.column("distance")) > config.max_distance)
-
-
 #: Levenshtein distance in code points (paper, "Cleaning and validation": at most 8).
-DISTANCE = Filter("distance", _is_too_far)
+DISTANCE = Filter(
+    "distance", lambda pairs, config: np.asarray(pairs.column("distance")) > config.max_distance
+)

@@ -60,10 +60,7 @@ def choose_policy(config: Config, sentences: int) -> Policy:
 
 
 def _measure_cosine(pairs: Pairs, config: Config, sentences: int) -> Pairs:
-    """Fill the column `cosine` for the sampled sentences' pairs; it stays null elsewhere.
-
-    `embedded` gets the vectors of these sentences.
-    """
+    """Fill the column `cosine` for the sampled sentences' pairs; it stays null elsewhere."""
     policy = choose_policy(config, sentences)
     if policy.encoder is None or not len(pairs.table):
         return pairs
@@ -104,7 +101,6 @@ def _is_too_low(pairs: Pairs, config: Config) -> Mask:
 
 
 def _add_facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
-    """Return the manifest with how the cosine was measured."""
     policy = choose_policy(config, manifest.rows.kept)
     if policy.encoder is None:
         return manifest

@@ -114,7 +114,6 @@ def _category(wrong: str, right: str) -> str:
 
 
 def _category_of_characters(wrong: str, right: str) -> str:
-    """Return the category of one Han character that was written for another."""
     if readings.same_sound(wrong, right):
         return "homophone"
     sound = readings.near_sound(wrong, right)

@@ -56,7 +56,6 @@ def keep_conversion(file: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
 
 
 def _folder_of(file: Path) -> Path:
-    """Return where the weights of a GGUF file are kept."""
     digest = durable.sha256_of(file).sha256
     return user_folder("XDG_CACHE_HOME") / "cec-zero" / "gguf" / f"{digest[:16]}-chinese"
 

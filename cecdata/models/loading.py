@@ -136,7 +136,6 @@ def _locate_gguf(name: str) -> Path | None:
 
 
 def _causal_config(name: str, config: Any) -> Any:
-    """Return a model's configuration; raise InputError where it is not a causal model."""
     from transformers import AutoModelForCausalLM
 
     architectures = config.architectures or []
@@ -152,10 +151,7 @@ def _causal_config(name: str, config: Any) -> Any:
 
 
 def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dtype:
-    """Return the number format, as `load_causal` says.
-
-    Raises InputError where the configuration describes more weights than fit into the memory.
-    """
+    """Return the number format, as `load_causal` says."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -233,8 +229,7 @@ def pick_device(torch: ModuleType, wanted: str) -> str:
         return wanted
     if torch.cuda.is_available():
         return "cuda"
-    mps = getattr(torch.backends, "mps", None)
-    return "mps" if mps is not None and mps.is_available() else "cpu"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def name_cache(model: Any) -> str:

@@ -47,7 +47,6 @@ def is_installed(name: str, module: str) -> bool:
 
 
 def _load_operator(name: str, module: str) -> Operator:
-    """Return the operator in a module; raise UsageError where there is none of that name."""
     operator = import_object(module, "operator")
     if not isinstance(operator, Operator) or operator.name != name:
         raise UsageError(

@@ -61,13 +61,11 @@ SLIP = _rewrite_spans("slip", "word_frame", "word_neighbour")
 
 
 def _leave_out(character: str) -> Iterator[Confusion]:
-    """Yield the empty string for a standard character."""
     if is_standard(character):
         yield Confusion(character, "", 1.0, "missing")
 
 
 def _repeat(character: str) -> Iterator[Confusion]:
-    """Yield a standard character written twice."""
     if is_standard(character):
         yield Confusion(character, character * 2, 1.0, "repeated")
 

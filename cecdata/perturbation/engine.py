@@ -62,7 +62,6 @@ class Histogram:
 
 
 def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
-    """Return the prior of each operator of the tables, [O]."""
     return np.array([config.prior.get(name, 0.0) for name in tables.operators], np.float64)
 
 
@@ -173,7 +172,6 @@ class Perturber:
         return Output.of(self.config.copies * count, most, bytes_)
 
     def _make_edits(self, out: Output, edits: int) -> pa.Array:
-        """Return the column `edits` of the first `edits` entries of the output."""
         texts = self.tables.column
         return edits_array(
             out.edits,
@@ -236,7 +234,6 @@ def _to_strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> 
 
 
 def _repeat_coded(origin: pa.Array, rows: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    """Return the values at these rows as a dictionary array."""
     coded = origin.dictionary_encode()
     codes = np.asarray(coded.indices)[rows]
     return pa.DictionaryArray.from_arrays(pa.array(codes), coded.dictionary)

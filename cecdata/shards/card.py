@@ -92,7 +92,6 @@ def _front_matter(manifest: Manifest) -> str:
 
 
 def _describe_content(manifest: Manifest) -> str:
-    """Return what the rows are, and what the publisher says of the dataset."""
     if manifest.kind == POOL:
         what = f"{manifest.rows.kept:,} distinct sentences in normal form."
     else:
@@ -110,7 +109,6 @@ def _describe_content(manifest: Manifest) -> str:
 
 
 def _list_examples(examples: Any) -> str:
-    """Return the section with one pair for each operator; "" where there are none."""
     if not examples:
         return ""
     rows = [[make_code_span(cell) for cell in example] for example in examples]
@@ -118,7 +116,6 @@ def _list_examples(examples: Any) -> str:
 
 
 def _list_columns(schema: pa.Schema) -> str:
-    """Return the section on the columns and their meanings."""
     rows = [(make_code_span(name), Markdown(MEANINGS[name])) for name in schema.names]
     return "## Columns\n\n" + make_table(("column", "meaning"), rows)
 
@@ -203,7 +200,6 @@ def _describe_making(manifest: Manifest) -> str:
 
 
 def _list_rates(manifest: Manifest) -> str:
-    """Return the section on the error rates; "" without operators."""
     rows = [(make_code_span(name), *cells) for name, *cells in rows_of_rates(manifest)]
     text = "## Error rates\n\nEdit distance divided by length, on average.\n\n"
     return text + make_table(RATE, rows) if rows else ""
@@ -231,7 +227,6 @@ def _list_rejects(manifest: Manifest) -> str:
 
 
 def _explain_loading(manifest: Manifest) -> str:
-    """Return the section with code that loads this kind of dataset."""
     pool, split = manifest.kind == POOL, next(iter(_splits_with_rows(manifest)), "train")
     names = ("sentences", "pool-") if pool else ("pairs", f"{split}-")
     text = _LOADING.replace("SPLIT", split).replace("ROWS", names[0]).replace("FILES", names[1])
@@ -239,7 +234,6 @@ def _explain_loading(manifest: Manifest) -> str:
 
 
 def _state_licence(manifest: Manifest) -> str:
-    """Return the section on the licence of the dataset."""
     name = _stated_licence(manifest)
     stated = f"{markdown.escape_text(name)}." if name else "The publisher has not stated a licence."
     return (

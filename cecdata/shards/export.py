@@ -39,11 +39,6 @@ def suffix_format(path: Path) -> str:
     )
 
 
-def _to_jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:
-    """Return an object a line with all columns."""
-    return rows.write_ndjson().encode()
-
-
 def _to_tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
     """Return source, tab, target a line; a tab or a line break in a text becomes a space."""
     breaks = "\r\n|[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"
@@ -83,7 +78,6 @@ def _to_verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -
 
 
 def _turn(role: str, content: pl.Expr) -> pl.Expr:
-    """Return the column of one turn of conversations."""
     return pl.struct(pl.lit(role).alias("role"), content.alias("content"))
 
 
@@ -94,7 +88,7 @@ def _prompt(template: str | None) -> pl.Expr:
 
 
 TEXT: Mapping[str, Convert] = {
-    "jsonl": _to_jsonl,
+    "jsonl": lambda rows, _: rows.write_ndjson().encode(),
     "tsv": _to_tsv,
     "messages": _to_messages,
     "prompt-completion": _to_prompt_completion,
@@ -158,14 +152,12 @@ def _check_options(path: Path, form: str, template: str | None) -> None:
 
 
 def _write_text(path: Path, form: str, dataset: Dataset, split: str, template: str | None) -> None:
-    """Write a split in a format of bytes, a batch at a time."""
     with path.open("wb") as file:
         for batch in _read_rows(dataset, split):
             file.write(TEXT[form](batch, template))
 
 
 def _write_table(path: Path, form: str, dataset: Dataset, split: str, template: str | None) -> None:
-    """Write a split in a format of Parquet, a batch at a time."""
     none = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
     schema = PARQUET[form](none, template, split, 0).schema
     # Polars' own types of text and lists stay out of the file
@@ -178,7 +170,6 @@ def _write_table(path: Path, form: str, dataset: Dataset, split: str, template: 
 
 
 def _read_rows(dataset: Dataset, split: str) -> Iterator[pl.DataFrame]:
-    """Yield all rows, a batch at a time."""
     for frame, _ in dataset.scan_shards(split):
         for batch in frame.collect().iter_slices(_BATCH):
             advance_bar("export", len(batch), dataset.rows(split))

@@ -276,7 +276,6 @@ _REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
 
 
 def _explain_missing(out: Path) -> InputError | VerificationError:
-    """Return the error for a folder without a manifest."""
     if (out / ".cecdata").is_dir():
         return VerificationError(
             f"{out} has no {MANIFEST}: its build is not finished, or it is not a dataset. To "

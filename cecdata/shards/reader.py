@@ -45,10 +45,6 @@ class Dataset:
         """Return the number of pairs of a split."""
         return sum(record.rows for record in self._records(split))
 
-    def files(self, split: str) -> tuple[Path, ...]:
-        """Return the shards of a split, in order; raise UsageError if there is no such split."""
-        return tuple(self.path / record.path for record in self._records(split))
-
     def _records(self, split: str) -> Sequence[File]:
         """Return the files of a split; raise UsageError if there is no such split."""
         outputs = self.manifest.outputs
@@ -98,12 +94,9 @@ class Dataset:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of a split, at most `rows` at a time; each shard is hashed first.
 
-        Raises UsageError for an unknown split or column, and VerificationError with the file's name
-        where a checksum does not match.
+        Raises UsageError for an unknown split, and VerificationError with the file's name where a
+        checksum does not match.
         """
-        unknown = [name for name in columns or () if name not in PAIR.names]
-        if unknown:
-            raise UsageError(f"no column {unknown[0]!r}; {did_you_mean(unknown[0], PAIR.names)}")
         for record in self._records(split):
             self._check_hash(record)
             yield from read_batches(self.path / record.path, columns, rows)
@@ -179,7 +172,6 @@ def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
 
 
 def _find_misfit(path: Path, record: File) -> str:
-    """Return what is wrong with one file, or ''."""
     try:
         size = path.stat().st_size
     except OSError as error:

@@ -203,16 +203,11 @@ def _trim_dictionaries(table: pa.Table) -> pa.Table:
     """
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and table.num_rows:
-            column = table.column(place).combine_chunks()
-            table = table.set_column(place, field, _trim_dictionary(column))
+            array = table.column(place).combine_chunks()
+            codes = array.indices.to_numpy()
+            low, high = int(codes.min()), int(codes.max())
+            trimmed = pa.DictionaryArray.from_arrays(
+                pa.array(codes - codes.dtype.type(low)), array.dictionary.slice(low, high - low + 1)
+            )
+            table = table.set_column(place, field, trimmed)
     return table
-
-
-def _trim_dictionary(column: pa.DictionaryArray | pa.ChunkedArray) -> pa.DictionaryArray:
-    """Return the column with only the stretch of its dictionary that it uses."""
-    array = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    codes = array.indices.to_numpy()
-    low, high = int(codes.min()), int(codes.max())
-    return pa.DictionaryArray.from_arrays(
-        pa.array(codes - codes.dtype.type(low)), array.dictionary.slice(low, high - low + 1)
-    )

@@ -240,7 +240,6 @@ def _operator_of(edits: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _to_mask(broken: Iterable[bool]) -> Mask:
-    """Return booleans as an array."""
     return np.fromiter(broken, np.bool_)
 
 

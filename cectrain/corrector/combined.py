@@ -88,7 +88,6 @@ class CombinedProposer(Proposer):
 
     @property
     def identity(self) -> dict[str, object]:
-        """What the answers depend on."""
         judge = self.rescorer
         weights = (judge or self).weights._asdict()
         del weights["least"]
@@ -107,7 +106,6 @@ class CombinedProposer(Proposer):
         return self.scorer.unread(text)
 
     def with_terms(self, terms: Sequence[Term]) -> CombinedProposer:
-        """Return this proposer with more terms."""
         more = copy.copy(self)
         more.channel = self.channel.with_terms(terms)
         return more

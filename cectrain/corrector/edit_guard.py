@@ -307,5 +307,4 @@ def _changes_han(text: str, edit: Edit) -> bool:
 
 
 def _is_han(character: str) -> bool:
-    """Return whether a character is Han."""
     return is_han(ord(character))

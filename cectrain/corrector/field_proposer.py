@@ -46,14 +46,12 @@ class FieldProposer(CombinedProposer):
         return {**super().identity, "elsewhere": self.elsewhere.channel.tables.model}
 
     def with_terms(self, terms: Sequence[Term]) -> FieldProposer:
-        """Return this proposer with more terms."""
         more = copy.copy(self)
         more.channel = self.channel.with_terms(terms)
         more.elsewhere = self.elsewhere.with_terms(terms)
         return more
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
-        """Return the edits of each piece, sorted; confidence is P(c)."""
         log_odds = EXPECTED + score_texts(pieces, self.channel.tables.ngrams)
         log_odds -= score_texts(pieces, self.elsewhere.channel.tables.ngrams)
         inside = log_odds > 0

@@ -102,7 +102,6 @@ def _trained_max_chars(name: str) -> int | None:
 
 
 def _damage_error(path: Path, why: str) -> VerificationError:
-    """Return the error for a damaged file of a run; `why` says what is wrong."""
     return VerificationError(
         f"{path}: damaged ({why}): copy the run again, or name its folder `{MODEL}` instead"
     )

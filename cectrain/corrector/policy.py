@@ -180,7 +180,6 @@ class PolicyProposer(Proposer):
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """What the answers depend on."""
         torch, transformers = hub.torch_and_transformers("train")
         model = self.policy.model
         return {

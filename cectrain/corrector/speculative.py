@@ -142,7 +142,6 @@ def write_answers(
 def _start(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
-    """Return a branch for each prompt, with the draft and `size` candidates."""
     members = [list(range(first, first + size)) for first in range(0, len(prompts) * size, size)]
     return [
         _Branch(row, 0, list(prompt), 0, draft, 0, len(draft), members=members[row])

@@ -123,7 +123,6 @@ def _load_field(folder: str, settings: Settings) -> Proposer:
 
 
 def _check_folder(folder: str) -> None:
-    """Raise InputError for a folder that does not exist."""
     if folder not in {"", BUILTIN}:
         refuse_missing_folder(folder)
 
@@ -138,7 +137,6 @@ def _load_policy(name: str, settings: Settings) -> Proposer:
 
 
 def _load_tagger(name: str, settings: Settings) -> Proposer:
-    """Return a tagger, of a folder or a hub name."""
     from cecdata.models.tagger import Tagger
     from cectrain.corrector.tagger import TaggerProposer
 

@@ -24,7 +24,6 @@ class TaggerProposer(Proposer):
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """What the answers depend on."""
         return {**self._tagger.identity, "least": self.least}
 
     def unread(self, text: str) -> list[bool]:

@@ -93,7 +93,6 @@ def find_threshold(prevalence: float, least: float) -> float:
 
 
 def _log_odds(share: float) -> float:
-    """Return the log-odds of a share between 0 and 1."""
     return math.log(share / (1 - share))
 
 

@@ -61,7 +61,6 @@ def _split_field(source: str, start: int, end: int) -> Iterator[Passage]:
 
 
 def _find_column(names: Sequence[str], column: str) -> int:
-    """Return the position of a column; raise InputError where there is none of that name."""
     if column not in names:
         raise InputError(f"has no column {column!r}: {did_you_mean(column, [*names])}")
     return names.index(column)

@@ -21,6 +21,7 @@ from cectrain.corrector.correction import Correction, Edit, apply_edits
 from cectrain.corrector.whole_text import Memory
 
 Span = tuple[int, int] | tuple[int, int, str]
+Parts = list[Span | str]
 OBJECT = "\ufffc"  # stands in a passage for code, a formula or an image: nothing changes it
 _BREAK = re.compile(r"[^\S\n]*\n\s*")  # one space, which parts no words between Han characters
 _IGNORE = re.compile(
@@ -169,7 +170,6 @@ class TextDocument:
     find: Callable[[str], Iterable[Passage]]
 
     def passages(self) -> Iterable[Passage]:
-        """Return the prose, in order."""
         # Text of the same length, in which lines end as formats expect it.
         return self.find(self.source.replace("\r\n", " \n").replace("\r", "\n"))
 

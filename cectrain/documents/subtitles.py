@@ -6,15 +6,13 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
-from cectrain.documents.document import Passage, Span, join_parts
+from cectrain.documents.document import Parts, Passage, join_parts
 
 _CUE = re.compile(r"-->[^\n]*(?:\n|\Z)(?P<text>(?:[^\S\n]*[^\s][^\n]*(?:\n|\Z))*)")
 _DIALOGUE = re.compile(r"^Dialogue:(?:[^,\n]*,){9}(?P<text>[^\n]*)", re.MULTILINE)
 _TAG = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\\[Nnh]|[^\S\n]*\n|(?P<sign>&#\w+;)")
 _END = re.compile(r"[。！？…!?.][”’」』）)]*\s*\Z")
 _MOST = 4  # cues of a sentence; speech without marks is read cue by cue
-
-Parts = list[Span | str]
 
 
 def find_passages(source: str) -> Iterator[Passage]:
@@ -43,7 +41,6 @@ def _join_cues(source: str, cues: Iterable[re.Match[str]]) -> Iterator[Passage]:
 
 
 def _split_cue(source: str, start: int, end: int) -> Parts:
-    """Return the text of a cue between its tags."""
     parts: Parts = []
     for tag in _TAG.finditer(source, start, end):
         sign = (*tag.span(), html.unescape(tag[0])) if tag["sign"] else None

@@ -103,7 +103,6 @@ def find_suffix(name: str) -> str:
 
 
 def _find_by_suffix(name: str, formats: Sequence[Format]) -> Format | None:
-    """Return the first of some formats that has the suffix of a name, or None."""
     suffix = Path(name).suffix.lower()
     return next((form for form in formats if suffix in form.suffixes), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cectrain.documents.document import OBJECT, Passage, join_parts
+from cectrain.documents.document import OBJECT, Parts, Passage, join_parts
 
 _LISTINGS = "verbatim|Verbatim|lstlisting|minted|comment|filecontents"
 _FORMULAS = "math|displaymath|equation|align|alignat|gather|multline|flalign|eqnarray|tikzpicture"
@@ -40,10 +40,8 @@ _MORE = re.compile(rf"(?:{_OPTION})*[ \t]*\{{")  # a further argument of a comma
 
 def find_passages(source: str) -> Iterator[Passage]:
     """Yield paragraphs, headings, captions, cells and footnotes."""
-    parts: list[tuple[int, int] | str] = []
-    stack: list[
-        tuple[str, list[tuple[int, int] | str]]
-    ] = []  # what opened a group, what was before
+    parts: Parts = []
+    stack: list[tuple[str, Parts]] = []  # what opened a group, what was before
     at = hidden = 0  # place; the groups around it that are arguments of commands
     while match := _TOKEN.search(source, at):
         parts.append((at, match.start()))

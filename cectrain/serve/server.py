@@ -95,7 +95,6 @@ class Server:
         )
 
     def _make_application(self) -> Starlette:
-        """Return the application with its five addresses."""
         application = Starlette(
             routes=[
                 Route("/", _show_page),
@@ -130,13 +129,11 @@ class Server:
         self._socket.close()
 
     async def _correct(self, request: Request) -> Response:
-        """Answer a request for the corrections of texts."""
         return await self._work(
             request, "application/json", lambda body: partial(self._answer, *_read_request(body))
         )
 
     async def _correct_file(self, request: Request) -> Response:
-        """Answer with the file of a request, corrected."""
         return await self._work(
             request,
             "application/octet-stream",
@@ -225,7 +222,6 @@ class Server:
     def _answer(
         self, texts: list[str], arguments: dict[str, Any], given_up: Callable[[], bool]
     ) -> str:
-        """Return the answer to a request."""
         with asking_whether_given_up(given_up):
             corrections = self._corrector.also(**arguments).correct(texts)
             records = []

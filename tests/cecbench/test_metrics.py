@@ -24,7 +24,6 @@ from cecbench.metrics.base import (
     report_behaviour,
     select_rows,
 )
-from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.rows import Row
 from cecbench.scorers import SCORERS, find_scorer, read_rows, score, score_file
 from cecdata.common.errors import InputError, UsageError
@@ -35,7 +34,7 @@ from cecdata.hanzi.errortypes import LEAVES, SENTENCE, counts_in_row, errors_of,
 ALPHABET = "的得已己𠀀，, Ａ\u0301👧"
 text = st.text(alphabet=ALPHABET, min_size=1, max_size=7)
 any_rows = st.lists(st.tuples(text, text, st.text(alphabet=ALPHABET, max_size=8)), max_size=12)
-CSCD = Cscd()
+CSCD = find_scorer("cscd")
 SINGLE = ("cscd", "lemon", "sighan", "pycorrector")
 
 

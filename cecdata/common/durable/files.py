@@ -208,7 +208,6 @@ def fsync_folder(folder: Path) -> None:
 
 
 def _fsync(path: Path, flags: int = os.O_RDWR) -> None:
-    """Sync the bytes of a file."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)

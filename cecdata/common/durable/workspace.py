@@ -162,7 +162,6 @@ class Workspace:
         return paths
 
     def _list_files(self) -> list[Path]:
-        """Return the files outside `.cecdata`."""
         files = (path for path in self.root.rglob("*") if not path.is_dir())
         return sorted(path for path in files if not path.is_relative_to(self.state))
 

@@ -91,7 +91,6 @@ def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialec
 
 
 def _split_header(line: str, delimiter: str) -> list[str]:
-    """Return the names in a header line."""
     try:
         fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:

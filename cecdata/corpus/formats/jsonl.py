@@ -95,7 +95,6 @@ def _parse_blocks(
 
 
 def _lines(source: Source) -> Iterator[Block]:
-    """Yield the lines of a JSON-lines file."""
     with open_source(source) as stream:
         yield from split_blocks(stream, source)
 
@@ -163,10 +162,7 @@ def _read_document(source: Source) -> bytes:
 
 
 def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys:
-    """Choose the keys to read from the file's first objects: a typo would reject every row.
-
-    Raises InputError for a key that none of them has.
-    """
+    """Choose the keys to read from the file's first objects: a typo would reject every row."""
     keys: dict[str, None] = {}
     strings: dict[str, None] = {}
     others: set[str] = set()

@@ -65,7 +65,6 @@ def _records(source: Source) -> Iterator[Record | Reject]:
 
 
 def _read_pairs(source: Source) -> Iterator[_Pair | Reject]:
-    """Yield the pair of each sentence of a file, or its rejection."""
     rejects: list[Reject] = []
     with open_source(source) as stream:
         for block in _split_sentences(_read_lines(stream, source, rejects)):
@@ -84,7 +83,6 @@ def _read_lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Ite
 
 
 def _parse_pair(lines: list[_Line], source: Source) -> _Pair | Reject:
-    """Return the pair in the lines of one sentence, or reject them."""
     row, line = lines[0]
     try:
         tokens, corrected, edits = _parse_lines(lines)
@@ -110,10 +108,7 @@ def _split_sentences(numbered: Iterable[_Line]) -> Iterator[list[_Line]]:
 
 
 def _parse_lines(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Edit]]]:
-    """Return a sentence in tokens, its corrections in lines T, and the edits of each annotator.
-
-    Raises ValueError, which names the line, for a line of another form.
-    """
+    """Return a sentence in tokens, its corrections in lines T, and the edits of each annotator."""
     first, sentence = lines[0]
     if sentence.partition(" ")[0] != "S":
         raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")
@@ -147,10 +142,7 @@ def _split_tokens(text: str) -> list[str]:
 
 
 def _apply_edits(tokens: list[str], edits: list[_Edit]) -> str:
-    """Return the corrected sentence; edits at one place are made in the file's order.
-
-    Raises ValueError, which names the line, for edits that overlap.
-    """
+    """Return the corrected sentence; edits at one place are made in the file's order."""
     parts: list[str] = []
     at = 0
     for start, end, words, number in sorted(edits, key=lambda edit: edit[:2]):

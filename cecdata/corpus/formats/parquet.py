@@ -122,10 +122,7 @@ def split_groups(source: Source, most: int) -> list[Source]:
 def _read_batches(
     file: pq.ParquetFile, source: Source, names: list[str] | None, rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the checked batches of the columns `names`, or of all; Arrow itself trusts the file.
-
-    Whether texts are UTF-8 is checked later, row by row.
-    """
+    """Yield the checked batches of the columns `names`, or of all; Arrow itself trusts the file."""
     import pyarrow as pa
 
     chosen = range(*(source.groups or (0, file.num_row_groups)))

@@ -27,7 +27,6 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
 
 
 def _records(source: Source) -> Iterator[Record | Reject]:
-    """Yield the lines as records, without their ends."""
     with open_source(source) as stream:
         for number, block in enumerate(split_blocks(stream, source)):
             if number == 0:
@@ -48,7 +47,6 @@ def _refuse_json(block: Block, source: Source) -> None:
 
 
 def _is_json(line: bytes) -> bool:
-    """Return whether a line is a value of JSON."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):
