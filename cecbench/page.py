@@ -63,7 +63,6 @@ def _score_cell(cell: Cell | None) -> Html:
 
 
 def _make_behaviour(runs: Sequence[Run]) -> str:
-    """Return the section on what each run did, its answers by status, and its signature."""
     present = [name for name in STATUSES if any(name in run.values["answers"] for run in runs)]
     heads = ["system", "benchmark", "rows scored", "clean changed"]
     heads += ["other length", "copied", "sentences/s"]

@@ -152,7 +152,6 @@ def _key_of(start: int, part: Sequence[Example]) -> str:
 
 
 def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[Answer]) -> None:
-    """Raise CecError where a row has no answer after all retries."""
     pairs = zip(part, answers, strict=True)
     failed = [(row.id, answer.raw) for row, answer in pairs if answer.status == "failed"]
     if not failed:

@@ -112,7 +112,6 @@ def _find_chances(
 
 
 def _count_single(errors: audit.Errors, usual: Mapping[str, float]) -> float:
-    """Return the number of single characters that an operator of single characters replaced."""
     if "word" not in usual:
         return float(errors.tokens)
     # substitutions in a row are edits of `word`; as many of its edits change one character

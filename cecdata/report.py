@@ -70,12 +70,15 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
         "than the wanted one.</p>" + table(RATE, rows_of_rates(manifest)),
         _make_confusions(len(replaced)),
     )
-    data = {"pairs": _choose_rows(sample), "confusions": replaced}
+    rows_each = SHOWN // max(1, sample.kept["operator"].n_unique())
+    examples = sample.kept.group_by("operator", maintain_order=True).head(rows_each)
+    rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
+    rows = [*_to_rows(examples.with_columns(reason=pl.lit("kept"))), *_to_rows(rejected)]
+    data = {"pairs": rows, "confusions": replaced}
     return html.page(name, "\n".join(sections), Path(__file__), data, chinese=True)
 
 
 def _make_head(title: str, manifest: Manifest, what: str) -> list[str]:
-    """Return the title, what the publisher states, and what the rows are."""
     by = (
         f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
         f"<code>{manifest.fingerprint[:12]}</code>"
@@ -130,7 +133,6 @@ def find_frequent_confusions(edits: pl.LazyFrame) -> list[tuple[str, str, str, i
 
 
 def _add_shares(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
-    """Return each name with its count and its share of all counts, as text."""
     total = sum(number for _, number in counts) or 1
     return [(name, f"{n:,}", percent(n / total, 1, " %")) for name, n in counts]
 
@@ -180,14 +182,6 @@ def _make_browser() -> str:
         '<div id="pair-list"></div><button id="pair-more" type="button">Show more</button>'
         '<noscript><p class="warning">This list needs JavaScript.</p></noscript>'
     )
-
-
-def _choose_rows(sample: Sample) -> list[list[object]]:
-    """Return rows of the browser: pairs of all operators, and rejected ones of each reason."""
-    rows_each = SHOWN // max(1, sample.kept["operator"].n_unique())
-    examples = sample.kept.group_by("operator", maintain_order=True).head(rows_each)
-    rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
-    return [*_to_rows(examples.with_columns(reason=pl.lit("kept"))), *_to_rows(rejected)]
 
 
 def _to_rows(frame: pl.DataFrame) -> list[list[object]]:

@@ -104,7 +104,6 @@ class Server:
         self._check_all()
 
     def _check_all(self) -> None:
-        """Check all open documents after a while."""
         for uri in self.editor.workspace.text_documents:
             self._check_soon_in(uri)
 
@@ -128,7 +127,6 @@ class Server:
             task.cancel()
 
     def _forget(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Take the findings of a closed document from the editor."""
         uri = params.text_document.uri
         self._cancel(uri)
         self._findings.pop(uri, None)

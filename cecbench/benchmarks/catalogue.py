@@ -178,7 +178,6 @@ def hash_of(paths: tuple[Path, ...]) -> str:
 
 
 def _read_own_file(path: Path) -> Dataset:
-    """Return a file of the user's own as a benchmark; raise InputError for an unknown suffix."""
     reader = READER_OF_SUFFIX.get(path.suffix.lower())
     if reader is None:
         raise InputError(

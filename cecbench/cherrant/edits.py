@@ -108,7 +108,6 @@ def _merge_run(run: list[Step]) -> list[Step]:
 
 
 def _read_edit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, int]:
-    """Return the edit that begins at this run, and its number of runs."""
     for count, transposed in ((2, False), (3, True)):
         group = runs[at : at + count]
         if len(group) < count or not _has_one_between(group, transposed=transposed):

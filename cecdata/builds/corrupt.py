@@ -116,15 +116,12 @@ class Corrupt(Chunks):
                 files.append(write_rows(self.place, bad, rejected, REJECTED_PAIR))
             parts[split] = encode(_count_part(passed, rejected))
         if embedded:
-            files.append(self._write_embeddings(number, embedded))
+            ids, vectors = (np.concatenate(arrays) for arrays in zip(*embedded, strict=True))
+            data = make_index(ids, vectors)
+            name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
+            files.append(self.place.write(name, lambda p: p.write_bytes(data), rows=len(ids)))
         advance_bar("perturb", len(chunk), self.sentences)
         return files, {"ids": _id_range(chunk), "parts": parts}
-
-    def _write_embeddings(self, number: int, parts: Sequence[Embedded]) -> File:
-        ids, vectors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        data = make_index(ids, vectors)
-        name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
-        return self.place.write(name, lambda path: path.write_bytes(data), rows=len(ids))
 
 
 def _id_range(rows: pa.RecordBatch | pa.Table) -> list[Json]:

@@ -74,7 +74,6 @@ class Distinct(Step):
         }
 
     def _gather_bucket(self, number: int) -> pa.RecordBatch:
-        """Return the sentences of a bucket out of all parts (schema PLACED)."""
         batches = []
         for part in self.parts:
             with self.place.open_file(part) as file, pa.ipc.open_file(file) as reader:
@@ -153,7 +152,6 @@ def _gather_reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
 
 
 def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:
-    """Return the counts by origin and licence, the most sentences first."""
     counts: dict[tuple[str, str | None], tuple[int, int]] = {}
     for done in distinct:
         facts: Any = done.facts["origins"]

@@ -46,11 +46,11 @@ class DistinctNear(Distinct):
         for bucket in range(self.buckets):
             kept, bad = self.select(bucket)
             kept, near = self._without_near(kept, seen)
+            facts: Any
             written, facts = self.write_bucket(bucket, kept, [*bad, near])
-            found: Any = facts
             files += written
-            rejected.update(found["rejected"])
-            origins += found["origins"]
+            rejected.update(facts["rejected"])
+            origins += facts["origins"]
         return files, {"rejected": dict(rejected), "origins": origins}
 
     def _without_near(

@@ -168,7 +168,6 @@ def _write_card_and_manifest(output: Folder | Remote, recorded: Manifest) -> Man
 
 
 def _describe_inputs(source: Input, pool: Pool) -> tuple[File, ...]:
-    """Return the inputs with their rows; 0 for a file that the limit left out."""
     files = []
     for file, read in zip_longest(source.inputs, pool.inputs):
         extra: dict[str, Json] = {}

@@ -73,7 +73,6 @@ class Read(Step):
         return files, facts
 
     def _fill_parts(self, batches: Iterator[Normalised]) -> Iterator[list[Normalised]]:
-        """Yield batches together until their sentences or their rejects fill a part."""
         waiting: list[Normalised] = []
         good = bad = 0
         for batch_of_rows in batches:

@@ -243,7 +243,6 @@ def _build(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool
 
 
 def _warn_of_unread(unreadable: Iterable[FileReport]) -> None:
-    """Warn on stderr of files that were not read, or not completely."""
     files = list(unreadable)
     for file in files[:_NAMED]:
         print_lines(escape_controls(f"Warning: {file}"))

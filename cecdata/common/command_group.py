@@ -233,7 +233,6 @@ def _keep_traceback(error: Exception) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, shortened, without logins."""
     return without_userinfo(str(error).strip().partition("\n")[0][:300])
 
 
@@ -276,5 +275,4 @@ def _print_interruption(error: BaseException) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Handle SIGTERM as Ctrl-C."""
     raise KeyboardInterrupt

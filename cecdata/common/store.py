@@ -184,7 +184,6 @@ def _with_our_limits(files: S3FileSystem) -> S3FileSystem:
 
 
 def _explain_failure(where: str, said: str) -> str:
-    """Return the message for an error of a client, which `said` something."""
     if _DENIED.search(said.lower()):
         return (
             f"{where}: the store refuses access ({said}). Check the credentials "

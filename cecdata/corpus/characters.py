@@ -69,18 +69,13 @@ def treatment_classes() -> npt.NDArray[np.uint8]:
     """
     table = np.zeros(TABLE_SIZE, dtype=np.uint8)
     signs = WHITESPACE + INVISIBLE + JOINERS + STYLES + "".join(FORBIDDEN.values())
-    for start, end in _parse_ranges(signs + "".join(map(chr, look_alikes()))):
-        table[start : min(end, TABLE_SIZE - 1) + 1] = SLOW
+    signs += "".join(map(chr, look_alikes()))
+    for first, last, single in re.findall(r"(.)-(.)|(.)", signs, re.DOTALL):
+        table[ord(first or single) : min(ord(last or single), TABLE_SIZE - 1) + 1] = SLOW
     table[sorted(map(ord, unstable_characters()))] = SLOW
     table[0x1160:0x1200] = SLOW  # Hangul vowels and finals compose by arithmetic
     table[ord(" ")] = SPACE
     return table
-
-
-def _parse_ranges(pattern: str) -> list[tuple[int, int]]:
-    """Return the ranges (first, last) of a regular character class, given without its brackets."""
-    pairs = re.findall(r"(.)-(.)|(.)", pattern, re.DOTALL)
-    return [(ord(a or c), ord(b or c)) for a, b, c in pairs]
 
 
 @functools.cache

@@ -231,7 +231,6 @@ def _check_leniently(path: Path, name: str | None = None) -> Source:
 
 
 def _suggest_name(path: Path) -> str:
-    """Return the sentence that says why there is no such file, with names that are alike."""
     folder = path.parent
     if path.is_symlink():
         return f"It is a link to {path.readlink()}, which does not exist."

@@ -227,7 +227,6 @@ def _repair(
 def _add_length_faults(
     lengths: Int32s, min_chars: int, max_chars: int, fault_index: Int32s, faults: list[Fault]
 ) -> None:
-    """Add the faults of the rows' lengths, each distinct length once."""
     outside = (lengths < max(min_chars, 1)) | (lengths > max_chars)
     outside &= fault_index < 0
     sizes, places = np.unique(lengths[outside], return_inverse=True)

@@ -121,8 +121,10 @@ def _read_mappings(path: Path, form: str, needed: Sequence[str]) -> Iterator[Tex
         where = f"{path}, {unit} {row}"
         if not isinstance(record, Mapping):
             raise InputError(f"{where} must be an object, not a {type(record).__name__}")
-        needs = {role: read_text_under(record, NAMES[role], where) for role in needed}
-        texts = {**_find_id_and_source(record), **needs}
+        source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
+        stated = {"id": id_of_record(record), "source": source}
+        texts = {role: text for role, text in stated.items() if text is not None}
+        texts |= {role: read_text_under(record, NAMES[role], where) for role in needed}
         if any(map(_IS_HALF, texts.values())):
             raise InputError(f"{where} has half of a surrogate pair, which is no character")
         yield Texts(number, where, texts)
@@ -132,12 +134,6 @@ def _are_labels(cells: Sequence[str]) -> bool:
     """Return whether cells say if a row has an error, or how many it has."""
     values = {*cells}
     return values <= {"0", "1"} or (values <= {*"0123456789"} and len(values) < len(cells))
-
-
-def _find_id_and_source(record: Mapping[str, object]) -> dict[str, str]:
-    source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
-    fields = {"id": id_of_record(record), "source": source}
-    return {role: text for role, text in fields.items() if text is not None}
 
 
 def find_roles(cells: Sequence[str], needed: Sequence[str]) -> dict[str, int]:

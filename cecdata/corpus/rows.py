@@ -90,7 +90,8 @@ def find_faults(text: pa.Array, source: Source) -> dict[int, Fault]:
     if text.null_count:
         missing = np.flatnonzero(text.is_null().to_numpy(zero_copy_only=False)).tolist()
         faults = dict.fromkeys(missing, ("", "no_text", "the text is missing or null"))
-    binary = _as_binary(text)
+    wide = pa.types.is_large_string(text.type) or pa.types.is_large_binary(text.type)
+    binary = text.view(pa.large_binary() if wide else pa.binary())
     sizes = np.asarray(pc.fill_null(pc.binary_length(binary), 0))
     for place in np.flatnonzero(sizes > MAX_BYTES).tolist():
         head = binary[place].as_buffer()[:1024].to_pybytes()
@@ -128,12 +129,6 @@ def find_fault(value: bytes, source: Source) -> Fault | None:
         detail += f"; an excerpt of {len(value)} bytes"
         return excerpt_of(value), reason.replace("-", ""), detail
     return value.decode("utf-8", "backslashreplace"), reason.replace("-", ""), detail
-
-
-def _as_binary(text: pa.Array) -> pa.Array:
-    """Return a binary array over the same bytes, with offsets of the same width."""
-    wide = pa.types.is_large_string(text.type) or pa.types.is_large_binary(text.type)
-    return text.view(pa.large_binary() if wide else pa.binary())
 
 
 def _as_string(text: pa.Array) -> pa.Array:

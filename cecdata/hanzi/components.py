@@ -185,7 +185,6 @@ def deletions(character: str) -> tuple[str, ...]:
 
 @cache
 def _additions_by_part() -> dict[str, tuple[str, ...]]:
-    """Return the characters that have one component more than a character, by this character."""
     by_part: dict[str, list[str]] = defaultdict(list)
     for character, (smaller,) in read_table("drops").items():
         for part in smaller:

@@ -103,7 +103,6 @@ def counts_in_row(category: str, row: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def _category(wrong: str, right: str) -> str:
-    """Return the first category that applies, in the order of LEAVES."""
     if len(wrong) == len(right) == 1 and is_han(ord(wrong)) and is_han(ord(right)):
         return _category_of_characters(wrong, right)
     if _is_split(wrong, right) or _is_split(right, wrong):
@@ -131,7 +130,6 @@ def _category_of_characters(wrong: str, right: str) -> str:
 
 
 def _is_split(parts: str, whole: str) -> bool:
-    """Return whether `parts` is a way to write the parts of the character `whole`."""
     return len(whole) == 1 and any(split.parts == parts for split in components.splits(whole))
 
 

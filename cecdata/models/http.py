@@ -163,7 +163,6 @@ class Endpoint:
         return hide_key(text, self._key)
 
     def _check(self) -> None:
-        """Raise UsageError for what no request can be sent with."""
         import httpx
 
         if self._key and not re.fullmatch("[!-~]+", self._key):
@@ -306,7 +305,6 @@ class Endpoint:
         return Reply(self._hide_in(body) if self._key else body)
 
     def _hide_in(self, value: Any) -> Any:
-        """Return a value of JSON without the key, wherever it is."""
         if isinstance(value, str):
             return self.hide_key(value)
         if isinstance(value, dict):

@@ -71,7 +71,6 @@ def _repeat(character: str) -> Iterator[Confusion]:
 
 
 def _insert_symbol(character: str) -> Iterator[Confusion]:
-    """Yield five symbols, equally likely at every position."""
     for symbol in SYMBOLS:
         yield Confusion(character, symbol, 1.0, "insertion")
 

@@ -146,15 +146,18 @@ class Perturber:
         edits = kernel.perturb(arrays, self.draws, tables.arrays, make_scratch(config, tables), out)
         out.operator[out.operator < 0] = len(self._names) - 1
         rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
+        sources = [None, pa.py_buffer(out.offsets), pa.py_buffer(out.data[: out.offsets[-1]])]
+        origin = sentences.column("origin").dictionary_encode()
+        origins = pa.array(np.asarray(origin.indices)[rows])
         columns = {
             "id": pa.array(np.repeat(arrays.ids.view(np.int64), config.copies)),
             "copy": pa.array(np.tile(np.arange(config.copies, dtype=np.int16), len(text))),
-            "source": _to_strings(out.offsets, out.data),
+            "source": pa.Array.from_buffers(pa.string(), len(out.offsets) - 1, sources),
             "target": pa.DictionaryArray.from_arrays(pa.array(rows), text),
             "operator": name_codes(out.operator, self._names),
             "edits": self._make_edits(out, edits),
             "distance": pa.array(out.distance),
-            "origin": _repeat_coded(sentences.column("origin"), rows),
+            "origin": pa.DictionaryArray.from_arrays(origins, origin.dictionary),
         }
         return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
 
@@ -225,15 +228,3 @@ def make_scratch(config: Config, tables: Compiled) -> Scratch:
         max(_most_edits(config, tables)),
         config.proposals,
     )
-
-
-def _to_strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.StringArray:
-    """Return the texts whose bytes are data[offsets[i] : offsets[i + 1]]; nothing is copied."""
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[: offsets[-1]])]
-    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
-
-
-def _repeat_coded(origin: pa.Array, rows: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    coded = origin.dictionary_encode()
-    codes = np.asarray(coded.indices)[rows]
-    return pa.DictionaryArray.from_arrays(pa.array(codes), coded.dictionary)

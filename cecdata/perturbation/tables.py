@@ -83,7 +83,10 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     _check_sizes(operators, kinds)
     numbers = {"": 0} | {character: number for number, character in enumerate(characters, 1)}
     slots = len(characters) + 1
-    slot_of = _number_slots(characters)
+    # Frequent ones have the lowest slots: what the kernel reads most lies together in the cache.
+    order = np.argsort([-frequency(character) for character in characters], kind="stable")
+    slot_of = np.zeros(slots, np.int64)
+    slot_of[order + 1] = np.arange(1, slots)
     sets = [_list_candidates(operator, tuple(characters), kinds, numbers) for operator in operators]
     # From here on a text's number is its position, and that of a character its slot.
     position_of = np.r_[slot_of, slots : len(numbers)]
@@ -169,18 +172,6 @@ def _list_candidates(
         np.array([kinds.index(item.kind) for _, item in items], np.int64),
         np.array([item.weight for _, item in items], np.float64),
     )
-
-
-def _number_slots(characters: Sequence[str]) -> Numbers:
-    """Return the slot of character number 1, 2 and so on; 0 for 0.
-
-    Frequent characters have the lowest slots, so that what the kernel reads most lies together in
-    the cache.
-    """
-    order = np.argsort([-frequency(character) for character in characters], kind="stable")
-    slots = np.zeros(len(characters) + 1, np.int64)
-    slots[order + 1] = np.arange(1, len(slots))
-    return slots
 
 
 def _renumber(columns: _Columns, number: Numbers) -> _Columns:

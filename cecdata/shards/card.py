@@ -16,7 +16,7 @@ import pyarrow as pa
 from cecdata.common import markdown
 from cecdata.common.codec import Json
 from cecdata.common.markdown import Markdown, make_code_span, make_table
-from cecdata.shards.manifest import PAIRS, POOL, Counts, File, Manifest
+from cecdata.shards.manifest import PAIRS, POOL, File, Manifest
 from cecdata.shards.schema import MEANINGS, NOT_STATED, PAIR, POOLED
 
 CARD = "README.md"
@@ -140,9 +140,11 @@ def _describe_treatment(manifest: Manifest) -> str:
     parts = ["## What was done to the sentences", _make_list(steps)]
     for pool in manifest.pools:
         done = _make_list(_list_steps(pool.configuration, pooled=False))
+        rejected = (f"{count:,} {name}" for name, count in pool.rows.rejected.items() if count)
         parts.append(
             f"Before, in the pool {make_code_span(pool.path)} "
-            f"(content `{pool.content_sha256[:12]}`, {_sum_up(pool.rows)}):\n\n{done}"
+            f"(content `{pool.content_sha256[:12]}`, {pool.rows.read:,} rows read, "
+            f"{pool.rows.kept:,} kept; rejected: {', '.join(rejected) or 'none'}):\n\n{done}"
         )
     return "\n\n".join(parts)
 
@@ -175,14 +177,7 @@ def _make_list(steps: Iterable[str]) -> str:
     return "\n".join(f"- {step}" for step in steps)
 
 
-def _sum_up(counts: Counts) -> str:
-    """Return in words how many rows were read, kept and rejected."""
-    rejected = ", ".join(f"{count:,} {name}" for name, count in counts.rejected.items() if count)
-    return f"{counts.read:,} rows read, {counts.kept:,} kept; rejected: {rejected or 'none'}"
-
-
 def _describe_making(manifest: Manifest) -> str:
-    """Return the section on how the errors were made, with the pairs by operator."""
     cosine = manifest.cosine
     scored = (
         f"Cosine was measured on {cosine.scored:,} pairs (policy {make_code_span(cosine.policy)}, "
@@ -214,7 +209,6 @@ def rows_of_rates(manifest: Manifest) -> list[tuple[str, ...]]:
 
 
 def _list_rejects(manifest: Manifest) -> str:
-    """Return the section with the numbers of rejected rows and pairs by reason."""
     counted = (("rows", manifest.rows), ("pairs", manifest.pairs))
     rows = [
         (what, f"{counts.read:,}", f"{counts.kept:,}", reason, f"{count:,}")

@@ -140,7 +140,6 @@ def export(
 
 
 def _check_options(path: Path, form: str, template: str | None) -> None:
-    """Raise UsageError for options that do not fit one another."""
     if path.suffix in (".gz", ".zst", ".bz2", ".xz", ".lz4", ".zip"):
         raise UsageError(f"{path}: leave the suffix out, and compress the file afterwards")
     if template is not None and form not in TEMPLATE:

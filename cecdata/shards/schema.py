@@ -166,7 +166,6 @@ def _list_leaves(fields: Iterable[pa.Field], before: str = "") -> Iterator[tuple
 
 
 def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a writer of Parquet with the compression and checksums of our files."""
     dictionary, encodings = _choose_encodings(schema)
     return pq.ParquetWriter(
         path,

@@ -152,7 +152,6 @@ def _write_token_by_token(
 
 
 def _log_probs(model: Any, prompt: Sequence[int], answer: list[int]) -> list[float]:
-    """Return the log-probability of each token of an answer."""
     import torch
 
     ids = torch.tensor([[*prompt, *answer]], device=model.device)
@@ -242,7 +241,6 @@ class PolicyProposer(Proposer):
         return re.compile("|".join(map(re.escape, texts))) if texts else None
 
     def _align_answer(self, piece: str, answer: str, written: Written) -> list[Edit]:
-        """Return an answer as edits of the piece that are at least `least` sure."""
         stripped = answer.strip()
         if stripped == piece:
             return []

@@ -124,7 +124,8 @@ def find_not_prose(text: str) -> Iterator[NotProse]:
         if match["files"]:
             ends = [start + file.end() for file in _FILE.finditer(match["files"])]
             for last in [*ends[:-1], end]:
-                yield NotProse(_find_name(text, start, last), last, reason)
+                glued = _GLUED.match(text[start:last])  # prose before the name
+                yield NotProse(start + glued.end() if glued else start, last, reason)
                 start = last
         elif match["mail"]:
             prose = match["mail"].rstrip(_IN_MAIL)
@@ -135,9 +136,3 @@ def find_not_prose(text: str) -> Iterator[NotProse]:
             yield NotProse(start, name.end() if name else end, reason)
         else:
             yield NotProse(start, end, reason)
-
-
-def _find_name(text: str, start: int, end: int) -> int:
-    """Return where a name begins in a run of characters that may have prose before the name."""
-    glued = _GLUED.match(text[start:end])
-    return start + glued.end() if glued else start

@@ -216,7 +216,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _refuse_lines(path: Path, wrong: list[str]) -> None:
-    """Raise InputError where lines of a file are wrong; each has its own message."""
     if wrong:
         more = f"; and {len(wrong) - _NAMED:,} more lines" if len(wrong) > _NAMED else ""
         raise InputError(f"{path}: {'; '.join(wrong[:_NAMED])}{more}")

@@ -273,7 +273,6 @@ async def _wait_for_end(request: Request) -> None:
 
 
 def _check_type(request: Request, kind: str) -> None:
-    """Raise HTTPException for a body of another type, or a compressed one."""
     stated = request.headers.get("content-type", "").lower().partition(";")[0]
     if stated.strip() != kind:
         raise HTTPException(415, f"send Content-Type: {kind}")
@@ -320,7 +319,6 @@ def _error(status: int, message: str) -> Response:
 
 
 async def _refuse(_: Request, error: Exception) -> Response:
-    """Answer with the status and the message of an exception."""
     assert isinstance(error, HTTPException)
     response = _error(error.status_code, error.detail)
     response.headers.update(error.headers or {})  # Allow, with 405

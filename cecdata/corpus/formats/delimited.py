@@ -284,7 +284,6 @@ def _read_batches(
 def _gather_rows(
     feed: _Feed, source: Source, records: list[_Record], columns: list[int | None]
 ) -> Rows:
-    """Return the text, origin and licence of records, and the rejects since the last batch."""
     import pyarrow as pa
 
     from cecdata.corpus.rows import build_rows

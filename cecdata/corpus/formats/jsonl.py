@@ -107,7 +107,8 @@ def _elements(source: Source) -> Iterator[Block]:
     InputError for a broken document.
     """
     data = _read_document(source)
-    if _is_lines(data):
+    first, _, rest = data.lstrip().partition(b"\n")
+    if first.startswith(b"{") and rest.strip() and isinstance(_parse_json(first), dict):
         yield from split_blocks(io.BytesIO(data), replace(source, encoding=UTF8))
         return
     try:
@@ -121,12 +122,6 @@ def _elements(source: Source) -> Iterator[Block]:
     for start in range(0, len(elements), _AT_ONCE):
         lines = map(_dump_line, elements[start : start + _AT_ONCE])
         yield Block(b"".join(line + b"\n" for line in lines), start + 1)
-
-
-def _is_lines(data: bytes) -> bool:
-    """Return whether the first line is an object that more lines follow."""
-    first, _, rest = data.lstrip().partition(b"\n")
-    return first.startswith(b"{") and bool(rest.strip()) and isinstance(_parse_json(first), dict)
 
 
 def _find_elements(value: object) -> list[object]:
@@ -214,7 +209,6 @@ def _parse_fast(block: Block, keys: _Keys) -> pa.Table | None:
 
 
 def _parse_lines(block: Block, keys: _Keys, source: Source) -> Rows:
-    """Parse line by line, and reject those without a text."""
     import pyarrow as pa
 
     from cecdata.corpus.rows import build_rows
@@ -244,7 +238,6 @@ class _Parsed(NamedTuple):
 
 
 def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed | Reject:
-    """Return the text, origin and licence of one line, or why there is none."""
     from cecdata.corpus.rows import find_fault
 
     if not line.strip():
