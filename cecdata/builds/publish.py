@@ -24,7 +24,8 @@ from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.embed.base import FOLDER
-from cecdata.filters import Tally, filters_of
+from cecdata.filters import filters_of
+from cecdata.filters.base import Tally
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
 from cecdata.shards.card import CARD, make_card
 from cecdata.shards.manifest import (
