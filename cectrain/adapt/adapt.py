@@ -117,7 +117,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     compared = trial.result().compare(base, [*candidates.values()])
     scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
     used = choose_parts(scores)
-    refusal = "" if used != NOTHING else "what ships corrects its held-out sentences clearly better"
+    refusal = "" if used != NOTHING else "what ships corrects its held-out sentences better"
     threshold = dict(zip(scores, (least for _, least in compared), strict=True))[used]
     counts.add(sorted(set(held_out) - suspected))
     ngrams = replace(counts.model(), name=_name(text), share=share)
@@ -228,15 +228,20 @@ def train_policy(text: FieldText, without: Collection[str], work: Path) -> Path:
 def choose_parts(scores: Mapping[str, Score]) -> str:
     """Return what to adapt: the last of the parts whose F1 is within `MARGIN` of the greatest.
 
-    Only parts count with which no more right sentences are changed than with nothing.
+    Only parts count with which F1 is no lower, and no more right sentences are changed, than with
+    nothing.
 
     >>> choose_parts({NOTHING: Score(0.7, 0.02), NGRAMS: Score(0.8, 0.03), BOTH: Score(0.7, 0.0)})
     'n-grams and policy'
     >>> choose_parts({NOTHING: Score(0.72, 0.02), NGRAMS: Score(0.7, 0.01)})
-    'n-grams'
+    'nothing'
     """
-    most = scores[NOTHING].changed
-    safe = {name: score.f1 for name, score in scores.items() if score.changed <= most}
+    before = scores[NOTHING]
+    safe = {
+        name: score.f1
+        for name, score in scores.items()
+        if score.f1 >= before.f1 and score.changed <= before.changed
+    }
     return [name for name, f1 in safe.items() if f1 >= max(safe.values()) - MARGIN][-1]
 
 
