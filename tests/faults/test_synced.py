@@ -51,8 +51,8 @@ SAVED = """
         (folder / "state.json").write_text("{}")
     armed()
     for step in (1, 2):
-        checkpoints.save(here / f"checkpoint-{step}", fill, step=step)
-    checkpoints.prune(here, 1, 2)
+        checkpoints.save_checkpoint(here / f"checkpoint-{step}", fill, step=step)
+    checkpoints.remove_older(here, 1, 2)
 """
 SEALED = """
     import numpy as np
@@ -63,7 +63,7 @@ SEALED = """
     (folder / "deep").mkdir(parents=True)
     save_file({"a": np.ones((50, 50))}, folder / "model.safetensors")
     (folder / "deep" / "state.json").write_text("{}")
-    checkpoints.seal(folder, step=1)
+    checkpoints.seal_folder(folder, step=1)
 """
 MODEL = """
     from cecdata.common.durable import Workspace

@@ -29,7 +29,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-parallel", "a.src", _parallel, Mutator(_sources, "lines")),
         Reader("bench-sighan", "a.truth", _sighan,
                Mutator(lambda: ("A0, 2, 已\nA1, 2, 们, 5, 园\nA2, 0\nA3, 0\n".encode(),), "lines")),
-        Reader("bench-m2", "a.m2", _rows("m2"), Mutator(_m2, "lines")),
+        Reader("bench-m2", "a.m2", _rows("table"), Mutator(_m2, "lines")),
         Reader("bench-jsonl", "a.jsonl", _rows("table"), Mutator(_jsonl, "json")),
         Reader("bench-json", "a.json", _rows("table"), Mutator(_json, "json")),
         Reader("bench-parquet", "a.parquet", _rows("parquet"), Mutator(_parquet, "binary"),
