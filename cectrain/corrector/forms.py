@@ -62,8 +62,7 @@ def _map_forms() -> dict[str, str]:
 @cache
 def read_lexicon() -> frozenset[str]:
     """Return the words of the lexicon."""
-    lines = (characters.TABLES / "lexicon.tsv").read_text("utf-8").split("\n")
-    return frozenset(line.partition("\t")[0] for line in lines[1:-1])
+    return frozenset(row[0] for row in characters.read_rows("lexicon"))
 
 
 def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:
