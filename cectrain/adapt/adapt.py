@@ -99,26 +99,28 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     held_out = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
     with ThreadPoolExecutor(1) as threads:
-        trial = threads.submit(Trial, held_out)
+        made = threads.submit(Trial, held_out, base)
         doubts = find_doubts(base.channel, text)
-    suspected = {doubt.sentence for doubt in doubts}
-    models = default_models()
-    counts = FieldCounts(models, text, suspected | set(held_out))
-    mixture = Mixture([*models, counts.model()])
-    share = mixture.share_of_last(WEIGHTS, held_out)
-    weights = [*((1 - share) * weight for weight in WEIGHTS), share]
-    tables = make_tables(mixture.model(weights, "field"))
+        suspected = {doubt.sentence for doubt in doubts}
+        models = default_models()
+        counts = FieldCounts(models, text, suspected | set(held_out))
+        mixture = Mixture([*models, counts.model()])
+        share = mixture.share_of_last(WEIGHTS, held_out)
+        weights = [*((1 - share) * weight for weight in WEIGHTS), share]
+        tables = make_tables(mixture.model(weights, "field"))
+        trial = made.result()
     candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
     work, trained = out / WORK / _name(text), None
     if policy:
         trained = train_policy(text, suspected | set(held_out), work)
         name = f"{COMBINED}:{trained}"
         candidates[BOTH] = FieldProposer(name, tables, base, weights=base.weights)
-    compared = trial.result().compare(base, [*candidates.values()])
-    scores = dict(zip((NOTHING, *candidates), (score for score, _ in compared), strict=True))
+    tried = {name: trial.try_adapted(model) for name, model in candidates.items()}
+    tried = {NOTHING: (trial.before, base.least), **tried}
+    scores = {name: score for name, (score, _) in tried.items()}
     used = choose_parts(scores)
     refusal = "" if used != NOTHING else "what ships corrects its held-out sentences better"
-    threshold = dict(zip(scores, (least for _, least in compared), strict=True))[used]
+    threshold = tried[used][1]
     counts.add(sorted(set(held_out) - suspected))
     ngrams = replace(counts.model(), name=_name(text), share=share)
     weights_used = None if refusal else candidates[used].weights._replace(least=threshold)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 
 from cectrain.corrector.calibration import make_pairs
 from cectrain.corrector.correction import Correction, Proposer, apply_edits
@@ -23,37 +24,37 @@ class Score:
 
 
 class Trial:
-    """Held-out sentences and the same with errors, made by a recipe."""
+    """Held-out sentences and the same with errors, made by a recipe.
 
-    def __init__(self, sentences: Sequence[str]) -> None:
+    before: the score of a model that is not adapted.
+    """
+
+    def __init__(self, sentences: Sequence[str], base: Proposer) -> None:
         copies = min(MOST_COPIES, -(-PAIRS // len(sentences)))
         self.pairs = make_pairs(sentences, copies)
         self.targets = sorted({target for _, target in self.pairs})
+        self.before = self.score(self.corrections(base), base.least)
 
-    def compare(self, base: Proposer, models: Sequence[Proposer]) -> list[tuple[Score, float]]:
-        """Return the score and the threshold of a model, and of others that are adapted.
+    def try_adapted(self, model: Proposer) -> tuple[Score, float]:
+        """Return the score and the threshold of a model that is adapted.
 
-        The thresholds of these are the default, raised until no more right sentences are changed
-        than by the first one.
+        The threshold is the default, raised until no more right sentences are changed than before.
         """
-        with ThreadPoolExecutor(2) as threads:
-            by_base, *by_models = threads.map(self.corrections, (base, *models))
-        before = self.score(by_base, base.least)
-        compared = [(before, base.least)]
-        for model, corrections in zip(models, by_models, strict=True):
-            threshold = model.least
+        corrections, threshold = self.corrections(model), model.least
+        after = self.score(corrections, threshold)
+        while after.changed > self.before.changed and threshold < HIGHEST:
+            threshold = round(threshold + 0.01, 2)
             after = self.score(corrections, threshold)
-            while after.changed > before.changed and threshold < HIGHEST:
-                threshold = round(threshold + 0.01, 2)
-                after = self.score(corrections, threshold)
-            compared.append((after, threshold))
-        return compared
+        return after, threshold
 
     def corrections(self, proposer: Proposer) -> list[Correction]:
         """Return the corrections of the sources and the targets."""
         texts = [*(source for source, _ in self.pairs), *self.targets]
-        distinct = dict.fromkeys(texts)
-        made = dict(zip(distinct, Corrector(proposer).correct(distinct), strict=True))
+        distinct = [*dict.fromkeys(texts)]
+        half = len(distinct) // 2
+        with ThreadPoolExecutor(2) as threads:
+            parts = threads.map(Corrector(proposer).correct, (distinct[:half], distinct[half:]))
+            made = dict(zip(distinct, chain.from_iterable(parts), strict=True))
         return [made[text] for text in texts]
 
     def score(self, corrections: Sequence[Correction], threshold: float) -> Score:

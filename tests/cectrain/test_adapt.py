@@ -216,23 +216,23 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
     pytest.importorskip("torch")
     steps = []
     monkeypatch.setattr(adapt, "advance_bar", lambda *progress: steps.append(progress))
-    out, compare = tmp_path / "out", Trial.compare
+    out, try_adapted = tmp_path / "out", Trial.try_adapted
     monkeypatch.setattr(adapt, "steps_for", lambda _: 2)
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Trial, "compare", interrupt)
+    monkeypatch.setattr(Trial, "try_adapted", interrupt)
     assert run(text, "--out", out).exit_code != 0
     assert steps == [("supervised steps of the policy", 1, 2)] * 2
     (model,) = out.glob("work/*/run/model/model.safetensors")
     trained = model.stat().st_mtime_ns, model.read_bytes()
 
-    def compare_and_look(*words):
+    def look_and_try(*words):
         assert (model.stat().st_mtime_ns, model.read_bytes()) == trained
-        return compare(*words)
+        return try_adapted(*words)
 
-    monkeypatch.setattr(Trial, "compare", compare_and_look)
+    monkeypatch.setattr(Trial, "try_adapted", look_and_try)
     monkeypatch.setattr(adapt, "choose_parts", lambda _: adapt.BOTH)
     done = run(text, "--out", out, "--json")
     assert done.exit_code == 0, done.output

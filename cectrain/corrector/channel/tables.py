@@ -375,7 +375,7 @@ def _find_converted_pairs(model: Ngrams) -> set[tuple[str, str]]:
     it. Where x is `AS_FREQUENT` as y in running text and no word has it, its words are among those
     with y: 哪咤 stands for 哪吒, which is right.
     """
-    used = {character for word in model.words if len(word) > 1 for character in word}
+    used = set("".join(word for word in model.words if len(word) > 1))
     return {
         (form, character)
         for character in standard_characters()
