@@ -125,7 +125,7 @@ def load_corrector(arguments: dict[str, Any]) -> Corrector:
 def corrector_for_text(
     arguments: dict[str, Any], prevalence: float | None, sample: Sequence[str]
 ) -> Corrector:
-    """Return the corrector of `read_lists`, with the threshold that suits the text.
+    """Return the corrector of `read_lists`, with the confidences that suit the text.
 
     sample: texts on which the share of sentences with an error is estimated if it is not given;
     none where they are not known beforehand. Raises UsageError where the share is given for a model
@@ -144,6 +144,7 @@ def corrector_for_text(
         SEEN,
         estimate_prevalence,
         find_greatest,
+        find_move,
         find_threshold,
     )
 
@@ -160,8 +161,8 @@ def corrector_for_text(
         return corrector.also(confidence=least)
     threshold = find_threshold(prevalence, least)
     share = f"about one sentence in {1 / prevalence:,.0f} has an error"
-    print_lines(f"{share}: edits have a confidence of {threshold:g} or more (see --prevalence)")
-    return corrector.also(confidence=threshold)
+    print_lines(f"{share}: a confidence of {threshold:g} becomes {least:g} (see --prevalence)")
+    return corrector.move(find_move(threshold, least), least)
 
 
 @click.command()
@@ -222,8 +223,8 @@ def corrector_for_text(
 @click.option(
     "--prevalence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Share of the sentences that have an error, from which the minimum confidence follows.  "
-    "[default: estimated from a --file of lines with many proposals; for other texts a half]",
+    help="Share of the sentences that have an error; where it is small, so are the confidences.  "
+    "[default: estimated from a --file of at least 100 sentences; for other texts a half]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(

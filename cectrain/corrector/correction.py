@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -152,6 +153,19 @@ def edit_record(edit: Edit) -> dict[str, object]:
     record = {**asdict(edit), "type": edit.type}
     del record["rule"]
     return record
+
+
+def move_confidence(edit: Edit, nats: float) -> Edit:
+    """Return an edit to whose log-odds, and those of its alternatives, this is added."""
+    others = tuple(
+        replace(other, confidence=_move(other.confidence, nats)) for other in edit.alternatives
+    )
+    return replace(edit, confidence=_move(edit.confidence, nats), alternatives=others)
+
+
+def _move(confidence: float, nats: float) -> float:
+    odds = confidence / max(1 - confidence, 1e-4) * math.exp(nats)
+    return round(odds / (1 + odds), 4)
 
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> str:

@@ -17,7 +17,14 @@ from cecdata.common.progress import stop_if_given_up
 from cecdata.common.settings import require
 from cecdata.hanzi.characters import is_han, is_standard
 from cectrain.corrector import edit_guard, forms
-from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply_edits
+from cectrain.corrector.correction import (
+    Correction,
+    Edit,
+    Kept,
+    Proposer,
+    apply_edits,
+    move_confidence,
+)
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.prose import find_not_prose
 from cectrain.corrector.script import SCRIPTS, carry_edits, check_script, is_traditional, simplify
@@ -79,7 +86,7 @@ class Corrector:
         check_script(script)
         judges = rescore is None or isinstance(rescore, str) or hasattr(rescore, "log_prob")
         require(judges, "rescore", rescore, "the name of a language model, or a LanguageModel")
-        self._confidence, self._script = confidence, script
+        self._confidence, self._script, self._moved = confidence, script, 0.0
         self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
         self._settings = Settings(confidence, lm, self._words.terms, rescore, batch, device)
         self._model, self._loaded = model, None if isinstance(model, str) else model
@@ -128,6 +135,8 @@ class Corrector:
         for first in range(0, len(questions), proposer.together):
             stop_if_given_up()
             proposals += proposer.propose(questions[first : first + proposer.together])
+        if self._moved:
+            proposals = [[move_confidence(e, self._moved) for e in edits] for edits in proposals]
         answers = iter(proposals)
         shares = [list(islice(answers, len(text.questions))) for text in prepared]
         return [text.corrected(share) for text, share in zip(prepared, shares, strict=True)]
@@ -163,6 +172,15 @@ class Corrector:
             _loaded=proposer,
             _confidence=self._confidence if confidence is None else confidence,
         )
+        return made
+
+    def move(self, nats: float, least: float) -> Corrector:
+        """Return a corrector of the same loaded model that adds this to all log-odds of edits.
+
+        least: the least confidence of an edit after that.
+        """
+        made = copy(self)
+        vars(made).update(_moved=nats, _confidence=least)
         return made
 
     def _read(self, text: str) -> str:

@@ -6,7 +6,8 @@ estimated by EM for a shifted prior (Saerens et al. 2002) from the greatest conf
 sentence, or that it has no proposal. It is at most the share that explains the number of sentences
 with a proposal, because the names of a text make sure proposals, too. Of calibrated probabilities,
 F1 is greatest at a threshold of half that F1 (Lipton et al. 2014), so the least confidence is the
-one at which an edit is right with the probability `LEAST`.
+one at which an edit is right with the probability `LEAST`. The confidences are moved so that this
+is the default threshold: what is printed is what an edit is worth in this text.
 
 What stands in a text again and again is hardly an error. An edit is compared with the other lines,
 once with the character before it and once with the one behind it: they have what stands there w
@@ -26,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 import xxhash
 
-from cectrain.corrector.correction import Correction, Edit, apply_edits
+from cectrain.corrector.correction import Correction, Edit, apply_edits, move_confidence
 from cectrain.corrector.edit_guard import SENTENCES
 from cectrain.corrector.forms import read_lexicon
 
@@ -85,11 +86,19 @@ def estimate_prevalence(confidences: Iterable[float]) -> float | None:
 
 
 def find_threshold(prevalence: float, least: float) -> float:
-    """Return the threshold where so many of the sentences have an error; `least` is the default."""
+    """Return the threshold where so many of the sentences have an error; `least` is the default.
+
+    It is for confidences of text of which half of the sentences have an error.
+    """
     share = prevalence * RECALL / (prevalence * RECALL + (1 - prevalence) * FALSE)
     log_odds = _log_odds(LEAST) - BIAS - _log_odds(share) + _log_odds(RIGHT)
     threshold = 1 / (1 + math.exp(-log_odds / SLOPE))
     return round(max(least - FEWER, min(HIGHEST, threshold)), 2)
+
+
+def find_move(threshold: float, least: float) -> float:
+    """Return the nats that, added to the log-odds of confidences, make a threshold the least."""
+    return _log_odds(least) - _log_odds(threshold)
 
 
 def _log_odds(share: float) -> float:
@@ -133,8 +142,7 @@ class Memory:
         doubt = max(-MOST, WEIGHT * min(ratios, default=0.0))
         if edit.rule or doubt >= 0:
             return edit
-        odds = edit.confidence / max(1 - edit.confidence, 1e-4) * math.exp(doubt)
-        return replace(edit, confidence=round(odds / (1 + odds), 4))
+        return move_confidence(edit, doubt)
 
     def _log_ratio(self, line: str, written: str, changed: str) -> float:
         """Return how much likelier other lines have the changed text than the written one."""

@@ -90,7 +90,7 @@ def test_names_are_no_sign_of_errors(tmp_path, capsys):
     assert run(cli, ["correct", "--lm", "words", "--file", str(path)]) == 0
     output = capsys.readouterr()
     assert output.out.splitlines() == rows
-    assert "edits have a confidence of 0.85 or more" in output.err
+    assert "a confidence of 0.85 becomes 0.4" in output.err
 
 
 def test_a_document_remembers():

@@ -1,5 +1,6 @@
 """A nearly clean text gets few and sure edits; the share of errors is estimated or given."""
 
+import json
 import random
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 from cecdata.common.command_group import run
 from cectrain.cli import cli
-from cectrain.corrector.correction import Correction, Edit
+from cectrain.corrector.correction import Correction, Edit, move_confidence
+from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.whole_text import (
     BIAS,
     FALSE,
@@ -16,6 +18,7 @@ from cectrain.corrector.whole_text import (
     SLOPE,
     estimate_prevalence,
     find_greatest,
+    find_move,
     find_threshold,
 )
 
@@ -59,6 +62,24 @@ def test_rarer_errors_need_more_confidence():
     assert 0.6 < thresholds[2] < thresholds[3] <= 0.85
 
 
+def test_confidences_move_with_the_share(tmp_path, capsys):
+    """What is printed is what an edit is worth in this text; no edit is gained or lost by that."""
+    path = tmp_path / "lines.txt"
+    rows = [f"第{n}次会议在本楼举行。" for n in range(120)]
+    path.write_text("\n".join([*rows, "他的病情己经好转。"]), "utf-8")
+    printed = {}
+    for share in ("0.5", "0.02"):
+        words = ["correct", "--lm", "words", "--file", str(path), "--prevalence", share, "--json"]
+        assert run(cli, words) == 0
+        (edit,) = json.loads(capsys.readouterr().out.splitlines()[-1])["edits"]
+        printed[share] = edit["confidence"]
+    (alone,) = Corrector(lm="words").correct("他的病情己经好转。")[0].edits
+    for share, confidence in printed.items():
+        nats = find_move(find_threshold(float(share), 0.4), 0.4)
+        assert confidence == pytest.approx(move_confidence(alone, nats).confidence, abs=2e-4)
+    assert printed["0.02"] < alone.confidence < printed["0.5"]
+
+
 def test_few_sentences_say_nothing():
     """A page of text keeps the default."""
     assert estimate_prevalence(confidences(0.5, 99)) is None
@@ -96,17 +117,17 @@ def test_confidences_are_those_of_sentences():
 
 
 def test_the_command_takes_a_share_or_estimates_it(tmp_path, capsys):
-    """`--prevalence` sets the threshold; a file full of errors has a low one, and says so."""
+    """`--prevalence` moves the confidences; a file full of errors has high ones, and says so."""
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"他的病情己经好转{n}次。\n" for n in range(110)), "utf-8")
     words = ["correct", "--lm", "words", "--file", str(path)]
     assert run(cli, words) == 0
     output = capsys.readouterr()
-    assert "about one sentence in 2 has an error: edits have a confidence of 0.3" in output.err
+    assert "about one sentence in 2 has an error: a confidence of 0.3 becomes 0.4" in output.err
     assert output.out.count("已经") == 110
     assert run(cli, [*words, "--prevalence", "0.01", "--workers", "2"]) == 0
     rare = capsys.readouterr()
-    assert "about one sentence in 100 has an error: edits have a confidence of 0.8" in rare.err
+    assert "about one sentence in 100 has an error: a confidence of 0.8" in rare.err
     assert rare.out == path.read_text("utf-8")  # what each line has is not sure enough
     assert run(cli, [*words, "--prevalence", "0.01", "--confidence", "0.5"]) == 2
     assert "--prevalence is for combined" in capsys.readouterr().err
@@ -144,5 +165,5 @@ def test_a_document_is_trusted_as_far_as_it_deserves(words, tmp_path, capsys, mo
     (tmp_path / "a.md").write_text("\n\n".join([*rows, "他的病情己经好转。"]), "utf-8")
     run(cli, ["correct", "--lm", "words", *words])
     output = capsys.readouterr()
-    assert "has an error: edits have a confidence of 0." in output.err
-    assert "confidence of 0.4 or" not in output.err
+    assert "has an error: a confidence of 0." in output.err
+    assert "confidence of 0.4 becomes" not in output.err
